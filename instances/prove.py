@@ -1,0 +1,263 @@
+"""Proves the optima of the instances: writes `NAME.opt.json` beside each `NAME.json.gz`.
+
+    python instances/prove.py [NAME ...]
+
+For each treewidth it runs `jtsolve solve` as a process of its own, takes nothing but a proved optimum, and
+writes the file after each, so that an interrupted run goes on where it ended. An optimum that is there for
+the same scores is not proved again unless `--again` is given; `--help` lists the other options. Afterwards,
+
+    python instances/prove.py --table
+
+puts the optima into the table of instances/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from jtsolve.documents import decode, lay_out
+from jtsolve.errors import JtsolveError
+from jtsolve.files import read_file, write_atomically
+from jtsolve.instance import read_problem
+from jtsolve.result import ResultDocument, Status, read_result
+
+INSTANCES = Path(__file__).parent / "uci"
+
+TABLE_BEGIN = "<!-- optima: written by python instances/prove.py --table -->"
+TABLE_END = "<!-- end of optima -->"
+
+TREEWIDTHS: tuple[int | None, ...] = (1, 2, 3, None)
+"""None stands for no bound; it is for instances in which every set has a score."""
+
+
+class Optimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One proved optimum.
+
+    Args:
+        treewidth: the bound that held, or None.
+        score: of the tree, in nats.
+        bound: no tree of at most this treewidth scores more, in nats.
+        cliques: of the tree, by name; they determine it.
+        proved_by: the backend.
+        versions: of the programs that took part.
+        command: to run it again, from the root of the repository.
+        seconds: of wall clock, for the whole command.
+        machine: what it ran on.
+    """
+
+    treewidth: int | None
+    score: float
+    bound: float
+    cliques: list[list[str]]
+    proved_by: str
+    versions: dict[str, str]
+    command: str
+    seconds: float
+    machine: dict[str, Any]
+
+
+class Optima(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file: the proved optima of one instance, by increasing treewidth, the unbounded one last."""
+
+    format: Literal["jtsolve-optima"]
+    version: Literal[1]
+    instance: str
+    digest: str
+    optima: list[Optimum]
+
+
+def optima_path(instance: Path) -> Path:
+    """Returns the file of an instance's optima.
+
+    >>> optima_path(Path("uci/zoo.json.gz")).name
+    'zoo.opt.json'
+    """
+    return instance.with_name(f"{instance.name.removesuffix('.json.gz')}.opt.json")
+
+
+def read_optima(path: Path) -> Optima:
+    """Returns the optima in a file.
+
+    Raises:
+        InputError: the file is missing, or is not of this format.
+    """
+    return decode(read_file(path), Optima, str(path))
+
+
+def treewidths_of(instance: Path) -> list[int | None]:
+    """Returns the treewidths to prove: no bound only where every set has a score."""
+    problem = read_problem(instance)
+    complete = problem.scores.max_size == problem.n
+    return [treewidth for treewidth in TREEWIDTHS if treewidth is not None or complete]
+
+
+def known_optima(instance: Path) -> Optima:
+    """Returns what is proved of an instance: nothing if its scores have changed since."""
+    problem = read_problem(instance)
+    path = optima_path(instance)
+    if path.exists():
+        optima = read_optima(path)
+        if optima.digest == problem.digest():
+            return optima
+        print(f"{problem.name}: its scores have changed; everything is proved again", flush=True)
+    return Optima("jtsolve-optima", 1, problem.name, problem.digest(), [])
+
+
+def add_optimum(optima: Optima, optimum: Optimum) -> Optima:
+    """Returns the optima with one more; it replaces one of the same treewidth."""
+    kept = [entry for entry in optima.optima if entry.treewidth != optimum.treewidth]
+    order = sorted([*kept, optimum], key=lambda entry: TREEWIDTHS.index(entry.treewidth))
+    return msgspec.structs.replace(optima, optima=order)
+
+
+def write_optima(optima: Optima, path: Path) -> None:
+    """Writes a file of optima, whole or not at all."""
+    write_atomically(path, (lay_out(msgspec.to_builtins(optima)) + "\n").encode())
+
+
+def run_solve(instance: Path, treewidth: int | None, extra: list[str]) -> Optimum:
+    """Runs `jtsolve solve` and returns the optimum that it proved.
+
+    Raises:
+        RuntimeError: the command failed, or proved no optimum; with what it said.
+    """
+    asked = [] if treewidth is None else ["--treewidth", str(treewidth)]
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "result.json"
+        arguments = ["solve", str(instance), *asked, *extra, "--quiet", "--output", str(output)]
+        ended = subprocess.run(  # noqa: S603 - our own program, no shell
+            [sys.executable, "-m", "jtsolve", *arguments], check=False, stdin=subprocess.DEVNULL
+        )
+        if ended.returncode != 0:
+            raise RuntimeError(f"{instance.name}, treewidth {treewidth}: exit code {ended.returncode}")
+        result = read_result(output)
+    if result.status is not Status.OPTIMAL:
+        raise RuntimeError(
+            f"{instance.name}, treewidth {treewidth}: {result.status.value}, not optimal; "
+            "give more memory or time"
+        )
+    return optimum_of(result, treewidth, " ".join(["jtsolve", "solve", shown_path(instance), *asked, *extra]))
+
+
+def optimum_of(result: ResultDocument, treewidth: int | None, command: str) -> Optimum:
+    """Returns the entry for an optimal result."""
+    assert result.score is not None
+    assert result.bound is not None
+    facts = result.environment
+    return Optimum(
+        treewidth=treewidth,
+        score=result.score,
+        bound=result.bound,
+        cliques=result.cliques,
+        proved_by=result.backend.name,
+        versions={key: str(facts[key]) for key in ("jtsolve", "python", "numpy", "numba")},
+        command=command,
+        seconds=round(result.seconds["total"], 3),
+        machine={key: facts[key] for key in ("processor", "cores", "threads")},
+    )
+
+
+def shown_path(instance: Path) -> str:
+    """Returns the path from the root of the repository, which is the same on every machine."""
+    root = Path(__file__).resolve().parents[1]
+    resolved = instance.resolve()
+    return resolved.relative_to(root).as_posix() if resolved.is_relative_to(root) else resolved.name
+
+
+def prove(instance: Path, treewidths: list[int | None], extra: list[str], *, again: bool) -> None:
+    """Proves and writes the optima that are missing, or all of them."""
+    optima = known_optima(instance)
+    for treewidth in treewidths_of(instance):
+        there = any(entry.treewidth == treewidth for entry in optima.optima)
+        if treewidth not in treewidths or (there and not again):
+            continue
+        optimum = run_solve(instance, treewidth, extra)
+        optima = add_optimum(optima, optimum)
+        write_optima(optima, optima_path(instance))
+        print(
+            f"{optima.instance}, treewidth {treewidth}: {optimum.score:.6f} by {optimum.proved_by}, "
+            f"{optimum.seconds:.1f} s",
+            flush=True,
+        )
+
+
+def optima_table(folder: Path) -> str:
+    """Returns the optima of all instances in a folder as a Markdown table, fewest variables first."""
+    rows = []
+    for path in folder.glob("*.json.gz"):
+        problem = read_problem(path)
+        found = {entry.treewidth: entry for entry in known_optima(path).optima}
+        cells = [f"{found[k].score:.6f}" if k in found else "" for k in TREEWIDTHS]
+        rows.append((problem.n, problem.name, problem.scores.max_size, " | ".join(cells)))
+    lines = [
+        "| instance | variables | largest scored set | treewidth 1 | treewidth 2 | treewidth 3 | unbounded |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+        *(f"| {name} | {n} | {max_size} | {cells} |" for n, name, max_size, cells in sorted(rows)),
+    ]
+    return "\n".join(lines)
+
+
+def with_table(text: str, table: str) -> str:
+    """Returns a Markdown text with the table between the two marks replaced.
+
+    Raises:
+        ValueError: a mark is missing.
+
+    >>> with_table(f"a {TABLE_BEGIN} old {TABLE_END} b", "| new |").splitlines()[1]
+    '| new |'
+    """
+    before = text[: text.index(TABLE_BEGIN)]
+    after = text[text.index(TABLE_END) :]
+    return f"{before}{TABLE_BEGIN}\n{table}\n{after}"
+
+
+def _treewidth(text: str) -> int | None:
+    value = None if text == "none" else int(text)
+    if value not in TREEWIDTHS:
+        raise ValueError(text)
+    return value
+
+
+def main(arguments: list[str]) -> int:
+    """Proves the optima of the named instances, or of all, the smallest first; returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=INSTANCES, help="where the instances are")
+    parser.add_argument(
+        "--treewidth", type=_treewidth, action="append", help="1, 2, 3 or none; repeatable; default: all"
+    )
+    parser.add_argument("--threads", help="passed on to jtsolve solve")
+    parser.add_argument("--memory-limit", help="in GB; passed on to jtsolve solve")
+    parser.add_argument("--again", action="store_true", help="prove again what is proved")
+    parser.add_argument("--table", action="store_true", help="only rewrite the table in README.md")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of an instance; default: all")
+    chosen = parser.parse_args(arguments)
+    if chosen.table:
+        readme = chosen.folder.parent / "README.md"
+        text = with_table(readme.read_text(encoding="utf-8"), optima_table(chosen.folder))
+        write_atomically(readme, text.encode())
+        return 0
+    paths = [chosen.folder / f"{name}.json.gz" for name in chosen.names] or sorted(
+        chosen.folder.glob("*.json.gz"), key=lambda path: path.stat().st_size
+    )
+    extra = []
+    for option, value in (("--threads", chosen.threads), ("--memory-limit", chosen.memory_limit)):
+        extra += [] if value is None else [option, value]
+    failures = 0
+    for path in paths:
+        try:
+            prove(path, chosen.treewidth or list(TREEWIDTHS), extra, again=chosen.again)
+        except (JtsolveError, RuntimeError) as error:
+            print(error, file=sys.stderr, flush=True)
+            failures += 1
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,180 @@
+"""What a backend is: a frozen value with a name, declared capabilities, and one verb."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic  # not the module: the field `time` hides it in the class body
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from jtsolve.errors import ChoiceError
+from jtsolve.problem import ALL_FEATURES, Feature, Problem
+
+if TYPE_CHECKING:
+    from jtsolve.result import Outcome, Stop
+    from jtsolve.tree import JunctionTree
+
+Rule: TypeAlias = Callable[[Problem], str | None]
+"""A condition beyond features: None if the problem meets it, else the objection in one sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a backend declares; asked before any work.
+
+    Args:
+        features: the constraints that it supports.
+        exact: whether it proves optimality when it finishes.
+        max_variables: the largest n that it takes, or None.
+        rules: further conditions, each a function that returns its objection.
+    """
+
+    features: frozenset[Feature] = ALL_FEATURES
+    exact: bool = False
+    max_variables: int | None = None
+    rules: tuple[Rule, ...] = ()
+
+    def objections(self, problem: Problem) -> tuple[str, ...]:
+        """Returns every reason why the backend cannot take the problem, one sentence each."""
+        reasons = [
+            f"It does not support the constraint {feature.value}."
+            for feature in sorted(problem.constraints.features - self.features, key=lambda f: f.value)
+        ]
+        if self.max_variables is not None and problem.n > self.max_variables:
+            reasons.append(f"It takes at most {self.max_variables} variables, not {problem.n}.")
+        reasons.extend(reason for rule in self.rules if (reason := rule(problem)) is not None)
+        return tuple(reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may spend, and its seed.
+
+    Args:
+        time: seconds of wall clock from `started`, everything counted; None for no limit.
+        memory: bytes that the process may hold; None for 80 % of what the machine has free.
+        threads: at least 1; None for all cores that the process may use.
+        seed: for everything random.
+        started: `time.monotonic()` at the start.
+
+    Raises:
+        ChoiceError: a limit is not positive.
+    """
+
+    time: float | None = None
+    memory: int | None = None
+    threads: int | None = None
+    seed: int = 0
+    started: float = field(default_factory=monotonic)
+
+    def __post_init__(self) -> None:
+        for name in ("time", "memory", "threads"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ChoiceError(f"the limit '{name}' is {value}; it must be above 0")
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return monotonic() - self.started
+
+    @property
+    def workers(self) -> int:
+        """The number of threads to use."""
+        return self.threads or len(os.sched_getaffinity(0))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes that the process may hold."""
+        return self.memory or int(0.8 * free_memory())
+
+
+def free_memory() -> int:
+    """Returns the bytes that this machine (or this control group) can still give to processes."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 - no path to build
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    free = int(line.split()[1]) * 1024
+    except OSError:
+        return free  # not Linux: the pages that nobody uses
+    return free
+
+
+def resident_memory() -> int:
+    """Returns the bytes of memory that this process holds now, shared pages included."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as line:  # noqa: PTH123 - no path to build
+            return int(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        import resource  # noqa: PLC0415 - not Linux: the peak so far, in kilobytes or (macOS) bytes
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run is predicted to cost: bytes of peak memory of the process, seconds of wall clock."""
+
+    memory: int
+    seconds: float
+
+
+class Report(Protocol):
+    """Takes incumbents, bounds and progress as they come, and answers whether to go on."""
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why the backend has to end now, or None to go on."""
+        ...
+
+    def __call__(
+        self,
+        *,
+        tree: JunctionTree | None = None,
+        bound: float | None = None,
+        done: float | None = None,
+        note: str | None = None,
+    ) -> bool:
+        """Reports and asks.
+
+        Args:
+            tree: a tree that meets the constraints; its score is recomputed here.
+            bound: no tree of the problem scores more, in nats.
+            done: the fraction of the work that is done, 0 to 1.
+            note: what is going on, in a few words.
+
+        Returns:
+            Whether to go on. Any thread may ask.
+        """
+        ...
+
+
+class Backend(Protocol):
+    """A way to solve problems. Its options are the fields of a frozen dataclass."""
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it supports."""
+        ...
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
+        """Returns the predicted cost of a problem to which there are no objections."""
+        ...
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """Solves a problem to which there are no objections.
+
+        Raises:
+            LimitError: the work needs more memory than the limit; raised before anything is allocated.
+        """
+        ...

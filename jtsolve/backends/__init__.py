@@ -1,0 +1,30 @@
+"""The registry: one line a backend, as the value that it is with its default options.
+Other options make another value: `dataclasses.replace(REGISTRY["dp"], precision="int32")`.
+
+A backend that uses another takes it as a value; the defaults are put together here, so that backends do not
+import one another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jtsolve.backends.brute import Brute
+from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.dp import DynamicProgramming
+from jtsolve.backends.forward import Forward
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jtsolve.backend import Backend
+
+REGISTRY: Mapping[str, Backend] = {
+    backend.name: backend
+    for backend in (
+        Brute(),
+        ChowLiu(),
+        DynamicProgramming(start=Forward(), forest=ChowLiu()),
+        Forward(),
+    )
+}

@@ -1,0 +1,100 @@
+"""`brute`: every chordal graph on at most five vertices, one after the other. The oracle of the tests.
+
+It takes all 2^(n(n-1)/2) graphs, keeps the chordal ones (1, 2, 8, 61, 822 for n = 1..5), drops those that
+break a constraint, and returns the best of the rest. Nothing is pruned and nothing is shared with the other
+backends, constraints included: each is read off the finished tree in the plainest way.
+
+Time: 2^(n(n-1)/2) chordality tests once a process, then one pass over the chordal graphs a problem.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, ClassVar
+
+from jtsolve.backend import Capabilities, Estimate
+from jtsolve.problem import ALL_FEATURES
+from jtsolve.result import Outcome
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import varset
+
+if TYPE_CHECKING:
+    from jtsolve.backend import Limits, Report
+    from jtsolve.problem import Problem
+
+_MEMORY = 100_000_000
+"""Bytes of Python with numpy and the 894 stored trees (35 MB measured), rounded up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brute:
+    """Enumerates all chordal graphs on at most five vertices. Exact; supports every constraint."""
+
+    name: ClassVar[str] = "brute"
+    capabilities: ClassVar[Capabilities] = Capabilities(features=ALL_FEATURES, exact=True, max_variables=5)
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
+        """See `Backend.estimate`: about 100 microseconds a graph in the first run."""
+        return Estimate(memory=_MEMORY, seconds=1e-4 * 2 ** (problem.n * (problem.n - 1) // 2))
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:  # noqa: ARG002 - as above
+        """See `Backend.solve`; of equally good trees it returns the first in the order of enumeration."""
+        best: JunctionTree | None = None
+        best_score = -inf
+        trees = chordal_trees(problem.n)
+        for count, tree in enumerate(trees):
+            if report.stop is not None:
+                return Outcome(best, stop=report.stop, stats={"graphs": count})
+            score = tree.score(problem.scores) if meets_constraints(problem, tree) else -inf
+            if score > best_score:
+                best, best_score = tree, score
+                report(tree=best, done=count / len(trees))
+        # With no tree the score is -inf, which is the bound that says infeasible.
+        return Outcome(best, bound=best_score, stats={"graphs": len(trees)})
+
+
+@cache
+def chordal_trees(n: int) -> tuple[JunctionTree, ...]:
+    """Returns the junction trees of all chordal graphs on {0..n-1}, the empty graph first.
+
+    >>> [len(chordal_trees(n)) for n in (1, 2, 3, 4)]
+    [1, 2, 8, 61]
+    """
+    pairs = list(combinations(range(n), 2))
+    trees = []
+    for graph in range(1 << len(pairs)):
+        neighbours = [0] * n
+        for position, (u, v) in enumerate(pairs):
+            if graph >> position & 1:
+                neighbours[u] |= 1 << v
+                neighbours[v] |= 1 << u
+        try:
+            trees.append(JunctionTree.from_neighbours(neighbours))
+        except ValueError:
+            continue  # from_neighbours says so of every graph that is not chordal
+    return tuple(trees)
+
+
+def meets_constraints(problem: Problem, tree: JunctionTree) -> bool:
+    """Tells whether the finished tree meets every constraint, and has a score for all of its parts."""
+    limits = problem.constraints
+    edges = {varset(edge) for edge in tree.graph_edges}
+    cliques, separators = tree.cliques, tree.separators
+    return (
+        all(problem.scores.score(part) > -inf for part in (*cliques, *separators))
+        and (limits.max_treewidth is None or tree.treewidth <= limits.max_treewidth)
+        and (
+            limits.max_separator_size is None
+            or all(separator.bit_count() <= limits.max_separator_size for separator in separators)
+        )
+        and all(separator.bit_count() >= limits.min_separator_size for separator in separators)
+        and edges.isdisjoint(limits.forbidden_edges)
+        and edges >= limits.required_edges
+        and limits.forbidden_cliques.isdisjoint(cliques)
+        and limits.forbidden_separators.isdisjoint(separators)
+        and (limits.allowed_separators is None or limits.allowed_separators.issuperset(separators))
+        and (limits.max_cliques is None or len(cliques) <= limits.max_cliques)
+    )

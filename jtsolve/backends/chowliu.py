@@ -1,0 +1,290 @@
+"""`chowliu`: treewidth 1 is a maximum-weight spanning forest, for any number of variables.
+
+A chordal graph without triangles is a forest, and its score is Σ_v s(v) + Σ_{ab ∈ E} g(a,b) with the gain
+g(a,b) = s(ab) − s(a) − s(b): with maximum-likelihood scores, the mutual information. The best forest is a
+maximum spanning tree less its edges of no gain. Constraints only change the weights: a required edge weighs
+more than any other, a forbidden one is absent, and a demand for a connected graph keeps the edges of no gain.
+
+What restricts the degrees of the variables instead (a variable that may be no separator, or no clique of its
+own) is no longer a spanning-forest problem; the rules refuse it.
+
+Time O(n²) with one look at every pair; memory O(n) beside the scores.
+
+References:
+    Chow and Liu, Approximating discrete probability distributions with dependence trees, IEEE Trans. Inf.
+    Theory 1968. Prim, Shortest connection networks and some generalizations, Bell Syst. Tech. J. 1957 (the
+    dense form; here with maxima, and a new root where no edge leads on).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from jtsolve.backend import Capabilities, Estimate, resident_memory
+from jtsolve.problem import ALL_FEATURES, Feature
+from jtsolve.result import Outcome
+from jtsolve.scores import SparseScores
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import VarSet, is_subset, members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from jtsolve.backend import Limits, Report
+    from jtsolve.problem import Problem
+    from jtsolve.result import Stop
+
+_PAIR = 2
+_ROWS_PER_REPORT = 256
+"""Rows between two reports: at n = 10,000 about a tenth of a second."""
+
+
+def _takes_treewidth(problem: Problem) -> str | None:
+    if problem.max_clique_size <= _PAIR:
+        return None
+    return (
+        f"It finds trees of treewidth 1 only (max_treewidth at most 1), and this problem allows "
+        f"{problem.max_clique_size - 1}."
+    )
+
+
+def _scores_every_variable(problem: Problem) -> str | None:
+    missing = [v for v, score in enumerate(_singles(problem)) if score == -inf]
+    if not missing:
+        return None
+    return f"Some variables have no score of their own, such as '{problem.names[missing[0]]}'."
+
+
+def _accepts_min_separator_size(problem: Problem) -> str | None:
+    least = problem.constraints.min_separator_size
+    if least < _PAIR or problem.n <= _PAIR:
+        return None
+    return (
+        f"The constraint min_separator_size of {least} cannot be met at treewidth 1, where it is at most 1."
+    )
+
+
+def _accepts_max_separator_size(problem: Problem) -> str | None:
+    if problem.constraints.max_separator_size != 0 or not _may_branch(problem):
+        return None
+    return "The constraint max_separator_size of 0 asks for a matching, not for a forest."
+
+
+def _accepts_forbidden_separators(problem: Problem) -> str | None:
+    bad = _first_single(problem.constraints.forbidden_separators)
+    if bad is None or not _may_branch(problem):
+        return None
+    return f"The constraint forbidden_separators bounds the degree of variable '{problem.names[bad]}'."
+
+
+def _accepts_allowed_separators(problem: Problem) -> str | None:
+    allowed = problem.constraints.allowed_separators
+    if allowed is None or not _may_branch(problem):
+        return None
+    bad = next((v for v in range(problem.n) if 1 << v not in allowed), None)
+    if bad is None:
+        return None
+    return f"The constraint allowed_separators bounds the degree of variable '{problem.names[bad]}'."
+
+
+def _accepts_forbidden_cliques(problem: Problem) -> str | None:
+    joined = 0
+    for edge in problem.constraints.required_edges:
+        joined |= edge
+    forbidden = (mask for mask in problem.constraints.forbidden_cliques if not is_subset(mask, joined))
+    bad = _first_single(forbidden)
+    if bad is None or (_must_connect(problem) and problem.n > 1):
+        return None  # a variable with an edge is no clique of its own
+    return f"The constraint forbidden_cliques asks for an edge at variable '{problem.names[bad]}'."
+
+
+def _first_single(masks: Iterable[VarSet]) -> int | None:
+    """Returns the lowest variable v with {v} among the masks, or None."""
+    return min((mask.bit_length() - 1 for mask in masks if mask.bit_count() == 1), default=None)
+
+
+def _may_branch(problem: Problem) -> bool:
+    """Tells whether a variable may have two edges, and so be a separator."""
+    return problem.n > _PAIR and problem.max_clique_size >= _PAIR
+
+
+def _must_connect(problem: Problem) -> bool:
+    """Tells whether the empty set may not be a separator, so that the graph must be connected."""
+    return not problem.permits_separator(0)
+
+
+def _singles(problem: Problem) -> NDArray[np.float64]:
+    """Returns the scores of the single variables, shape (n,)."""
+    return problem.scores.batch(np.arange(problem.n, dtype=np.intp)[:, None])
+
+
+@dataclass(frozen=True, slots=True)
+class ChowLiu:
+    """Finds the best forest, the junction tree of treewidth at most 1. Exact, for any number of variables."""
+
+    name: ClassVar[str] = "chowliu"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        features=ALL_FEATURES - {Feature.MAX_CLIQUES},
+        exact=True,
+        rules=(
+            _takes_treewidth,
+            _scores_every_variable,
+            _accepts_min_separator_size,
+            _accepts_max_separator_size,
+            _accepts_forbidden_separators,
+            _accepts_allowed_separators,
+            _accepts_forbidden_cliques,
+        ),
+    )
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
+        """See `Backend.estimate`: a row is some ten vectors beside the scores; 10^8 pairs were timed."""
+        return Estimate(memory=resident_memory() + 200 * problem.n, seconds=1e-3 + 5e-8 * problem.n**2)
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:  # noqa: ARG002 - as above
+        """See `Backend.solve`; when it has to stop, it ends with the pairs that it has seen."""
+        pairs = _Pairs.of(problem)
+        if pairs is None:
+            return Outcome(None, bound=-inf)
+        families, stop = _prim(problem, pairs, report)
+        connected = sum(not parents for _, parents in families) == 1
+        if _must_connect(problem) and not connected:
+            return Outcome(None, bound=-inf) if stop is None else Outcome(None, stop=stop)
+        tree = JunctionTree.from_families(families)
+        if stop is not None:
+            return Outcome(tree, stop=stop)
+        return Outcome(tree, bound=tree.score(problem.scores))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The gains of the pairs, row by row: inf if the edge is required, -inf if it may not be.
+
+    Args:
+        problem: whose pairs they are.
+        singles: shape (n,), the scores of the variables in nats.
+        required: from a variable to those that it must be joined to.
+        absent: from a variable to those that it may not be joined to.
+        sparse: from a variable to the pairs of a sparse table that hold it, so that no row looks for the
+            others; None for scores of any other kind.
+    """
+
+    problem: Problem
+    singles: NDArray[np.float64]
+    required: dict[int, list[int]]
+    absent: dict[int, list[int]]
+    sparse: dict[int, list[tuple[int, float]]] | None
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Pairs | None:
+        """Returns the gains, or None if the required edges hold a cycle or one that may not be."""
+        limits = problem.constraints
+        if not all(problem.permits_clique(edge) for edge in limits.required_edges):
+            return None
+        if _has_cycle(problem.n, limits.required_edges):
+            return None
+        forbidden = {edge for edge in limits.forbidden_cliques if edge.bit_count() == _PAIR}
+        sparse: dict[int, list[tuple[int, float]]] | None = None
+        if isinstance(problem.scores, SparseScores):
+            sparse = {}
+            for mask, score in problem.scores.table.items():
+                if mask.bit_count() == _PAIR:
+                    u, v = members(mask)
+                    sparse.setdefault(u, []).append((v, score))
+                    sparse.setdefault(v, []).append((u, score))
+        return cls(
+            problem,
+            _singles(problem),
+            _adjacency(limits.required_edges),
+            _adjacency(limits.forbidden_edges | forbidden),
+            sparse,
+        )
+
+    def row(self, v: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Returns g(v,u) for every u among the others, which are in increasing order; shape as `others`."""
+        if self.problem.max_clique_size < _PAIR:
+            return np.full(others.size, -inf)
+        if self.sparse is None:
+            ends = np.column_stack((np.minimum(others, v), np.maximum(others, v)))
+            scores = self.problem.scores.batch(ends)
+        else:
+            scores = np.full(self.problem.n, -inf)
+            for u, score in self.sparse.get(v, ()):
+                scores[u] = score
+            scores = scores[others]
+        gains: NDArray[np.float64] = scores - self.singles[v] - self.singles[others]
+        if v in self.absent:
+            gains[np.isin(others, self.absent[v])] = -inf
+        return np.maximum(gains, self.only_required(v, others))
+
+    def only_required(self, v: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Returns inf for every u among the others that must be joined to v, -inf for the rest."""
+        if v not in self.required:
+            return np.full(others.size, -inf)
+        return np.where(np.isin(others, self.required[v]), inf, -inf)
+
+
+def _prim(problem: Problem, pairs: _Pairs, report: Report) -> tuple[list[tuple[int, VarSet]], Stop | None]:
+    """Grows the forest from variable 0, each time by the edge of the largest gain; ties go to low numbers.
+
+    When it has to stop, it goes on with the gains that it has, and with the required edges: that takes a
+    fraction of the time, and every demand but for a connected graph stays met.
+
+    Returns:
+        The families (v, parents) in the order of arrival, and why it had to stop before it had looked at
+        every pair, or None.
+    """
+    n = problem.n
+    least = -inf if _must_connect(problem) else 0.0  # an edge is kept if its gain is larger
+    others = np.arange(n, dtype=np.intp)
+    gain = np.full(n, -inf)  # of the best edge between each of the others and the forest
+    parent = np.zeros(n, dtype=np.intp)
+    families: list[tuple[int, VarSet]] = []
+    stop = None
+    while others.size:
+        best = int(np.argmax(gain))
+        v = int(others[best])
+        families.append((v, 1 << int(parent[best]) if gain[best] > least else 0))
+        others, gain, parent = (np.delete(array, best) for array in (others, gain, parent))
+        if len(families) % _ROWS_PER_REPORT == 0:
+            report(done=1 - (others.size / n) ** 2, note="looking at pairs")
+        if stop is None and others.size:
+            stop = report.stop
+        fresh = pairs.row(v, others) if stop is None else pairs.only_required(v, others)
+        better = fresh > gain
+        gain = np.where(better, fresh, gain)
+        parent = np.where(better, v, parent)
+    return families, stop
+
+
+def _adjacency(edges: Iterable[VarSet]) -> dict[int, list[int]]:
+    adjacent: dict[int, list[int]] = {}
+    for edge in edges:
+        u, v = members(edge)
+        adjacent.setdefault(u, []).append(v)
+        adjacent.setdefault(v, []).append(u)
+    return adjacent
+
+
+def _has_cycle(n: int, edges: Iterable[VarSet]) -> bool:
+    """Tells whether the edges hold a cycle: whether one of them joins what others join already."""
+    leader = list(range(n))
+
+    def find(v: int) -> int:
+        while leader[v] != v:
+            leader[v] = leader[leader[v]]
+            v = leader[v]
+        return v
+
+    for edge in edges:
+        u, v = (find(end) for end in members(edge))
+        if u == v:
+            return True
+        leader[u] = v
+    return False

@@ -1,0 +1,75 @@
+"""The command line: one module a command, put together here.
+
+Nothing heavy is imported while modules load: `--help` has to answer at once, and a command loads what it
+needs. These modules do without `from __future__ import annotations`, since typer reads the annotations.
+Paths are declared `readable=False`: an output need not be readable, and our own messages tell more of inputs.
+"""
+
+import sys
+from collections.abc import Sequence
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from jtsolve.cli.backends import backends
+from jtsolve.cli.check import check
+from jtsolve.cli.convert import convert
+from jtsolve.cli.output import INTERRUPTED, complain, exit_code
+from jtsolve.cli.show import show
+from jtsolve.cli.solve import solve
+from jtsolve.errors import JtsolveError
+
+__all__ = ["INTERRUPTED", "app", "run"]
+
+# Plain help: rich would take longer to load than the help takes to read, and tracebacks are for developers.
+app = typer.Typer(
+    rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+)
+for command in (solve, check, backends, convert, show):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks
+    if wanted:
+        from jtsolve import __version__
+
+        sys.stdout.write(f"jtsolve {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Learn junction trees: chordal Markov networks of bounded treewidth.
+
+    Exit codes: 0 a tree was found; 1 'check' found a fault; 2 wrong use or bad input; 3 proved infeasible;
+    4 no tree within the limits; 130 interrupted with no tree.
+    """
+
+
+def run(arguments: Sequence[str], started: float) -> int:
+    """Runs one command and returns the exit code of the process.
+
+    Args:
+        arguments: without the program's name.
+        started: `time.monotonic()` at the start; time limits count from there.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that knows no '├' still shows the tree, with escapes in place of the branches.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(list(arguments), prog_name="jtsolve", obj=started)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    except (JtsolveError, MemoryError) as error:
+        complain(str(error) or "out of memory; try a smaller treewidth or a --memory-limit")
+        return exit_code(error)
+    if code == INTERRUPTED:
+        complain("interrupted before a tree was found")
+    return code

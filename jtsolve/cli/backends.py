@@ -1,0 +1,66 @@
+"""`jtsolve backends`: what there is to choose from."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jtsolve.cli.output import emit
+
+if TYPE_CHECKING:
+    from jtsolve.backend import Backend
+
+
+def backends(
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
+) -> None:
+    """List the backends: what they take, their options."""
+    from jtsolve.backends import REGISTRY
+
+    if json:
+        from json import dumps
+
+        emit(dumps([_facts(backend) for backend in REGISTRY.values()], indent=2, ensure_ascii=False))
+    else:
+        emit("\n\n".join(_paragraph(backend) for backend in REGISTRY.values()))
+
+
+def _facts(backend: "Backend") -> dict[str, Any]:
+    """Returns what a backend declares, as JSON values."""
+    from jtsolve.options import shown_options
+
+    capabilities = backend.capabilities
+    return {
+        "name": backend.name,
+        "summary": (type(backend).__doc__ or "").strip().partition("\n")[0],
+        "exact": capabilities.exact,
+        "max_variables": capabilities.max_variables,
+        "constraints": sorted(feature.value for feature in capabilities.features),
+        "options": shown_options(backend),
+    }
+
+
+def _paragraph(backend: "Backend") -> str:
+    facts = _facts(backend)
+    kind = "exact" if facts["exact"] else "heuristic"
+    most = "any number of" if facts["max_variables"] is None else f"at most {facts['max_variables']}"
+    options = ", ".join(f"{key}={value}" for key, value in facts["options"].items())
+    lines = [
+        f"{facts['name']}: {kind}, {most} variables",
+        f"  {facts['summary']}",
+        f"  constraints  {_supported(backend)}",
+        f"  options      {options or 'none'}",
+    ]
+    return "\n".join(lines)
+
+
+def _supported(backend: "Backend") -> str:
+    """Returns the supported constraints in the fewest words."""
+    from jtsolve.problem import ALL_FEATURES
+
+    supported = sorted(feature.value for feature in backend.capabilities.features)
+    missing = sorted(feature.value for feature in ALL_FEATURES - backend.capabilities.features)
+    if not missing:
+        return "all"
+    if len(missing) < len(supported):
+        return f"all but {', '.join(missing)}"
+    return ", ".join(supported) or "none"

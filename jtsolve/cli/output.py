@@ -1,0 +1,99 @@
+"""What all commands share: exit codes, and what goes to the two streams and to files."""
+
+import os
+import sys
+from pathlib import Path
+
+from jtsolve.errors import InputError, InternalError, JtsolveError, LimitError
+
+FOUND = 0
+FAULTY = 1
+WRONG_USE = 2
+INFEASIBLE = 3
+NO_TREE = 4
+INTERNAL = 70
+"""EX_SOFTWARE of BSD's sysexits.h."""
+INTERRUPTED = 130
+"""128 + SIGINT, as shells count."""
+
+
+def exit_code(error: JtsolveError | MemoryError) -> int:
+    """Returns the exit code for an error that ends a command."""
+    if isinstance(error, InternalError):
+        return INTERNAL
+    return NO_TREE if isinstance(error, LimitError | MemoryError) else WRONG_USE
+
+
+def complain(message: str) -> None:
+    """Writes an error to standard error."""
+    sys.stderr.write(f"jtsolve: {message}\n")
+
+
+def emit(text: str | bytes) -> None:
+    """Writes text, or UTF-8 bytes as they are, to standard output, and ends it with a newline.
+
+    A reader that has closed the pipe, such as `head`, has seen enough: that is no error, and the exit code
+    still tells about the problem.
+
+    Raises:
+        InputError: standard output cannot be written, for another reason.
+    """
+    try:
+        if isinstance(text, bytes):
+            sys.stdout.buffer.write(text.rstrip(b"\n") + b"\n")
+        else:
+            sys.stdout.write(text.rstrip("\n") + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_output()
+    except OSError as error:
+        _abandon_output()
+        raise InputError(
+            "standard output",
+            "",
+            f"it cannot be written ({error.strerror})",
+            "free space, or write elsewhere",
+        ) from None
+
+
+def _abandon_output() -> None:
+    """Leads standard output nowhere: what is left in its buffer would fail again when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def require_writable(path: Path, *inputs: Path) -> None:
+    """Finds out before a long run whether its answer can be written to a file.
+
+    Args:
+        path: the file to write; it may exist.
+        inputs: files that are read and must not be written over.
+
+    Raises:
+        InputError: it cannot; says why.
+    """
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise InputError(str(path), "", "it is a directory", "give the name of a file")
+    if path.exists() and any(source.exists() and path.samefile(source) for source in inputs):
+        raise InputError(str(path), "", "the output would replace the input", "give another name")
+    is_device = path.exists() and not path.is_file()
+    if not is_device and not folder.is_dir():
+        raise InputError(str(path), "", "its folder does not exist", "make the folder first")
+    replaced = path if is_device else folder  # a file is replaced by a new one of the name in its folder
+    if not os.access(replaced, os.W_OK):
+        raise InputError(str(path), "", f"you may not write to {replaced}", "write to another place")
+
+
+def peak_memory() -> int:
+    """Returns the most bytes of memory that this process held at one time."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        import resource
+
+        # Not Linux. (On Linux this would count what the parent process held before it became this one.)
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,71 @@
+"""Progress on standard error, for a person who watches a terminal."""
+
+from contextlib import contextmanager
+from math import inf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.solve import Listener
+
+
+@contextmanager
+def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
+    """Shows what goes on, the fraction done, score, bound and gap while the body runs; then clears the line.
+
+    Args:
+        note: what to say until the backend says something.
+        shown: whether to show anything; if not, there is no listener.
+    """
+    if not shown:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[state]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as display:
+        task = display.add_task(note, total=None, state="")
+
+        def listen(
+            *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
+        ) -> None:
+            del seconds  # the display has a clock, which also runs between two reports
+            if done is not None:
+                display.update(task, total=1.0, completed=done)
+            if note is not None:
+                display.update(task, description=note)
+            display.update(task, state=state(score, bound))
+
+        yield listen
+
+
+def state(score: float | None, bound: float) -> str:
+    """Returns the score, bound and gap, in nats, as far as they are known.
+
+    >>> state(-12.5, -12.25)
+    'score -12.5  bound -12.25  gap 0.25'
+    """
+    parts = []
+    if score is not None:
+        parts.append(f"score {score:.8g}")
+    if bound < inf:
+        parts.append(f"bound {bound:.8g}")
+    if score is not None and bound < inf:
+        parts.append(f"gap {max(0.0, bound - score):.3g}")
+    return "  ".join(parts)

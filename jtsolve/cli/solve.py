@@ -1,0 +1,145 @@
+"""`jtsolve solve`: the best junction tree of an instance."""
+
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, peak_memory, require_writable
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from jtsolve.backend import Backend, Estimate, Limits
+    from jtsolve.problem import Problem
+    from jtsolve.result import Result
+
+AUTO = "auto"
+
+
+def solve(
+    context: typer.Context,
+    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    backend: Annotated[
+        str, typer.Option(metavar="NAME", help="How to solve it; see 'jtsolve backends'.")
+    ] = AUTO,
+    treewidth: Annotated[
+        int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds from start to finish, reading included.")
+    ] = None,
+    memory_limit: Annotated[
+        float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of what is free.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads; the default is all cores.")
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything random.")] = 0,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(readable=False, metavar="FILE", help="Write the result here.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Find the best junction tree of an instance.
+
+    The first Ctrl-C or SIGTERM ends the run with the best tree so far.
+    """
+    if output is not None:
+        require_writable(output, instance)
+    chosen = _chosen_backend(backend, option or [])
+    limits = _limits(time_limit, memory_limit, threads, seed, context.obj)
+
+    from jtsolve.instance import read_problem
+
+    problem = read_problem(instance).with_treewidth(treewidth)
+    result, remark, estimate = _run(problem, chosen, limits, shows_progress=not quiet and sys.stderr.isatty())
+
+    from jtsolve.files import write_atomically
+    from jtsolve.result import result_to_json
+
+    try:
+        if output is not None:
+            write_atomically(output, result_to_json(result))
+    finally:  # an answer that took hours is printed even if it cannot be written
+        if json:
+            emit(result_to_json(result))
+        elif not quiet:
+            emit(_summary(result, remark, estimate))
+    raise typer.Exit(_exit_code(result))
+
+
+def _chosen_backend(name: str, pairs: list[str]) -> "Backend | None":
+    """Returns the backend asked for, or None for `auto`."""
+    from jtsolve.options import make_backend, split_backend, split_options
+
+    if name == AUTO:
+        if pairs:
+            raise ChoiceError(
+                f"the option '{pairs[0]}' is for a backend, but auto chooses that; name it: --backend NAME"
+            )
+        return None
+    name, options = split_backend(name)
+    return make_backend(name, options | split_options(pairs))
+
+
+def _limits(
+    time: float | None, gigabytes: float | None, threads: int | None, seed: int, started: float
+) -> "Limits":
+    """Returns the limits; checks what `Limits` cannot, since bytes are whole numbers."""
+    from jtsolve.backend import Limits
+
+    if gigabytes is not None and not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
+        raise ChoiceError(f"the memory limit is {gigabytes} GB; give a number above 0")
+    memory = None if gigabytes is None else int(gigabytes * 1e9)
+    return Limits(time=time, memory=memory, threads=threads, seed=seed, started=started)
+
+
+def _run(
+    problem: "Problem", backend: "Backend | None", limits: "Limits", *, shows_progress: bool
+) -> "tuple[Result, str, Estimate]":
+    """Solves, and returns the result, a remark on the choice of the backend, and the predicted cost."""
+    from jtsolve.cli.progress import progress
+    from jtsolve.errors import RefusedError
+    from jtsolve.solve import choose
+    from jtsolve.solve import solve as solve_problem
+
+    if backend is None:
+        choice = choose(problem, limits)
+        backend, estimate, remark = choice.backend, choice.estimate, choice.reason
+    else:
+        objections = backend.capabilities.objections(problem)
+        if objections:
+            raise RefusedError(backend.name, objections)
+        estimate, remark = backend.estimate(problem, limits), "as asked for"
+    note = f"{backend.name}: {estimate.memory / 1e9:.2g} GB and {estimate.seconds:.2g} s predicted"
+    with progress(note, shown=shows_progress) as listener:
+        return solve_problem(problem, backend, limits, listener), remark, estimate
+
+
+def _exit_code(result: "Result") -> int:
+    from jtsolve.result import Status, Stop
+
+    if result.tree is not None:
+        return FOUND
+    if result.status is Status.INFEASIBLE:
+        return INFEASIBLE
+    return INTERRUPTED if result.stop is Stop.INTERRUPTED else NO_TREE
+
+
+def _summary(result: "Result", remark: str, estimate: "Estimate") -> str:
+    """Returns what a person wants to know of a result, the tree last."""
+    from jtsolve.cli.summary import describe
+    from jtsolve.result import result_to_document
+
+    facts = {
+        "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {estimate.memory / 1e9:.3g} GB predicted",
+        "backend": f"{result.backend}: {remark.rstrip('.')}",
+    }
+    return describe(result_to_document(result), "the result", facts)

@@ -1,0 +1,144 @@
+"""Whole files in and out: bounded and decompressed on the way in, atomic on the way out."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import tempfile
+import zlib
+from pathlib import Path
+
+from jtsolve.errors import InputError
+
+LARGEST = 2 << 30
+"""Bytes of the largest text that is read, unpacked: 2 GiB hold some 10^8 scores, which need 3 GB as numbers.
+It keeps a small file that unpacks to hundreds of gigabytes from filling the memory."""
+
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+_PRIVATE = 0o600
+
+
+def read_file(path: str | Path) -> bytes:
+    """Returns the contents of a file, unpacked if they are gzip data, whatever the file is called.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, it is empty, it is damaged or cut off gzip data,
+            it is called .gz and is no gzip data, or it holds more than `LARGEST` bytes.
+    """
+    source = str(path)
+    try:
+        with open(path, "rb") as stream:  # noqa: PTH123 - a Path would lose a trailing slash
+            magic = stream.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)]
+            if magic == _GZIP_MAGIC:
+                with gzip.GzipFile(fileobj=stream) as unpacked:
+                    data = _read_bounded(unpacked, source)
+            else:
+                data = _read_bounded(stream, source)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            source, "gzip data", f"it is damaged or cut off ({error})", "fetch or pack the file again"
+        ) from None
+    except FileNotFoundError:
+        raise InputError(source, "", "there is no such file", "check the path for spelling") from None
+    except IsADirectoryError:
+        raise InputError(source, "", "it is a directory", "give a file") from None
+    except PermissionError:
+        raise InputError(source, "", "you may not read it", "change its permissions, or copy it") from None
+    except (OSError, ValueError) as error:
+        raise InputError(source, "", f"it cannot be read ({_cause(error)})", "give a readable file") from None
+    if not data:
+        raise InputError(source, "", "the file is empty", "check how it was made, and make it again")
+    if source.endswith(".gz") and magic != _GZIP_MAGIC:
+        raise InputError(
+            source, "", "it is called .gz, but is no gzip data", "pack it with gzip, or rename it"
+        )
+    return data
+
+
+def write_atomically(path: str | Path, data: bytes) -> None:
+    """Writes a file so that it is there whole or not at all.
+
+    The data go to a temporary file in the same folder, and to the disk; then it takes the name. If anything
+    fails, the temporary file is removed and a file that was there stays as it was. A device or a pipe, such
+    as /dev/stdout, is written to as it is: to replace it would destroy it.
+
+    Raises:
+        InputError: the file cannot be written; says why.
+    """
+    source = str(path)
+    try:
+        place = Path(path)  # not resolved: /dev/stdout may lead to a pipe, which has no path of its own
+        mode = place.stat().st_mode if place.exists() else None
+        if mode is not None and stat.S_ISDIR(mode):
+            raise InputError(source, "", "it is a directory", "give the name of a file")
+        if mode is not None and not stat.S_ISREG(mode):
+            with place.open("wb") as stream:
+                stream.write(data)
+            return
+        _replace(place.resolve(), data, mode)
+    except FileNotFoundError:
+        raise InputError(source, "", "its folder does not exist", "make the folder first") from None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(
+            source,
+            "",
+            f"it cannot be written ({_cause(error)}); what was there before is unchanged",
+            "free space, change permissions, or write to another place",
+        ) from None
+
+
+def pack(data: bytes) -> bytes:
+    """Returns gzip data without time or file name, so that equal data give equal bytes.
+
+    >>> pack(b"a") == pack(b"a"), gzip.decompress(pack(b"a"))
+    (True, b'a')
+    """
+    buffer = io.BytesIO()
+    # Level 6: on score tables, level 9 takes three times as long to save one per cent.
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=buffer, mtime=0) as stream:
+        stream.write(data)
+    return buffer.getvalue()
+
+
+def _replace(target: Path, data: bytes, mode: int | None) -> None:
+    """Writes `data` beside `target` and renames it; `mode` is that of the file that was there, if any."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".jtsolve-", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(name).chmod(_default_mode() if mode is None else stat.S_IMODE(mode))
+        Path(name).replace(target)
+    except BaseException:  # an interruption must not leave the temporary file either
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _default_mode() -> int:
+    """Returns the permissions of a new file; the mask can be read only by setting it."""
+    mask = os.umask(_PRIVATE)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _read_bounded(stream: gzip.GzipFile | io.BufferedReader, source: str) -> bytes:
+    """Returns what is left in a stream; the size of a pipe or of gzip data is known only at its end."""
+    buffer = io.BytesIO()
+    while chunk := stream.read(_CHUNK):
+        buffer.write(chunk)
+        if buffer.tell() > LARGEST:
+            raise InputError(
+                source,
+                "",
+                f"it holds more than {LARGEST / 2**30:.3g} GiB once unpacked",
+                "give a table with a smaller max_size",
+            )
+    return buffer.getvalue()
+
+
+def _cause(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

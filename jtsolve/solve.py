@@ -1,0 +1,275 @@
+"""The one verb: ask the capabilities, run the backend, verify its claim, return a `Result`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.metadata import version
+from math import inf
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jtsolve import __version__
+from jtsolve.backend import Backend, Estimate, Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.bounds import family_bound
+from jtsolve.check import check
+from jtsolve.errors import InternalError, LimitError, RefusedError
+from jtsolve.result import OPTIMALITY_TOLERANCE, Incumbent, Outcome, Result, Status, Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.problem import Problem
+    from jtsolve.tree import JunctionTree
+
+
+class Listener(Protocol):
+    """Is told of progress, for a display; called from any thread, a few times a second at most."""
+
+    def __call__(
+        self, *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
+    ) -> None:
+        """Shows the best score and bound in nats (None, inf: none yet), the fraction done, a remark."""
+        ...
+
+
+class Recorder:
+    """The `Report` that a backend is given: keeps the best tree and bound, the trace, and the reason to stop."""
+
+    def __init__(self, problem: Problem, limits: Limits, listener: Listener | None = None) -> None:
+        self.tree: JunctionTree | None = None
+        self.score: float | None = None
+        self.bound = inf
+        self.trace: list[Incumbent] = []
+        self._problem = problem
+        self._limits = limits
+        self._listener = listener
+        self._interrupted = False
+        self._lock = threading.Lock()
+
+    def interrupt(self) -> None:
+        """Asks the backend to end; safe in a signal handler."""
+        self._interrupted = True
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why the backend has to end now, or None."""
+        if self._interrupted:
+            return Stop.INTERRUPTED
+        if self._limits.time is not None and self._limits.elapsed >= self._limits.time:
+            return Stop.TIME
+        return None
+
+    def __call__(
+        self,
+        *,
+        tree: JunctionTree | None = None,
+        bound: float | None = None,
+        done: float | None = None,
+        note: str | None = None,
+    ) -> bool:
+        """See `backend.Report`."""
+        score = None if tree is None else tree.score(self._problem.scores)
+        with self._lock:
+            news = False
+            if score is not None and (self.score is None or score > self.score):
+                self.tree, self.score, news = tree, score, True
+            if bound is not None and bound < self.bound:
+                self.bound, news = bound, True
+            if news:
+                self.trace.append(
+                    Incumbent(self._limits.elapsed, self.score, None if self.bound == inf else self.bound)
+                )
+        if self._listener is not None:
+            self._listener(
+                seconds=self._limits.elapsed, score=self.score, bound=self.bound, done=done, note=note
+            )
+        return self.stop is None
+
+
+def solve(
+    problem: Problem,
+    backend: Backend | None = None,
+    limits: Limits | None = None,
+    listener: Listener | None = None,
+) -> Result:
+    """Solves a problem and returns the verified result.
+
+    Ctrl-C and SIGTERM end the run with the best tree so far (stop "interrupted"); a second one ends the
+    process as usual.
+
+    Args:
+        problem: what is wanted.
+        backend: how to look for it; None takes what `choose` picks.
+        limits: time, memory, threads and seed; None for the defaults.
+        listener: is told of progress.
+
+    Raises:
+        RefusedError: the backend cannot take the problem; with every reason.
+        LimitError: the work needs more memory than allowed; refused before it is begun.
+        InternalError: the backend's answer is wrong.
+    """
+    limits = limits or Limits()
+    if backend is None:
+        backend = choose(problem, limits).backend
+    objections = backend.capabilities.objections(problem)
+    if objections:
+        raise RefusedError(backend.name, objections)
+    recorder = Recorder(problem, limits, listener)
+    with _interruptible(recorder):
+        outcome = backend.solve(problem, limits, recorder)
+        if outcome.tree is not None:
+            recorder(tree=outcome.tree)
+        result = _result(problem, backend, limits, recorder, outcome)
+    faults = check(problem, result)
+    if faults:
+        raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
+    return result
+
+
+def _result(
+    problem: Problem, backend: Backend, limits: Limits, recorder: Recorder, outcome: Outcome
+) -> Result:
+    """Builds the result from what was recorded and what the backend claims."""
+    score = recorder.score
+    bound = min(outcome.bound, recorder.bound)
+    if bound == inf:
+        bound = family_bound(problem)
+    if score is not None:
+        if bound < score - OPTIMALITY_TOLERANCE:
+            raise InternalError(
+                f"backend '{backend.name}' claims the bound {bound}, but its own tree scores {score}"
+            )
+        bound = max(bound, score)
+        status = Status.OPTIMAL if bound - score <= OPTIMALITY_TOLERANCE else Status.FEASIBLE
+    else:
+        status = Status.INFEASIBLE if bound == -inf else Status.UNKNOWN
+    return Result(
+        instance=problem.name,
+        digest=problem.digest(),
+        names=problem.names,
+        constraints=problem.constraints,
+        backend=backend.name,
+        options=options_of(backend),
+        status=status,
+        stop=outcome.stop,
+        tree=recorder.tree,
+        score=score,
+        bound=bound,
+        seconds={**outcome.seconds, "total": limits.elapsed},
+        trace=tuple(recorder.trace),
+        seed=limits.seed,
+        environment=environment(limits),
+        stats=outcome.stats,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What `choose` picked: the backend, its predicted cost, and why, in one sentence."""
+
+    backend: Backend
+    estimate: Estimate
+    reason: str
+
+
+def choose(problem: Problem, limits: Limits) -> Choice:
+    """Returns the backend that `auto` stands for.
+
+    It is the exact backend with the least predicted time among those that take the problem and whose
+    predicted memory and time are within the limits; else the heuristic one with the least predicted time.
+
+    Raises:
+        LimitError: no backend takes the problem within the limits; with every backend's reason.
+    """
+    refusals = []
+    fitting: list[tuple[bool, float, Backend, Estimate]] = []
+    for name, backend in REGISTRY.items():
+        objections = backend.capabilities.objections(problem)
+        if objections:
+            refusals.append(f"{name}: {' '.join(objections)}")
+            continue
+        estimate = backend.estimate(problem, limits)
+        if estimate.memory > limits.memory_bytes:
+            refusals.append(f"{name}: It would need {estimate.memory / 1e9:.3g} GB.")
+        elif limits.time is not None and backend.capabilities.exact and estimate.seconds > limits.time:
+            refusals.append(f"{name}: It would take about {estimate.seconds:.3g} s.")
+        else:
+            fitting.append((not backend.capabilities.exact, estimate.seconds, backend, estimate))
+    if not fitting:
+        raise LimitError("no backend takes this problem within the limits: " + " ".join(refusals))
+    heuristic, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:2])
+    kind = "heuristic" if heuristic else "exact"
+    reason = (
+        f"auto took '{backend.name}', the {kind} backend with the least predicted time "
+        f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."
+    )
+    if heuristic:
+        reason += " Not taken: " + " ".join(refusals)
+    return Choice(backend, estimate, reason)
+
+
+def options_of(backend: Backend) -> dict[str, Any]:
+    """Returns a backend's fields as JSON values; a backend within is an object with its name."""
+    if not is_dataclass(backend):
+        return {}
+    options: dict[str, Any] = {}
+    for entry in fields(backend):
+        value = getattr(backend, entry.name)
+        if is_dataclass(value) and hasattr(value, "capabilities"):
+            value = {"name": value.name, **options_of(value)}
+        options[entry.name] = value
+    return options
+
+
+def environment(limits: Limits) -> dict[str, Any]:
+    """Returns what a reader needs to judge a time: versions, machine, threads."""
+    return {
+        "jtsolve": __version__,
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": limits.workers,
+        "command": " ".join(sys.argv),
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123 - no path to build
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+@contextmanager
+def _interruptible(recorder: Recorder) -> Iterator[None]:
+    """Turns the first SIGINT or SIGTERM into `recorder.interrupt()`; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous: dict[int, Any] = {}
+
+    def restore() -> None:
+        while previous:
+            number, handler = previous.popitem()
+            signal.signal(number, handler)
+
+    def handle(_number: int, _frame: object) -> None:
+        recorder.interrupt()
+        restore()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        previous[number] = signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        restore()

@@ -1,0 +1,100 @@
+"""Sets of variables as bit masks.
+
+A `VarSet` is a Python int of any length: variable i is bit i, so 0b100101 is {0, 2, 5} and 0 is the empty
+set. Unions, intersections and differences are `|`, `&` and `& ~`; sizes are `int.bit_count`. The increasing
+order of the masks is the colexicographic order, in which score tables are stored.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+VarSet: TypeAlias = int
+
+
+def varset(members: Iterable[int]) -> VarSet:
+    """Returns the set of the given variables.
+
+    >>> bin(varset([0, 2, 5]))
+    '0b100101'
+    """
+    mask = 0
+    for member in members:
+        mask |= 1 << member
+    return mask
+
+
+def members(mask: VarSet) -> Iterator[int]:
+    """Yields the variables of a set in increasing order.
+
+    >>> list(members(0b100101))
+    [0, 2, 5]
+    """
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def is_subset(inner: VarSet, outer: VarSet) -> bool:
+    """Tells whether every variable of `inner` is in `outer`; the empty set is in every set.
+
+    >>> is_subset(0b101, 0b111), is_subset(0b101, 0b110)
+    (True, False)
+    """
+    return not inner & ~outer
+
+
+def subsets(mask: VarSet) -> Iterator[VarSet]:
+    """Yields all 2^|mask| subsets of a set in increasing order, the empty set first.
+
+    >>> list(subsets(0b101))
+    [0, 1, 4, 5]
+    """
+    subset = 0
+    while True:
+        yield subset
+        if subset == mask:
+            return
+        subset = (subset - mask) & mask
+
+
+def bounded_subsets(n: int, max_size: int) -> Iterator[VarSet]:
+    """Yields the subsets of {0..n-1} with at most `max_size` members in increasing (colex) order.
+
+    >>> list(bounded_subsets(3, 1))
+    [0, 1, 2, 4]
+    """
+    yield 0
+    for top in range(n):
+        if max_size > 0:
+            yield from ((1 << top) | rest for rest in bounded_subsets(top, max_size - 1))
+
+
+def count_bounded_subsets(n: int, max_size: int) -> int:
+    """Returns the number of subsets of {0..n-1} with at most `max_size` members (0 if it is negative).
+
+    >>> count_bounded_subsets(4, 2)
+    11
+    """
+    return sum(comb(n, size) for size in range(max_size + 1))
+
+
+def colex_rank(mask: VarSet, max_size: int) -> int:
+    """Returns the position of a set among the sets of at most `max_size` members in colex order.
+
+    The sets before `mask` agree with it above some member and lack that member: with j members above
+    member v, there are as many as subsets of {0..v-1} of size at most `max_size` - j.
+
+    >>> [colex_rank(mask, 2) for mask in (0b000, 0b001, 0b011, 0b100, 0b101)]
+    [0, 1, 3, 4, 5]
+    """
+    rank = 0
+    for member in reversed(list(members(mask))):
+        rank += count_bounded_subsets(member, max_size)
+        max_size -= 1
+    return rank

@@ -1,0 +1,203 @@
+"""Random problems for all tests: Gaussian scores, whole scores, scores of small data, constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import lgamma
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from jtsolve.problem import Constraints, Feature, Problem, Variable
+from jtsolve.scores import DenseScores, LocalScores, SparseScores
+from jtsolve.varset import VarSet, bounded_subsets, count_bounded_subsets, members, varset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.result import Stop
+    from jtsolve.tree import JunctionTree
+
+
+@dataclass
+class Recording:
+    """A `Report` that keeps what it is told; `stop` sets in after it has been asked `patience` times."""
+
+    patience: int | None = None
+    reason: Stop | None = None
+    trees: list[JunctionTree] = field(default_factory=list)
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    asked: int = 0
+
+    @property
+    def stop(self) -> Stop | None:
+        self.asked += 1
+        return self.reason if self.patience is not None and self.asked > self.patience else None
+
+    def __call__(self, **news: Any) -> bool:
+        self.calls.append(news)
+        if news.get("tree") is not None:
+            self.trees.append(news["tree"])
+        return self.stop is None
+
+
+def repeatable(seed: int) -> Random:
+    """Returns a generator of random numbers that gives the same ones for the same seed everywhere."""
+    return Random(seed)  # noqa: S311 - nothing here is secret
+
+
+def named(scores: LocalScores, constraints: Constraints | None = None, name: str = "random") -> Problem:
+    """Returns a problem over the variables A, B, C, ... (or V0, V1, ... beyond 26)."""
+    n = scores.n
+    names = [chr(ord("A") + v) for v in range(n)] if n <= 26 else [f"V{v}" for v in range(n)]
+    return Problem(tuple(Variable(text) for text in names), scores, constraints or Constraints(), name)
+
+
+def dense(n: int, max_size: int, values: NDArray[np.float64]) -> DenseScores:
+    """Returns a table of the values, the first of which becomes s(∅) = 0."""
+    values = np.array(values, dtype=np.float64)
+    values[0] = 0.0
+    return DenseScores(n, max_size, values)
+
+
+def gaussian(seed: int, n: int, max_size: int | None = None, scale: float = 1.0) -> DenseScores:
+    """Returns independent normal scores: no ties, no structure, many optimal shapes."""
+    max_size = n if max_size is None else max_size
+    count = count_bounded_subsets(n, max_size)
+    return dense(n, max_size, scale * np.random.default_rng(seed).standard_normal(count))
+
+
+def integers(seed: int, n: int, max_size: int | None = None, high: int = 10**6) -> DenseScores:
+    """Returns whole scores from -high to high: sums are exact in any order; ties if `high` is small."""
+    max_size = n if max_size is None else max_size
+    count = count_bounded_subsets(n, max_size)
+    drawn = np.random.default_rng(seed).integers(-high, high + 1, count)
+    return dense(n, max_size, drawn.astype(np.float64))
+
+
+def with_holes(seed: int, scores: DenseScores, share: float, *, singles: bool = True) -> SparseScores:
+    """Returns the scores as a sparse table in which about a share of the sets has none.
+
+    Args:
+        seed: of the holes.
+        scores: where the values come from.
+        share: from 0 to 1.
+        singles: whether single variables may lose their scores too.
+    """
+    random = repeatable(seed)
+    table = {
+        mask: scores.score(mask)
+        for mask in bounded_subsets(scores.n, scores.max_size)
+        if random.random() >= share or (mask.bit_count() == 1 and not singles)
+    }
+    return SparseScores(scores.n, table)
+
+
+def from_data(seed: int, n: int, max_size: int | None = None, rows: int = 60) -> DenseScores:
+    """Returns BDeu scores (equivalent sample size 1) of binary and ternary data with dependent columns.
+
+    s(A) = ln Γ(1)/Γ(1 + rows) + Σ_j ln Γ(1/q + N_j)/Γ(1/q), over the q joint states j of A with counts N_j.
+    """
+    max_size = n if max_size is None else max_size
+    generator = np.random.default_rng(seed)
+    states = generator.integers(2, 4, n)
+    data = generator.integers(0, states, (rows, n))
+    for v in range(1, n):
+        source = int(generator.integers(0, v))
+        copied = generator.random(rows) < 0.7
+        data[copied, v] = data[copied, source] % states[v]
+    values = []
+    for mask in bounded_subsets(n, max_size):
+        chosen = list(members(mask))
+        alpha = 1.0 / float(np.prod(states[chosen]))
+        _, counts = np.unique(data[:, chosen], axis=0, return_counts=True) if chosen else (None, [rows])
+        value = lgamma(1.0) - lgamma(1.0 + rows)
+        values.append(value + sum(lgamma(alpha + int(count)) - lgamma(alpha) for count in counts))
+    return dense(n, max_size, np.array(values))
+
+
+def from_network(seed: int, n: int, max_size: int, rows: int = 500) -> DenseScores:
+    """Returns BIC scores in whole millionths of a nat: data of a Gaussian network, two parents each.
+
+    s(A) = −rows/2 · ln det R_A − |A|(|A|+1)/4 · ln rows, R the correlations of the sample. The moral graph
+    is not chordal, so that a greedy search takes edges that it has no use for later.
+    """
+    generator = np.random.default_rng(seed)
+    data = generator.standard_normal((rows, n))
+    for v in range(1, n):
+        for source in generator.integers(0, v, 2):
+            data[:, v] += 0.6 * data[:, source]
+    correlations = np.atleast_2d(np.corrcoef(data.T))
+    values = [0.0]
+    for mask in list(bounded_subsets(n, max_size))[1:]:
+        chosen = list(members(mask))
+        _, logarithm = np.linalg.slogdet(correlations[np.ix_(chosen, chosen)])
+        penalty = len(chosen) * (len(chosen) + 1) / 4 * np.log(rows)
+        values.append(-rows / 2 * float(logarithm) - penalty)
+    return dense(n, max_size, np.round(1e6 * np.array(values)))
+
+
+def draw_constraints(random: Random, n: int, features: frozenset[Feature]) -> Constraints:
+    """Returns random constraints that use exactly the given features, where n has room for them."""
+    everything = list(range(1, 1 << n))
+
+    def some(sets: list[VarSet], share: float) -> frozenset[VarSet]:
+        return frozenset(mask for mask in sets if random.random() < share)
+
+    pairs = [varset(pair) for pair in combinations(range(n), 2)]
+    random.shuffle(pairs)
+    half = len(pairs) // 2
+    allowed = some([0, *everything], random.choice([0.4, 0.7, 0.9]))
+    makers: dict[Feature, Any] = {
+        Feature.MAX_TREEWIDTH: random.randint(0, n - 1),
+        Feature.MAX_SEPARATOR_SIZE: random.randint(0, n - 1),
+        Feature.MIN_SEPARATOR_SIZE: random.randint(1, max(1, min(3, n - 1))),
+        Feature.FORBIDDEN_EDGES: frozenset(pairs[: random.randint(0, half)]),
+        Feature.REQUIRED_EDGES: frozenset(pairs[half : half + random.randint(0, 3)]),
+        Feature.FORBIDDEN_CLIQUES: some(everything, random.choice([0.1, 0.4, 0.7])),
+        Feature.FORBIDDEN_SEPARATORS: some([0, *everything], random.choice([0.1, 0.4, 0.7])),
+        Feature.ALLOWED_SEPARATORS: allowed,
+        Feature.MAX_CLIQUES: random.randint(1, n),
+    }
+    chosen = {feature.value: value for feature, value in makers.items() if feature in features}
+    return Constraints(**chosen)
+
+
+def random_problem(seed: int, n: int, features: frozenset[Feature] = frozenset()) -> Problem:
+    """Returns a random problem of a random kind of scores with random constraints of the given features."""
+    random = repeatable(seed)
+    max_size = random.choice([n, n, min(2, n), random.randint(1, n)])
+    kind = random.choice(["gaussian", "gaussian", "integers", "ties", "data", "sparse", "sparser"])
+    scores: LocalScores
+    if kind == "integers":
+        scores = integers(seed, n, max_size)
+    elif kind == "ties":
+        scores = integers(seed, n, max_size, high=1)
+    elif kind == "data":
+        scores = from_data(seed, n, max_size)
+    elif kind == "sparse":
+        scores = with_holes(seed, gaussian(seed, n, max_size), 0.15, singles=False)
+    elif kind == "sparser":
+        scores = with_holes(seed, gaussian(seed, n, max_size), 0.4)
+    else:
+        scores = gaussian(seed, n, max_size)
+    return named(scores, draw_constraints(random, n, features), f"{kind}-{seed}")
+
+
+@st.composite
+def small_problems(draw: st.DrawFn, max_n: int = 4) -> Problem:
+    """Draws problems with small whole scores (ties, zeros), some sets without one, and any constraints."""
+    n = draw(st.integers(1, max_n))
+    max_size = draw(st.integers(1, n))
+    values = st.one_of(st.none(), st.integers(-3, 3), st.integers(-3, 3), st.integers(-3, 3))
+    drawn = {mask: draw(values) for mask in bounded_subsets(n, max_size) if mask}
+    table = {mask: float(value) for mask, value in drawn.items() if value is not None}
+    scores: LocalScores = SparseScores(n, table)
+    if len(table) == len(drawn):
+        scores = dense(n, max_size, np.array([0.0, *(table[mask] for mask in sorted(table))]))
+    features = draw(st.frozensets(st.sampled_from(Feature), max_size=3))
+    seed = draw(st.integers(0, 2**16))
+    return named(scores, draw_constraints(repeatable(seed), n, features), "small")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jtsolve.bounds import family_bound
+from jtsolve.problem import Constraints, Problem, Variable
+from jtsolve.scores import DenseScores, SparseScores
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import bounded_subsets, count_bounded_subsets
+
+
+def trees(n: int) -> list[JunctionTree]:
+    """The junction trees of all chordal graphs on n nodes."""
+    pairs = list(combinations(range(n), 2))
+    found = []
+    for bits in range(1 << len(pairs)):
+        graph = nx.empty_graph(n)
+        graph.add_edges_from(pair for i, pair in enumerate(pairs) if bits >> i & 1)
+        if nx.is_chordal(graph):
+            found.append(JunctionTree.from_graph(graph))
+    return found
+
+
+TREES = {n: trees(n) for n in range(1, 5)}
+
+
+def problem(n: int, max_size: int, seed: int) -> Problem:
+    values = np.random.default_rng(seed).normal(scale=10, size=count_bounded_subsets(n, max_size))
+    values[0] = 0
+    return Problem(tuple(Variable(f"V{v}") for v in range(n)), DenseScores(n, max_size, values))
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 10_000))
+def test_no_tree_scores_more_than_the_bound(n: int, max_size: int, seed: int) -> None:
+    dense = problem(n, min(n, max_size), seed)
+    bound = family_bound(dense)
+    assert all(tree.score(dense.scores) <= bound + 1e-9 for tree in TREES[n])
+
+
+@given(st.integers(1, 4), st.floats(0, 1), st.integers(0, 10_000))
+def test_the_bound_holds_for_sparse_scores(n: int, density: float, seed: int) -> None:
+    dense = problem(n, n, seed)
+    rng = np.random.default_rng(seed)
+    table = {mask: dense.scores.score(mask) for mask in bounded_subsets(n, n) if rng.random() < density}
+    table[0] = 0.0
+    sparse = replace(dense, scores=SparseScores(n, table))
+    bound = family_bound(sparse)
+    assert all(tree.score(sparse.scores) <= bound + 1e-9 for tree in TREES[n])
+
+
+def test_the_bound_is_the_sum_of_the_best_families() -> None:
+    values = np.array([0.0, -1.0, -2.0, -2.5])
+    base = Problem((Variable("A"), Variable("B")), DenseScores(2, 2, values))
+    assert family_bound(base) == pytest.approx(-0.5 + -1.5)
+    assert family_bound(replace(base, constraints=Constraints(max_treewidth=0))) == -3.0

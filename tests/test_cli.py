@@ -1,0 +1,773 @@
+"""The command line: what goes to which stream, exit codes, files, signals, limits."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pty
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from problems import gaussian, named
+
+import jtsolve.cli.output
+import jtsolve.cli.progress
+from jtsolve import __main__ as program
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.check import check
+from jtsolve.cli import run
+from jtsolve.errors import InputError, InternalError
+from jtsolve.instance import read_problem, write_problem
+from jtsolve.problem import Constraints
+from jtsolve.result import Outcome, Status, Stop, read_result, result_to_json
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parents[1]
+
+DRIVER = '''
+import sys
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jtsolve.backend import Capabilities, Estimate
+from jtsolve.backends import REGISTRY
+from jtsolve.result import Outcome
+from jtsolve.tree import JunctionTree
+
+@dataclass(frozen=True, slots=True)
+class Endless:
+    """Goes on until it is told to stop."""
+
+    found: bool = True
+    name: ClassVar[str] = "endless"
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def estimate(self, problem, limits):
+        return Estimate(10**6, 1.0)
+
+    def solve(self, problem, limits, report):
+        if self.found:
+            full = JunctionTree(problem.n, ((1 << problem.n) - 1,), ())
+            report(tree=full, bound=1000.0, done=0.5, note="on [and] on")
+        print("ready", file=sys.stderr, flush=True)
+        while report():
+            pass
+        return Outcome(None, stop=report.stop)
+
+REGISTRY["endless"] = Endless()
+
+from jtsolve.__main__ import main
+main()
+'''
+
+
+class Command:
+    """Runs commands in this process and keeps what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.out = ""
+        self.err = ""
+
+    def __call__(self, *arguments: str | Path) -> int:
+        code = run([str(argument) for argument in arguments], time.monotonic())
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Path:
+    path = tmp_path / "small.json"
+    write_problem(named(gaussian(7, 4), name="small"), path)
+    return path
+
+
+@pytest.fixture
+def infeasible(tmp_path: Path) -> Path:
+    path = tmp_path / "infeasible.json"
+    constraints = Constraints(max_treewidth=0, min_separator_size=1)
+    write_problem(named(gaussian(7, 3), constraints, "infeasible"), path)
+    return path
+
+
+@pytest.fixture
+def solved(instance: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "solved.json"
+    path.write_bytes(result_to_json(solve(read_problem(instance), REGISTRY["brute"])))
+    return path
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Starts the command line with the backend `endless` in a process of its own."""
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER, encoding="utf-8")
+
+    def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, str(script), *map(str, arguments)],
+            env=environment(),
+            text=True,
+            encoding="utf-8",
+            **pipes,
+        )
+
+    return start
+
+
+def environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **more}
+
+
+def started(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Runs `python -m jtsolve` in a process of its own."""
+    return subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "jtsolve", *map(str, arguments)],
+        check=False,
+        env=options.pop("env", environment()),
+        **{"capture_output": True, **options},
+    )
+
+
+# Help, version, usage
+
+
+def test_help_loads_nothing_heavy() -> None:
+    lines = [
+        "import sys, time",
+        "from jtsolve.cli import run",
+        "for arguments in (['--help'], ['solve', '--help'], ['show', '--help'], ['--version'], []):",
+        "    run(arguments, time.monotonic())",
+        "heavy = {'numba', 'numpy', 'matplotlib', 'networkx', 'rich', 'msgspec', 'jtsolve.problem'}",
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)",
+    ]
+    done = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-c", "\n".join(lines)], check=False, capture_output=True, env=environment()
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"--memory-limit" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["solve", "check", "backends", "convert", "show"])
+def test_every_command_has_help(command: Command, name: str) -> None:
+    assert command(name, "--help") == 0
+    assert command.out.startswith(f"Usage: jtsolve {name} ")
+    assert command.err == ""
+
+
+def test_version(command: Command) -> None:
+    assert command("--version") == 0
+    assert re.fullmatch(r"jtsolve \d+\.\d+\.\d+\n", command.out)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solv"],
+        ["solve"],
+        ["solve", "x.json", "--treewidth", "-1"],
+        ["solve", "x.json", "--treewidth", "two"],
+        ["solve", "x.json", "--threads", "0"],
+        ["solve", "x.json", "--seed", "-1"],
+        ["solve", "x.json", "--time-limit", "soon"],
+        ["solve", "x.json", "--unknown"],
+        ["check", "x.json"],
+    ],
+)
+def test_wrong_use_ends_with_2_and_prints_no_answer(command: Command, arguments: list[str]) -> None:
+    assert command(*arguments) == 2
+    assert command.out == ""
+    assert "Traceback" not in command.err
+    assert command.err.count("Error") == 1
+
+
+# solve
+
+
+def test_solve_prints_a_summary_and_the_tree(command: Command, instance: Path) -> None:
+    assert command("solve", instance) == 0
+    assert command.err == ""
+    facts = dict(line.split(maxsplit=1) for line in command.out.splitlines() if line.startswith("  "))
+    assert command.out.startswith("small\n")
+    assert facts["status"] == "optimal (finished)"
+    best = solve(read_problem(instance), REGISTRY["brute"])
+    assert facts["score"] == facts["bound"] == f"{best.score:.6f} nats"
+    assert facts["gap"] == "0.000000 nats"
+    assert facts["treewidth"] == str(best.treewidth)
+    assert re.fullmatch(r"[\d.e+-]+ s", facts["time"])
+    assert re.fullmatch(r"[\d.]+ GB at the peak, [\d.e-]+ GB predicted", facts["memory"])
+    assert "auto took" in facts["backend"]
+    assert best.tree is not None
+    assert command.out.count("{") == 2 * len(best.tree.cliques) - 1 - sum(not s for s in best.tree.separators)
+
+
+def test_json_prints_the_result_and_nothing_else(command: Command, instance: Path, tmp_path: Path) -> None:
+    output = tmp_path / "result.json"
+    arguments = ("--backend", "brute", "--json", "--treewidth", "2", "--seed", "3", "--threads", "1")
+    assert command("solve", instance, *arguments, "--output", output) == 0
+    assert command.err == ""
+    assert command.out == output.read_text(encoding="utf-8")
+    document = read_result(output)
+    assert (document.status, document.backend.name, document.seed) == (Status.OPTIMAL, "brute", 3)
+    assert document.instance.constraints.max_treewidth == 2
+    assert document.environment["threads"] == 1
+    assert check(read_problem(instance), document) == ()
+
+
+def test_quiet_prints_nothing(command: Command, instance: Path, tmp_path: Path) -> None:
+    output = tmp_path / "result.json"
+    assert command("solve", instance, "--quiet", "--output", output) == 0
+    assert (command.out, command.err) == ("", "")
+    assert read_result(output).status is Status.OPTIMAL
+    assert command("solve", instance, "--quiet", "--backend", "no") == 2
+    assert command.err.startswith("jtsolve: there is no backend 'no'")
+
+
+def test_infeasible_ends_with_3(command: Command, infeasible: Path) -> None:
+    assert command("solve", infeasible, "--backend", "brute") == 3
+    assert "infeasible" in command.out
+    assert "score      none" in command.out
+    assert command("solve", infeasible, "--backend", "brute", "--json") == 3
+    document = json.loads(command.out)
+    assert (document["status"], document["bound"], document["cliques"]) == ("infeasible", None, [])
+
+
+def test_no_tree_within_the_limits_ends_with_4(
+    command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def give_up(*_arguments: object) -> Outcome:
+        return Outcome(None, stop=Stop.MEMORY)
+
+    monkeypatch.setattr(type(REGISTRY["forward"]), "solve", give_up)
+    assert command("solve", instance, "--backend", "forward") == 4
+    assert "unknown (the memory limit ended the run)" in command.out
+
+
+def test_a_limit_below_the_need_ends_with_4_and_says_the_need(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "twelve.json"
+    write_problem(named(gaussian(1, 12)), path)
+    output = tmp_path / "result.json"
+    arguments = ("--backend", "dp", "--treewidth", "3", "--memory-limit", "0.000001", "--output", output)
+    assert command("solve", path, *arguments) == 4
+    assert command.out == ""
+    assert re.search(r"needs [\d.]+ GB", command.err)
+    assert not output.exists()
+    assert command("solve", path, "--memory-limit", "0.000001") == 4
+    assert "no backend takes this problem within the limits" in command.err
+
+
+def test_running_out_of_memory_is_told(
+    command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhaust(*_arguments: object) -> Outcome:
+        raise MemoryError
+
+    monkeypatch.setattr(type(REGISTRY["forward"]), "solve", exhaust)
+    assert command("solve", instance, "--backend", "forward") == 4
+    assert "out of memory" in command.err
+
+
+def test_a_wrong_answer_of_a_backend_ends_with_70(
+    command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lie(_backend: object, _problem: object, _limits: object, _report: object) -> Outcome:
+        raise InternalError("backend 'forward' returned a wrong answer: so it seems")
+
+    monkeypatch.setattr(type(REGISTRY["forward"]), "solve", lie)
+    assert command("solve", instance, "--backend", "forward", "--json") == 70
+    assert (command.out, command.err) == (
+        "",
+        "jtsolve: backend 'forward' returned a wrong answer: so it seems\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--backend", "forwrad"], ["no backend 'forwrad'", "did you mean 'forward'", "brute"]),
+        (["--option", "seed=3"], ["'seed=3' is for a backend", "--backend NAME"]),
+        (["--backend", "dp", "--option", "precision"], ["no key=value pair"]),
+        (["--backend", "dp", "--option", "precison=int32"], ["did you mean 'precision'", "now auto"]),
+        (["--backend", "dp", "--option", "precision=int8"], ["auto or float64 or int32"]),
+        (["--backend", "dp", "--option", "start=dq"], ["no backend 'dq'"]),
+        (["--time-limit", "0"], ["'time' is 0.0"]),
+        (["--time-limit", "nan"], ["'time' is nan"]),
+        (["--memory-limit", "0"], ["memory limit is 0.0 GB"]),
+        (["--memory-limit", "inf"], ["memory limit is inf GB"]),
+        (["--memory-limit", "nan"], ["memory limit is nan GB"]),
+    ],
+)
+def test_what_is_not_on_offer_ends_with_2(
+    command: Command, instance: Path, arguments: list[str], parts: list[str]
+) -> None:
+    assert command("solve", instance, *arguments) == 2
+    assert command.out == ""
+    assert command.err.startswith("jtsolve: ")
+    assert command.err.count("\n") == 1
+    for part in parts:
+        assert part in command.err
+
+
+def test_a_refusal_gives_every_reason(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "six.json"
+    write_problem(named(gaussian(1, 6), Constraints(max_cliques=2)), path)
+    assert command("solve", path, "--backend", "dp") == 2
+    assert "does not support the constraint max_cliques" in command.err
+    assert command("solve", path, "--backend", "brute") == 2
+    assert "at most 5 variables, not 6" in command.err
+
+
+def test_options_reach_the_backend(command: Command, instance: Path) -> None:
+    arguments = ("--option", "precision=int32", "--option", "start=none", "--json")
+    assert command("solve", instance, "--backend", "dp:forest=none", *arguments) == 0
+    options = json.loads(command.out)["backend"]["options"]
+    assert options == {"precision": "int32", "start": None, "forest": None}
+
+
+def test_a_missing_or_broken_instance_ends_with_2(command: Command, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text("{", encoding="utf-8")
+    for path in (tmp_path / "none.json", tmp_path, broken):
+        assert command("solve", path) == 2
+        assert command.out == ""
+        assert command.err.startswith(f"jtsolve: {path}: ")
+        assert "To mend it" in command.err
+
+
+def test_output_that_cannot_be_written_is_found_before_the_run(
+    command: Command, instance: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_arguments: object) -> Outcome:
+        raise AssertionError("the run must not begin")
+
+    monkeypatch.setattr(type(REGISTRY["brute"]), "solve", never)
+    before = instance.read_bytes()
+    cases = [
+        (tmp_path / "none" / "result.json", "its folder does not exist"),
+        (tmp_path, "it is a directory"),
+        (instance, "the output would replace the input"),
+        (tmp_path / "." / instance.name, "the output would replace the input"),
+    ]
+    for output, reason in cases:
+        assert command("solve", instance, "--backend", "brute", "--output", output) == 2
+        assert reason in command.err
+        assert command.out == ""
+    monkeypatch.setattr(os, "access", lambda *_arguments: False)
+    assert command("solve", instance, "--backend", "brute", "--output", tmp_path / "new.json") == 2
+    assert f"you may not write to {tmp_path}" in command.err
+    assert instance.read_bytes() == before
+
+
+def test_an_answer_is_printed_even_if_it_cannot_be_written(
+    command: Command, instance: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, _data: bytes) -> None:
+        raise InputError(str(path), "", "the disk is full", "free space")
+
+    monkeypatch.setattr("jtsolve.files.write_atomically", fail)
+    assert command("solve", instance, "--json", "--output", tmp_path / "result.json") == 2
+    assert json.loads(command.out)["status"] == "optimal"
+    assert "the disk is full" in command.err
+
+
+def test_the_output_replaces_an_older_one_and_leaves_nothing_else(
+    command: Command, instance: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    output = folder / "result.json"
+    output.write_text("old", encoding="utf-8")
+    assert command("solve", instance, "--quiet", "--output", output) == 0
+    assert [path.name for path in folder.iterdir()] == ["result.json"]
+    assert read_result(output).status is Status.OPTIMAL
+
+
+# Signals, limits and streams, in processes of their own
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_returns_the_best_tree_so_far(
+    driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    output = tmp_path / "result.json"
+    with driver("solve", instance, "--backend", "endless", "--json", "--output", output) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "ready\n"
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    document = json.loads(out)
+    assert (document["status"], document["stop"], document["bound"]) == ("feasible", "interrupted", 1000.0)
+    assert output.read_text(encoding="utf-8") == out
+    assert check(read_problem(instance), read_result(output)) == ()
+
+
+def test_interrupted_with_no_tree_ends_with_130(
+    driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "result.json"
+    arguments = ("--backend", "endless", "--option", "found=false", "--json", "--output", output)
+    with driver("solve", instance, *arguments) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "ready\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, err) == (130, "jtsolve: interrupted before a tree was found\n")
+    assert json.loads(out)["status"] == "unknown"
+    assert read_result(output).stop is Stop.INTERRUPTED
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_reading_ends_with_130(
+    driver: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
+) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with driver("solve", pipe) as process, pipe.open("wb"):  # opens when the command has opened its end
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert (process.returncode, out) == (130, "")
+    assert err == "jtsolve: interrupted before a tree was found\n"
+
+
+def test_the_time_limit_counts_from_the_start_of_the_process(
+    driver: Callable[..., subprocess.Popen[str]], instance: Path
+) -> None:
+    with driver("solve", instance, "--backend", "endless", "--time-limit", "0.001", "--json") as process:
+        out, _ = process.communicate()
+    assert process.returncode == 0
+    assert json.loads(out)["stop"] == "time"
+    arguments = ("--backend", "endless:found=false", "--time-limit", "0.001")
+    with driver("solve", instance, *arguments) as process:
+        out, _ = process.communicate()
+    assert process.returncode == 4
+    assert "unknown (the time limit ended the run)" in out
+
+
+def test_progress_goes_to_a_terminal_and_json_stays_pure(
+    driver: Callable[..., subprocess.Popen[str]], instance: Path
+) -> None:
+    for quiet in (False, True):
+        terminal, end = pty.openpty()
+        arguments = ["--backend", "endless", "--json", "--time-limit", "1.5", *["--quiet"][: int(quiet)]]
+        with driver("solve", instance, *arguments, stderr=end) as process:
+            os.close(end)
+            shown = b""
+            try:
+                while chunk := os.read(terminal, 65536):
+                    shown += chunk
+            except OSError:  # how Linux says that the other end of a terminal is closed
+                shown += b"."
+            out, _ = process.communicate()
+        os.close(terminal)
+        assert process.returncode == 0
+        assert json.loads(out)["status"] == "feasible"
+        assert (b"on [and] on" in shown) is not quiet
+        assert (b"bound 1000" in shown) is not quiet
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(instance: Path) -> None:
+    for arguments in (("solve", instance), ("solve", instance, "--json"), ("backends",), ("--help",)):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = started(*arguments, capture_output=False, stdout=writing, stderr=subprocess.PIPE)
+        os.close(writing)
+        assert done.stderr == b""
+        assert done.returncode == (1 if arguments == ("--help",) else 0)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_full_disk_behind_standard_output_is_told(instance: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = started("solve", instance, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"jtsolve: standard output: it cannot be written (No space left on device)")
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_terminal_without_unicode_still_shows_the_tree(tmp_path: Path) -> None:
+    path = tmp_path / "names.json"
+    write_problem(named(gaussian(1, 3), Constraints(max_treewidth=0)), path)
+    done = started("solve", path, env=environment(PYTHONIOENCODING="ascii"))
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2514" in done.stdout
+
+
+def test_a_device_may_be_the_output(instance: Path) -> None:
+    done = started("solve", instance, "--quiet", "--output", "/dev/stdout")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"] == "optimal"
+    assert Path(os.devnull).is_char_device()
+
+
+# check
+
+
+def test_check_accepts_a_right_result(command: Command, instance: Path, solved: Path) -> None:
+    assert command("check", instance, solved) == 0
+    assert command.out.startswith(f"{solved}: right (optimal")
+    assert command.err == ""
+    assert command("check", instance, solved, "--json") == 0
+    assert json.loads(command.out) == {"right": True, "faults": []}
+
+
+def test_check_names_every_fault(command: Command, instance: Path, solved: Path) -> None:
+    document = json.loads(solved.read_text(encoding="utf-8"))
+    document["score"] -= 1.0
+    document["treewidth"] += 1
+    solved.write_text(json.dumps(document), encoding="utf-8")
+    assert command("check", instance, solved) == 1
+    assert command.out == ""
+    lines = command.err.splitlines()
+    assert len(lines) >= 2
+    assert all(line.startswith(f"jtsolve: {solved}: ") for line in lines)
+    assert any("The treewidth is" in line for line in lines)
+    assert command("check", instance, solved, "--json") == 1
+    verdict = json.loads(command.out)
+    assert not verdict["right"]
+    assert len(verdict["faults"]) == len(lines)
+
+
+def test_check_of_no_result_ends_with_2(command: Command, instance: Path) -> None:
+    assert command("check", instance, instance) == 2
+    assert "jtsolve-result" in command.err
+
+
+# backends
+
+
+def test_backends_lists_the_registry(command: Command) -> None:
+    assert command("backends") == 0
+    assert [line.partition(":")[0] for line in command.out.splitlines() if line[:1].strip()] == [*REGISTRY]
+    assert "dp: exact, at most 28 variables" in command.out
+    assert "precision=auto, start=forward, forest=chowliu" in command.out
+    assert command("backends", "--json") == 0
+    facts = {entry["name"]: entry for entry in json.loads(command.out)}
+    assert [*facts] == [*REGISTRY]
+    assert facts["brute"]["max_variables"] == 5
+    assert not facts["forward"]["exact"]
+    assert "max_cliques" not in facts["dp"]["constraints"]
+
+
+def test_supported_constraints_are_told_in_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace  # noqa: PLC0415 - used here only
+
+    from jtsolve.cli.backends import _supported  # noqa: PLC0415 - used here only
+    from jtsolve.problem import ALL_FEATURES, Feature  # noqa: PLC0415 - used here only
+
+    def supported(features: frozenset[Feature]) -> str:
+        backend = REGISTRY["forward"]
+        changed = replace(backend.capabilities, features=features)
+        monkeypatch.setattr(type(backend), "capabilities", changed)
+        return _supported(backend)
+
+    assert supported(ALL_FEATURES) == "all"
+    assert supported(ALL_FEATURES - {Feature.MAX_CLIQUES}) == "all but max_cliques"
+    assert supported(frozenset({Feature.MAX_TREEWIDTH})) == "max_treewidth"
+    assert supported(frozenset()) == "none"
+
+
+# convert
+
+
+def test_convert_writes_another_format(command: Command, instance: Path, tmp_path: Path) -> None:
+    packed, junctor = tmp_path / "small.json.gz", tmp_path / "small.score"
+    assert command("convert", instance, packed) == 0
+    assert (command.out, command.err) == ("", "")
+    assert read_problem(packed).digest() == read_problem(instance).digest()
+    assert command("convert", packed, junctor) == 0
+    assert junctor.read_text(encoding="utf-8").startswith("4 4")
+
+
+def test_convert_refuses_what_it_cannot_write(command: Command, instance: Path, tmp_path: Path) -> None:
+    before = instance.read_bytes()
+    assert command("convert", instance, instance) == 2
+    assert "the output would replace the input" in command.err
+    assert command("convert", instance, tmp_path / "small.txt") == 2
+    assert command("convert", instance, tmp_path / "none" / "small.json") == 2
+    assert "folder does not exist" in command.err
+    assert instance.read_bytes() == before
+
+
+# show
+
+
+def test_show_prints_what_solve_printed(command: Command, instance: Path, tmp_path: Path) -> None:
+    output = tmp_path / "result.json"
+    assert command("solve", instance, "--output", output) == 0
+    printed = command.out.splitlines()
+    assert command("show", output) == 0
+    shown = command.out.splitlines()
+    same = slice(printed.index("") + 1, None)
+    assert printed[same] == shown[shown.index("") + 1 :]
+    assert shown[:6] == printed[:6]
+
+
+def test_show_writes_pictures(command: Command, solved: Path, tmp_path: Path) -> None:
+    svg, png = tmp_path / "tree.svg", tmp_path / "tree.png"
+    assert command("show", solved, "--svg", svg, "--png", png) == 0
+    assert (command.out, command.err) == ("", "")
+    assert b"<svg" in svg.read_bytes()
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert command("show", solved, "--dot") == 0
+    assert command.out.startswith("graph junction_tree {")
+
+
+def test_show_of_a_result_without_a_tree(command: Command, infeasible: Path, tmp_path: Path) -> None:
+    output = tmp_path / "result.json"
+    assert command("solve", infeasible, "--backend", "brute", "--output", output) == 3
+    assert command("show", output) == 0
+    assert "infeasible" in command.out
+    assert command("show", output, "--dot") == 2
+    assert "there is no tree (status infeasible)" in command.err
+    assert command("show", output, "--svg", tmp_path / "none" / "tree.svg") == 2
+
+
+def test_show_refuses_what_is_no_tree(command: Command, solved: Path) -> None:
+    document = json.loads(solved.read_text(encoding="utf-8"))
+    document |= {"cliques": [["A", "B"], ["C", "D"], ["B", "A"]], "tree_edges": [[0, 1], [1, 2]]}
+    solved.write_text(json.dumps(document), encoding="utf-8")
+    assert command("show", solved) == 2
+    assert "$.cliques" in command.err
+    assert "jtsolve check" in command.err
+
+
+# The pieces
+
+
+def test_the_program_ends_with_the_code_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminate: None
+) -> None:
+    del terminate
+    monkeypatch.setattr(sys, "argv", ["jtsolve", "--version"])
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    assert end.value.code == 0
+    with pytest.raises(SystemExit) as end:
+        runpy.run_path(program.__file__, run_name="__main__")
+    assert end.value.code == 0
+    assert capsys.readouterr().out.count("jtsolve ") == 2
+
+
+@pytest.fixture
+def terminate() -> Iterator[None]:
+    """Puts back how SIGTERM is handled."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_while_loading_ends_with_130(monkeypatch: pytest.MonkeyPatch, terminate: None) -> None:
+    del terminate
+    monkeypatch.setattr("jtsolve.cli.run", lambda *_arguments: signal.raise_signal(signal.SIGTERM))
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    assert end.value.code == 130
+
+
+def test_interruption_is_told(command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_arguments: object) -> Outcome:
+        return Outcome(None, stop=Stop.INTERRUPTED)
+
+    monkeypatch.setattr(type(REGISTRY["forward"]), "solve", interrupted)
+    assert command("solve", instance, "--backend", "forward", "--quiet") == 130
+    assert (command.out, command.err) == ("", "jtsolve: interrupted before a tree was found\n")
+
+
+def test_progress_listens_to_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    with jtsolve.cli.progress.progress("begin", shown=True) as listener:
+        assert listener is not None
+        listener(seconds=1.0, score=None, bound=float("inf"), done=None, note=None)
+        listener(seconds=1.0, score=-1.0, bound=2.0, done=0.5, note="half")
+    with jtsolve.cli.progress.progress("begin", shown=False) as listener:
+        assert listener is None
+    assert capsys.readouterr().out == ""
+    assert jtsolve.cli.progress.state(None, float("inf")) == ""
+    assert jtsolve.cli.progress.state(-3.0, float("inf")) == "score -3"
+    assert jtsolve.cli.progress.state(None, 2.5) == "bound 2.5"
+
+
+def test_streams_that_are_no_files_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert run(["--version"], 0.0) == 0
+    assert stream.getvalue().startswith("jtsolve ")
+
+
+def test_a_closed_pipe_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with io.TextIOWrapper(os.fdopen(writing, "wb"), encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        jtsolve.cli.output.emit("text")
+        jtsolve.cli.output.emit(b"more")
+
+
+def test_a_full_device_is_an_input_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Full(io.TextIOWrapper):
+        def flush(self) -> None:
+            if not self.closed and os.fstat(self.fileno()).st_ino == place.stat().st_ino:
+                raise OSError(28, "No space left on device")
+
+    place = tmp_path / "full"
+    with Full(place.open("wb"), encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdout", stream)
+        with pytest.raises(InputError, match="No space left"):
+            jtsolve.cli.output.emit("text")
+
+
+def test_peak_memory_is_known_without_proc_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    megabyte = 1_000_000
+    assert 5 * megabyte < jtsolve.cli.output.peak_memory() < 10**11
+
+    def closed(*_arguments: object, **_options: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", closed)
+    assert 5 * megabyte < jtsolve.cli.output.peak_memory() < 10**11
+
+
+def test_names_keep_the_order_of_the_variables() -> None:
+    from jtsolve.cli.summary import _variables  # noqa: PLC0415 - used here only
+
+    order = _variables([["A", "D"], ["B", "C"], ["C", "D"]])
+    assert sorted(order) == ["A", "B", "C", "D"]
+    assert all(order.index(x) < order.index(y) for x, y in (("A", "D"), ("B", "C"), ("C", "D")))
+    assert _variables([["A", "B"], ["B", "A", "C"]]) == ("A", "B", "C")
+
+
+def test_a_long_time_is_shown_in_whole_seconds(solved: Path) -> None:
+    import msgspec  # noqa: PLC0415 - used here only
+
+    from jtsolve.cli.summary import describe  # noqa: PLC0415 - used here only
+
+    document = msgspec.structs.replace(read_result(solved), seconds={"total": 12345.6})
+    assert "  time       12346 s\n" in describe(document, "x", {})
+    unnamed = msgspec.structs.replace(document, instance=msgspec.structs.replace(document.instance, name=""))
+    assert describe(unnamed, "x", {}).startswith("(without a name)\n")
+
+
+def test_limits_take_the_time_of_the_start() -> None:
+    from jtsolve.cli.solve import _limits  # noqa: PLC0415 - used here only
+
+    assert _limits(2.0, 0.5, 3, 4, 1.0) == Limits(
+        time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0
+    )

@@ -1,0 +1,259 @@
+"""Every registered backend on every problem that it takes; and that it refuses the rest.
+
+A backend that is added to the registry is tested here without another line.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from dataclasses import fields, replace
+from itertools import combinations
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from problems import from_data, from_network, gaussian, named, random_problem, small_problems
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.backends.brute import Brute
+from jtsolve.errors import RefusedError
+from jtsolve.instance import read_problem
+from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.result import Result, Status, Stop, result_to_document
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from tally import Tally
+
+    from jtsolve.backend import Backend
+
+TOLERANCE = 1e-9
+"""Nats by which two exact backends may differ on five variables: the order of summation, no more."""
+
+REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
+
+ONE_OF_EACH = {
+    Feature.MAX_TREEWIDTH: Constraints(max_treewidth=1),
+    Feature.MAX_SEPARATOR_SIZE: Constraints(max_separator_size=1),
+    Feature.MIN_SEPARATOR_SIZE: Constraints(min_separator_size=1),
+    Feature.FORBIDDEN_EDGES: Constraints(forbidden_edges=frozenset({0b011})),
+    Feature.REQUIRED_EDGES: Constraints(required_edges=frozenset({0b011})),
+    Feature.FORBIDDEN_CLIQUES: Constraints(forbidden_cliques=frozenset({0b110})),
+    Feature.FORBIDDEN_SEPARATORS: Constraints(forbidden_separators=frozenset({0})),
+    Feature.ALLOWED_SEPARATORS: Constraints(allowed_separators=frozenset({0, 1, 2, 4, 8})),
+    Feature.MAX_CLIQUES: Constraints(max_cliques=2),
+}
+
+
+def variants(backend: Any) -> list[Backend]:
+    """Returns a backend as registered, then on its own, with each value of the options that have a list.
+
+    On its own: an option that is another backend is None.
+    """
+    entries = fields(backend)
+    helpers = [entry.name for entry in entries if hasattr(getattr(backend, entry.name), "capabilities")]
+    alone = replace(backend, **dict.fromkeys(helpers))
+    hints = get_type_hints(type(backend))
+    choices = [
+        replace(alone, **{entry.name: choice})
+        for entry in entries
+        if get_origin(hints[entry.name]) is Literal
+        for choice in get_args(hints[entry.name])
+    ]
+    return [backend, *([alone] if helpers else []), *choices]
+
+
+def verify(problem: Problem, optimum: float, tally: Tally, turn: int | None = None) -> None:
+    """Runs every backend on the problem, or sees it refuse.
+
+    Args:
+        problem: what to solve.
+        optimum: its best score in nats, -inf if there is no tree.
+        tally: takes the counts.
+        turn: picks one variant of each backend; None for all.
+    """
+    for name, registered in REGISTRY.items():
+        objections = registered.capabilities.objections(problem)
+        if objections:
+            tally.count(name, "refused")
+            with pytest.raises(RefusedError) as refusal:
+                solve(problem, registered)
+            assert refusal.value.reasons == objections
+            continue
+        every = variants(registered)
+        for backend in every if turn is None else [every[turn % len(every)]]:
+            tally.count(name, "ran")
+            judge(solve(problem, backend), backend, optimum)
+
+
+def judge(result: Result, backend: Backend, optimum: float) -> None:
+    """Compares a result, which `solve` has checked, with the true optimum."""
+    assert result.stop is Stop.FINISHED
+    assert result.bound >= optimum - TOLERANCE
+    if optimum == -inf:
+        assert result.tree is None
+        assert result.status is (Status.INFEASIBLE if backend.capabilities.exact else Status.UNKNOWN)
+        return
+    assert result.status is not Status.INFEASIBLE
+    if result.score is not None:
+        assert result.score <= optimum + TOLERANCE
+    if not backend.capabilities.exact:
+        return
+    assert result.score is not None
+    if getattr(backend, "precision", None) == "int32":
+        return  # the bound carries the rounding, and the score is within it
+    assert result.status is Status.OPTIMAL  # which bounds the bound from above
+    assert result.score == pytest.approx(optimum, abs=TOLERANCE)
+
+
+def optimum_of(problem: Problem) -> float:
+    """Returns the optimum by brute force; -inf if there is no tree."""
+    return solve(problem, Brute()).bound
+
+
+@pytest.mark.parametrize(
+    "features",
+    [frozenset(chosen) for count in range(3) for chosen in combinations(Feature, count)],
+    ids=lambda features: "+".join(sorted(feature.value for feature in features)) or "free",
+)
+def test_all_agree_with_brute_force(features: frozenset[Feature], tally: Tally) -> None:
+    for n in range(1, 6):
+        for seed in range((30, 10, 5)[len(features)] if n > 2 else 3):
+            problem = random_problem(100 * n + seed, n, features)
+            verify(problem, optimum_of(problem), tally, turn=seed)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(problem=small_problems())
+def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: Tally) -> None:
+    verify(problem, optimum_of(problem), tally)
+
+
+@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
+def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) -> None:
+    outcomes = Counter[str]()
+    for seed in range(6):
+        problem = random_problem(seed, 6 + seed % 3, frozenset({feature}))
+        results = [
+            (backend, solve(problem, backend))
+            for registered in REGISTRY.values()
+            if not registered.capabilities.objections(problem)
+            for backend in variants(registered)
+        ]
+        exact = [result for backend, result in results if backend.capabilities.exact]
+        optimum = exact[0].score if exact and exact[0].score is not None else -inf
+        for backend, result in results:
+            tally.count(backend.name, "ran")
+            if exact:
+                judge(result, backend, optimum)
+        outcomes["feasible" if optimum > -inf else "not"] += 1
+    assert outcomes["feasible"] > 0 or feature is Feature.MAX_CLIQUES
+
+
+@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
+@pytest.mark.parametrize("name", REGISTRY)
+def test_what_is_not_supported_is_refused_by_name(name: str, feature: Feature, tally: Tally) -> None:
+    backend = REGISTRY[name]
+    problem = named(gaussian(0, 4, 2), ONE_OF_EACH[feature])
+    assert problem.constraints.features == {feature}
+    if feature in backend.capabilities.features:
+        assert not any("does not support" in reason for reason in backend.capabilities.objections(problem))
+        return
+    tally.count(name, "refused")
+    with pytest.raises(RefusedError, match=feature.value):
+        solve(problem, backend)
+
+
+def test_all_reasons_are_given_at_once() -> None:
+    constraints = Constraints(max_cliques=3, max_separator_size=0, forbidden_cliques=frozenset({1}))
+    reasons = " ".join(REGISTRY["chowliu"].capabilities.objections(named(gaussian(0, 4, 2), constraints)))
+    assert all(word in reasons for word in ("max_cliques", "max_separator_size", "forbidden_cliques"))
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_traps_of_the_past(path: Path, tally: Tally) -> None:
+    problem = read_problem(path)
+    optimum = problem.provenance["optimum"]
+    expected = -inf if optimum is None else optimum
+    assert optimum_of(problem) == pytest.approx(expected, abs=TOLERANCE)
+    verify(problem, expected, tally)
+
+
+def lasting(result: Result) -> bytes:
+    """Returns the result as bytes, but for what may differ from run to run: times."""
+    document: dict[str, Any] = msgspec.to_builtins(result_to_document(result))
+    del document["seconds"]
+    document["trace"] = [step[1:] for step in document["trace"]]
+    return msgspec.json.encode(document)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_same_input_same_output(name: str, tally: Tally) -> None:
+    for seed in range(6):
+        problem = random_problem(seed, 5, frozenset({list(Feature)[seed]}))
+        if REGISTRY[name].capabilities.objections(problem):
+            tally.count(name, "refused")
+            continue
+        tally.count(name, "ran")
+        first, second = (solve(problem, REGISTRY[name]) for _ in range(2))
+        assert lasting(first) == lasting(second)
+
+
+def stoppable(backend: Backend) -> list[Problem]:
+    """Returns some problems that the backend takes, as large as it can."""
+    largest = min(12, backend.capabilities.max_variables or 12)
+    constraints = [
+        Constraints(),
+        Constraints(min_separator_size=1),
+        Constraints(forbidden_edges=frozenset({3})),
+    ]
+    problems = [
+        named(scores, chosen)
+        for size in (2, 4)
+        for scores in (gaussian(0, largest, size), from_data(0, largest, size))
+        for chosen in constraints
+    ]
+    problems.append(named(from_network(0, largest, 3)))
+    return [problem for problem in problems if not backend.capabilities.objections(problem)]
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_time_limit_that_is_over_leaves_a_valid_answer(name: str, tally: Tally) -> None:
+    taken = stoppable(REGISTRY[name])
+    assert taken
+    for problem in taken:
+        tally.count(name, "ran")
+        result = solve(problem, REGISTRY[name], Limits(time=1e-9))
+        assert result.stop is Stop.TIME
+        assert result.status in {Status.FEASIBLE, Status.UNKNOWN, Status.OPTIMAL}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_an_interrupt_leaves_a_valid_answer(name: str, tally: Tally) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    stops = Counter[Stop]()
+    for problem in stoppable(REGISTRY[name]):
+        tally.count(name, "ran")
+        told = 0
+
+        def interrupt(**_: object) -> None:
+            nonlocal told
+            told += 1
+            if told == 1:
+                signal.raise_signal(signal.SIGINT)
+
+        result = solve(problem, REGISTRY[name], listener=interrupt)
+        stops[result.stop] += 1
+        assert result.stop in {Stop.INTERRUPTED, Stop.FINISHED}
+        assert signal.getsignal(signal.SIGINT) is handler
+    if name != "chowliu":  # it is done with twelve variables before it first reports
+        assert stops[Stop.INTERRUPTED] > 0
+
+
+def test_no_backend_ran_nothing(tally: Tally) -> None:
+    assert {name for name in REGISTRY if not tally.counts[name]["ran"]} == set()

@@ -1,0 +1,184 @@
+"""Pictures of trees: text, DOT, SVG and PNG."""
+
+from __future__ import annotations
+
+import random
+import re
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jtsolve import draw
+from jtsolve.draw import draw_tree, tree_dot, tree_text
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import members, varset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = "ABCDEFGHIJ"
+
+
+def path_tree(n: int) -> JunctionTree:
+    cliques = tuple(varset([v, v + 1]) for v in range(n - 1))
+    return JunctionTree(n, cliques, tuple((v, v + 1) for v in range(n - 2)))
+
+
+def random_tree(n: int, seed: int) -> JunctionTree:
+    source = random.Random(seed)  # noqa: S311 - no secret
+    cliques: list[list[int]] = []
+    families = []
+    for v in range(n):
+        home = source.choice(cliques) if cliques and source.random() > 0.05 else []
+        parents = source.sample(home, min(len(home), source.randint(1, 3)))
+        families.append((v, varset(parents)))
+        cliques.append([*parents, v])
+    return JunctionTree.from_families(families)
+
+
+def test_text_is_rooted_at_the_centre() -> None:
+    assert tree_text(path_tree(6), NAMES).splitlines() == [
+        "{C, D}",
+        "├─ {B, C}  sep {C}",
+        "│  └─ {A, B}  sep {B}",
+        "└─ {D, E}  sep {D}",
+        "   └─ {E, F}  sep {E}",
+    ]
+
+
+def test_of_two_centres_the_first_is_the_root() -> None:
+    assert tree_text(path_tree(3), NAMES).startswith("{A, B}\n")
+
+
+def test_text_of_one_clique_is_one_line() -> None:
+    assert tree_text(JunctionTree(2, (0b11,), ()), NAMES) == "{A, B}"
+
+
+def test_text_shows_empty_separators() -> None:
+    assert tree_text(JunctionTree(2, (0b01, 0b10), ((0, 1),)), NAMES) == "{A}\n└─ {B}  sep ∅"
+
+
+def test_text_has_a_line_for_every_clique_and_needs_no_deep_stack() -> None:
+    assert len(tree_text(path_tree(5000), [f"X{v}" for v in range(5000)]).splitlines()) == 4999
+    tree = random_tree(100, 3)
+    lines = tree_text(tree, [f"X{v}" for v in range(100)]).splitlines()
+    shown = [set(re.findall(r"X\d+", line.split("  sep ")[0])) for line in lines]
+    assert sorted(map(sorted, shown)) == sorted(sorted(f"X{v}" for v in members(c)) for c in tree.cliques)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("river bank", "river bank"),
+        ("a, b", '"a, b"'),
+        ("{x}", '"{x}"'),
+        ('the "x"', '"the \\"x\\""'),
+        (" padded", '" padded"'),
+        ("two\nlines", '"two\\nlines"'),
+        ("µ", "µ"),
+    ],
+)
+def test_text_quotes_names_that_could_mislead(name: str, shown: str) -> None:
+    assert tree_text(JunctionTree(1, (1,), ()), [name]) == "{" + shown + "}"
+
+
+def test_dot_of_a_small_tree() -> None:
+    tree = JunctionTree(4, (0b0011, 0b0110, 0b1000), ((0, 1), (1, 2)))
+    lines = tree_dot(tree, ["A", "B", 'say "hi"', "back\\slash\n"]).splitlines()
+    assert lines[0] == "graph junction_tree {"
+    assert lines[-1] == "}"
+    assert r'  c0 [label="A\nB"];' in lines
+    assert r'  c1 [label="B\nsay \"hi\""];' in lines
+    assert r'  c2 [label="back\\slash\n"];' in lines
+    assert '  c0 -- c1 [label="B"];' in lines
+    assert [line for line in lines if "dashed" in line] == ['  c0 -- c2 [label="∅", style=dashed];']
+
+
+def test_drawings_are_files_of_their_kind(tmp_path: Path) -> None:
+    tree = random_tree(12, 1)
+    names = [f"variable_{v}" for v in range(12)]
+    draw_tree(tree, names, tmp_path / "tree.svg", format="svg")
+    draw_tree(tree, names, tmp_path / "tree.png", format="png")
+    assert ET.parse(tmp_path / "tree.svg").getroot().tag.endswith("svg")  # noqa: S314 - our own file
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_svg_is_the_same_every_time_and_has_every_text(tmp_path: Path) -> None:
+    tree = JunctionTree(4, (0b0011, 0b0110, 0b1000), ((0, 1), (1, 2)))
+    names = ["first", "$x_2$", "3", "fourth"]
+    for name in ("one.svg", "two.svg"):
+        draw_tree(tree, names, tmp_path / name, format="svg")
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
+    assert "<dc:date>" not in text
+    assert "stroke-dasharray" in text  # the empty separator
+    # matplotlib writes each line of text in a comment beside its outlines.
+    assert set(re.findall(r"<!-- (.*?) -->", text)) == {
+        "first, $x_2$",
+        "$x_2$, 3",
+        "fourth",
+        "$x_2$",
+        "∅",
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n", [2, 17, 60, 100])
+def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
+    tree = random_tree(n, seed)
+    drawing = draw._layout(tree, [f"name_{v}" * (1 + v % 3) for v in range(n)])
+    width, height = drawing.extent
+    deep = 0 if drawing.across else 1
+    places = []
+    for i, box in enumerate(drawing.boxes):
+        x, y = drawing.place(box.middle, box.start + box.size[deep] / 2)
+        places.append((f"clique {i}", x, y, *box.size))
+        if box.depth:
+            place = drawing.place(box.middle, box.start - draw._PADDING - box.label_size[deep] / 2)
+            places.append((f"label {i}", *place, *box.label_size))
+    for k, (what, x, y, w, h) in enumerate(places):
+        assert w / 2 <= x + 1e-9, what
+        assert x + w / 2 <= width + 1e-9, what
+        assert h / 2 <= y + 1e-9, what
+        assert y + h / 2 <= height + 1e-9, what
+        for other, x2, y2, w2, h2 in places[:k]:
+            apart = abs(x - x2) >= (w + w2) / 2 - 1e-9 or abs(y - y2) >= (h + h2) / 2 - 1e-9
+            assert apart, f"{what} overlaps {other}"
+
+
+def test_a_layout_is_as_broad_as_needed_only() -> None:
+    # A star and its leaves stand side by side, so neither direction is a long line.
+    star = JunctionTree(41, tuple(varset([0, v]) for v in range(1, 41)), tuple((0, v) for v in range(1, 40)))
+    assert 0.05 < draw._layout(star, [f"X{v}" for v in range(41)]).ratio < 20
+
+
+def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:
+    name = "a_rather_long_name_of_a_variable_in_some_data_set"
+    pieces = draw._pieces(name)
+    assert len(pieces) == 3
+    assert "".join(piece.removesuffix(draw._BROKEN) for piece in pieces) == name
+    assert all(piece.endswith("_" + draw._BROKEN) for piece in pieces[:-1])
+    assert draw._pieces("x" * 30) == ["x" * 24 + draw._BROKEN, "x" * 6]
+    assert draw._pieces("short") == ["short"]
+
+
+def test_trees_too_large_for_a_picture_are_refused(tmp_path: Path) -> None:
+    tree = path_tree(1502)
+    with pytest.raises(ChoiceError, match="1501 cliques"):
+        draw_tree(tree, [f"X{v}" for v in range(1502)], tmp_path / "tree.svg", format="svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_pictures_too_long_for_png_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draw, "_PNG_SIDE", 200)
+    tree = path_tree(10)
+    with pytest.raises(ChoiceError, match="draw it as SVG"):
+        draw_tree(tree, NAMES, tmp_path / "tree.png", format="png")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_drawing_that_cannot_be_written_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="folder"):
+        draw_tree(path_tree(3), NAMES, tmp_path / "none" / "tree.svg", format="svg")

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from problems import (
+    Recording,
+    draw_constraints,
+    from_data,
+    from_network,
+    gaussian,
+    integers,
+    named,
+    random_problem,
+    repeatable,
+    small_problems,
+    with_holes,
+)
+
+from jtsolve.backend import Limits
+from jtsolve.backends.brute import Brute, meets_constraints
+from jtsolve.backends.forward import Forward, triangulated
+from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.result import Stop
+from jtsolve.scores import SparseScores
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import VarSet, members, varset
+
+Graph = tuple[VarSet, ...]
+
+
+def toggled(graph: Graph, u: int, v: int) -> Graph:
+    changed = list(graph)
+    changed[u] ^= 1 << v
+    changed[v] ^= 1 << u
+    return tuple(changed)
+
+
+def tree_of(graph: Graph) -> JunctionTree | None:
+    try:
+        return JunctionTree.from_neighbours(graph)
+    except ValueError:
+        return None
+
+
+def value(problem: Problem, tree: JunctionTree) -> float:
+    """Returns the score of a tree, with the sum of the single scores for a set that has none."""
+
+    def one(mask: VarSet) -> float:
+        score = problem.scores.score(mask)
+        if score > -inf:
+            return score
+        singles = [problem.scores.score(1 << v) for v in members(mask)]
+        return sum(single if single > -inf else 0.0 for single in singles)
+
+    return sum(one(part) for part in tree.cliques) - sum(one(part) for part in tree.separators)
+
+
+def bad_cliques(problem: Problem, tree: JunctionTree) -> Counter[tuple[str, VarSet]]:
+    bad = Counter(("clique", part) for part in tree.cliques if not problem.permits_clique(part))
+    return bad + Counter(
+        ("separator", part) for part in tree.separators if not problem.permits_separator(part)
+    )
+
+
+def naive(problem: Problem) -> JunctionTree | None:
+    """The oracle: tries every pair at every step, and compares whole trees."""
+    start = triangulated(problem)
+    if start is None:
+        return None
+    n, limits = problem.n, problem.constraints
+    graph = tuple(start)
+    most = min(n, limits.max_cliques or n)
+    while True:
+        tree = JunctionTree.from_neighbours(graph)
+        bad = bad_cliques(problem, tree)
+        broken = bad.total() > 0 or len(tree.cliques) > most
+        ranked = []
+        for u, v in combinations(range(n), 2):
+            after = toggled(graph, u, v)
+            grown = tree_of(after)
+            if graph[u] >> v & 1 or grown is None or varset((u, v)) in limits.forbidden_edges:
+                continue
+            if any(clique.bit_count() > problem.max_clique_size for clique in grown.cliques):
+                continue
+            growth = len(grown.cliques) - len(tree.cliques)
+            if growth > 0 and len(grown.cliques) > most:
+                continue
+            later = bad_cliques(problem, grown)
+            loss = value(problem, tree) - value(problem, grown)
+            mends = (later - bad).total() > 0 or loss >= 0
+            cost = later.total() - bad.total() + (growth if most < n else 0)
+            ranked.append((mends, cost if mends else 0, loss, u, v, after))
+        if not ranked or (min(ranked)[0] and not broken):
+            break
+        graph = min(ranked)[-1]
+    if broken:
+        return None
+    return JunctionTree.from_neighbours(naively_reduced(problem, graph))
+
+
+def naively_reduced(problem: Problem, graph: Graph) -> Graph:
+    while True:
+        tree = JunctionTree.from_neighbours(graph)
+        best: tuple[float, Graph] = (0.0, graph)
+        for u, v in tree.graph_edges:
+            after = toggled(graph, u, v)
+            shrunk = tree_of(after)
+            if shrunk is not None and meets_constraints(problem, shrunk):
+                gain = value(problem, shrunk) - value(problem, tree)
+                if gain > best[0]:
+                    best = (gain, after)
+        if best[0] <= 0:
+            return graph
+        graph = best[1]
+
+
+def whole(seed: int) -> Problem:
+    """Returns a problem with whole scores, so that all sums are exact and ties are ties."""
+    random = repeatable(seed)
+    n = random.randint(1, 6)
+    features = frozenset(random.sample(list(Feature), random.choice([0, 0, 1, 1, 2, 3])))
+    table = integers(seed, n, random.randint(1, n), high=random.choice([2, 10**6]))
+    scores = with_holes(seed, table, 0.2) if seed % 3 == 0 else table
+    return named(scores, draw_constraints(random, n, features))
+
+
+def test_equals_the_naive_greedy_search() -> None:
+    none = 0
+    for seed in range(250):
+        problem = whole(seed)
+        outcome = Forward().solve(problem, Limits(), Recording())
+        expected = naive(problem)
+        assert outcome.tree == expected, seed
+        none += expected is None
+    assert 10 < none < 150
+
+
+def test_equals_the_naive_greedy_search_on_more_variables() -> None:
+    removed = 0
+    for seed in range(8):
+        width = repeatable(seed).randint(2, 5)
+        features = frozenset({list(Feature)[seed]} if seed % 2 else set())
+        constraints = draw_constraints(repeatable(seed), 8, features)
+        problem = named(from_network(seed, 8, width), constraints)
+        outcome = Forward().solve(problem, Limits(), Recording())
+        assert outcome.tree == naive(problem), seed
+        removed += outcome.stats.get("removed", 0)
+    assert removed > 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(small_problems())
+def test_returns_trees_that_meet_everything_or_none(problem: Problem) -> None:
+    report = Recording()
+    outcome = Forward().solve(problem, Limits(), report)
+    assert outcome.bound == inf
+    assert outcome.stop is Stop.FINISHED
+    for tree in [*report.trees, *([outcome.tree] if outcome.tree else [])]:
+        assert meets_constraints(problem, tree)
+    if outcome.tree is not None:
+        assert Brute().solve(problem, Limits(), Recording()).bound >= outcome.tree.score(problem.scores)
+
+
+def test_finds_the_structure_in_data() -> None:
+    close = 0
+    for seed in range(20):
+        problem = named(from_data(seed, 5))
+        outcome = Forward().solve(problem, Limits(), Recording())
+        assert outcome.tree is not None
+        best = Brute().solve(problem, Limits(), Recording()).bound
+        close += outcome.tree.score(problem.scores) > best - 0.5
+    assert close >= 15
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_reaches_maximal_junction_trees(width: int) -> None:
+    constraints = Constraints(max_treewidth=width, max_separator_size=width, min_separator_size=width)
+    problem = named(gaussian(width, 12, 4), constraints)
+    outcome = Forward().solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert {clique.bit_count() for clique in outcome.tree.cliques} == {width + 1}
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "chord"), [((), (1, 3)), ((0b01010,), (0, 2)), ((0b01010, 0b00101), None)]
+)
+def test_fills_the_cycles_of_required_edges(
+    forbidden: tuple[VarSet, ...], chord: tuple[int, int] | None
+) -> None:
+    square = frozenset({0b00011, 0b00110, 0b01100, 0b01001})
+    constraints = Constraints(required_edges=square, forbidden_edges=frozenset(forbidden))
+    outcome = Forward().solve(named(SparseScores(5, flat(5)), constraints), Limits(), Recording())
+    if chord is None:
+        assert outcome.tree is None
+        assert "required" in outcome.stats["note"]
+    else:
+        assert outcome.tree is not None
+        assert set(outcome.tree.graph_edges) == {(0, 1), (1, 2), (2, 3), (0, 3), chord}
+
+
+def flat(n: int) -> dict[VarSet, float]:
+    """Returns scores by which every edge loses: minus the square of the size."""
+    return {mask: -float(mask.bit_count() ** 2) for mask in range(1, 1 << n)}
+
+
+def test_never_claims_a_required_triangle_at_treewidth_one() -> None:
+    constraints = Constraints(required_edges=frozenset({0b011, 0b101, 0b110}), max_treewidth=1)
+    outcome = Forward().solve(named(gaussian(0, 4), constraints), Limits(), Recording())
+    assert outcome.tree is None
+    assert outcome.bound == inf
+
+
+def test_waits_for_room_under_max_cliques() -> None:
+    for seed in range(30):
+        problem = named(integers(seed, 7, 3), Constraints(max_cliques=4))
+        outcome = Forward().solve(problem, Limits(), Recording())
+        assert outcome.tree == naive(problem), seed
+
+
+def test_does_without_the_scores_of_sets_that_do_not_last() -> None:
+    # No variable has a score of its own: all must be joined, and {B} may be no separator.
+    table = {0b0011: 1.0, 0b1100: 1.0, 0b0110: 0.5}
+    outcome = Forward().solve(named(SparseScores(4, table)), Limits(), Recording())
+    assert outcome.tree == JunctionTree(4, (0b0011, 0b1100), ((0, 1),))
+
+
+@pytest.mark.parametrize("patience", [0, 1, 5, 9, 12, 20, 40, 57, 58, 59, 60, 61])
+def test_stops_with_the_tree_at_hand(patience: int) -> None:
+    problem = named(from_network(7, 8, 4))
+    outcome = Forward().solve(problem, Limits(), Recording(patience, Stop.INTERRUPTED))
+    assert outcome.tree is not None
+    assert meets_constraints(problem, outcome.tree)
+    assert outcome.stop is Stop.INTERRUPTED
+    broken = named(integers(0, 8, 4), Constraints(min_separator_size=2))
+    assert Forward().solve(broken, Limits(), Recording(0, Stop.TIME)).tree is None
+
+
+def test_stops_in_the_backward_pass() -> None:
+    problem = named(from_network(7, 8, 4))
+    full = Recording()
+    finished = Forward().solve(problem, Limits(), full)
+    removed = finished.stats["removed"]
+    assert removed > 0
+    # The last questions are those between removals.
+    early = Forward().solve(problem, Limits(), Recording(full.asked - removed - 1, Stop.TIME))
+    assert early.stop is Stop.TIME
+    assert early.stats["added"] == finished.stats["added"]
+    assert early.stats["removed"] < removed
+
+
+def test_reports_better_and_better_trees() -> None:
+    problem = named(from_data(1, 12, 4, rows=400))
+    report = Recording()
+    outcome = Forward().solve(problem, Limits(), report)
+    assert outcome.tree is not None
+    scores = [tree.score(problem.scores) for tree in [*report.trees, outcome.tree]]
+    assert scores == sorted(scores)
+    assert Forward().estimate(problem, Limits()).memory > 0
+
+
+def test_is_repeatable() -> None:
+    for seed in range(20):
+        problem = random_problem(seed, 6)
+        first, second = (Forward().solve(problem, Limits(), Recording()) for _ in range(2))
+        assert first == second

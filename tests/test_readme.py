@@ -1,0 +1,61 @@
+"""The README is true: its examples run, its table is that of the registry, and its links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from jtsolve.backends import REGISTRY
+from jtsolve.problem import ALL_FEATURES
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BEGIN = "<!-- backends: compared with the registry by tests/test_readme.py -->\n"
+END = "<!-- end of backends -->"
+DOCUMENTS = sorted(chain(ROOT.glob("*.md"), ROOT.glob("docs/*.md"), ROOT.glob("*/README.md")))
+
+
+def backends_table() -> str:
+    lines = ["| backend | kind | variables | constraints | |", "|---|---|---|---|---|"]
+    for backend in REGISTRY.values():
+        capabilities = backend.capabilities
+        missing = ", ".join(sorted(f"`{feature.value}`" for feature in ALL_FEATURES - capabilities.features))
+        most = capabilities.max_variables
+        cells = (
+            f"`{backend.name}`",
+            "exact" if capabilities.exact else "heuristic",
+            "any number" if most is None else f"at most {most}",
+            f"all but {missing}" if missing else "all",
+            (type(backend).__doc__ or "").partition("\n")[0],
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_table_of_backends_is_that_of_the_registry() -> None:
+    table = README.partition(BEGIN)[2].partition(END)[0]
+    assert table == backends_table(), f"put this table into README.md:\n{backends_table()}"
+
+
+def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False, encoding="utf-8")
+    assert tried > 10
+    assert failed == 0
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_to_files(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_ci_runs_the_test_command_of_the_readme() -> None:
+    pattern = "^    pip install -e .*pytest"
+    assert len(re.findall(pattern, README, re.MULTILINE)) == 1
+    assert f"grep '{pattern}' README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")

@@ -1,0 +1,405 @@
+"""The one verb: refusals, the choice of a backend, limits, traces, interruption, and wrong answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+from problems import gaussian, named
+
+from jtsolve import solve as solve_module
+from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.backends import REGISTRY
+from jtsolve.errors import InternalError, LimitError, RefusedError
+from jtsolve.problem import ALL_FEATURES, Constraints, Feature, Problem
+from jtsolve.result import Outcome, Status, Stop
+from jtsolve.solve import Recorder, choose, environment, options_of, solve
+from jtsolve.tree import JunctionTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ISOLATED = JunctionTree(3, (0b001, 0b010, 0b100), ((0, 1), (1, 2)))
+CHAIN = JunctionTree(3, (0b011, 0b110), ((0, 1),))
+ANYTHING = Capabilities()
+CHEAP = Estimate(memory=1000, seconds=1.0)
+FULL = JunctionTree(3, (0b111,), ())
+
+
+class Scripted:
+    """A backend that does what a test tells it to; no dataclass, since a script is no option."""
+
+    def __init__(
+        self,
+        script: Callable[[Problem, Limits, Report], Outcome],
+        capabilities: Capabilities = ANYTHING,
+        cost: Estimate = CHEAP,
+        name: str = "scripted",
+    ) -> None:
+        self.script, self.capabilities, self.cost, self.name = script, capabilities, cost, name
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol
+        return self.cost
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        return self.script(problem, limits, report)
+
+
+def claims(outcome: Outcome) -> Scripted:
+    return Scripted(lambda _problem, _limits, _report: outcome)
+
+
+@pytest.fixture
+def problem() -> Problem:
+    return named(gaussian(3, 3), name="three")
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Backend]:
+    """A registry for `choose` that is empty but for what a test puts in."""
+    made: dict[str, Backend] = {}
+    monkeypatch.setattr(solve_module, "REGISTRY", made)
+    return made
+
+
+# Recorder
+
+
+def test_the_recorder_keeps_the_best_tree_and_the_least_bound(problem: Problem) -> None:
+    recorder = Recorder(problem, Limits())
+    trees = sorted((ISOLATED, CHAIN, FULL), key=lambda tree: tree.score(problem.scores))
+    scores = [tree.score(problem.scores) for tree in trees]
+    assert recorder(tree=trees[1], done=0.1, note="begin")
+    assert recorder(tree=trees[0])
+    assert recorder(bound=scores[2] + 5)
+    assert recorder(bound=scores[2] + 7)
+    assert recorder(tree=trees[2], bound=scores[2] + 1)
+    assert recorder(tree=trees[2])
+    assert (recorder.tree, recorder.score, recorder.bound) == (trees[2], scores[2], scores[2] + 1)
+    steps = [(step.score, step.bound) for step in recorder.trace]
+    assert steps == [(scores[1], None), (scores[1], scores[2] + 5), (scores[2], scores[2] + 1)]
+    seconds = [step.seconds for step in recorder.trace]
+    assert seconds == sorted(seconds)
+
+
+def test_the_recorder_stops_at_the_time_limit_and_when_interrupted(problem: Problem) -> None:
+    late = Recorder(problem, Limits(time=5.0, started=time.monotonic() - 6.0))
+    assert late.stop is Stop.TIME
+    assert not late(done=0.5)
+    early = Recorder(problem, Limits(time=1e6))
+    assert early.stop is None
+    assert early(done=0.5)
+    early.interrupt()
+    assert early.stop is Stop.INTERRUPTED
+    assert not early()
+
+
+def test_the_listener_hears_of_everything(problem: Problem) -> None:
+    heard: list[dict[str, object]] = []
+    recorder = Recorder(problem, Limits(), lambda **news: heard.append(news))
+    recorder(note="reading", done=0.25)
+    recorder(tree=FULL, bound=100.0)
+    assert [{**news, "seconds": None} for news in heard] == [
+        {"seconds": None, "score": None, "bound": inf, "done": 0.25, "note": "reading"},
+        {
+            "seconds": None,
+            "score": FULL.score(problem.scores),
+            "bound": 100.0,
+            "done": None,
+            "note": None,
+        },
+    ]
+
+
+def test_many_threads_may_report(problem: Problem) -> None:
+    recorder = Recorder(problem, Limits())
+
+    def work(offset: int) -> None:
+        for step in range(200):
+            recorder(bound=1000.0 - step - offset / 10, tree=FULL)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert recorder.bound == 1000.0 - 199 - 0.3
+    bounds = [step.bound for step in recorder.trace if step.bound is not None]
+    assert bounds == sorted(bounds, reverse=True)
+
+
+# solve
+
+
+def test_a_proved_tree_is_optimal(problem: Problem) -> None:
+    score = CHAIN.score(problem.scores)
+    result = solve(problem, claims(Outcome(CHAIN, bound=score, stats={"k": 1}, seconds={"part": 0.5})))
+    assert (result.status, result.stop, result.tree, result.score) == (
+        Status.OPTIMAL,
+        Stop.FINISHED,
+        CHAIN,
+        score,
+    )
+    assert result.gap == 0.0
+    assert (result.instance, result.digest, result.names) == ("three", problem.digest(), ("A", "B", "C"))
+    assert (result.backend, result.stats, result.seed) == ("scripted", {"k": 1}, 0)
+    assert result.seconds["part"] == 0.5
+    assert result.seconds["total"] > 0
+    assert [step.score for step in result.trace] == [score]
+
+
+def test_a_bound_just_below_the_score_is_lifted_to_it(problem: Problem) -> None:
+    score = CHAIN.score(problem.scores)
+    result = solve(problem, claims(Outcome(CHAIN, bound=score - 1e-9)))
+    assert result.bound == result.score == score
+
+
+def test_a_bound_far_above_leaves_the_tree_feasible(problem: Problem) -> None:
+    result = solve(problem, claims(Outcome(CHAIN, bound=CHAIN.score(problem.scores) + 1)))
+    assert result.status is Status.FEASIBLE
+    assert result.gap == pytest.approx(1.0)
+
+
+def test_without_a_bound_the_family_bound_stands_in(problem: Problem) -> None:
+    best = solve(problem, REGISTRY["brute"]).score
+    assert best is not None
+    result = solve(problem, claims(Outcome(ISOLATED)))
+    assert best - 1e-9 <= result.bound < inf
+
+
+def test_a_reported_tree_and_bound_count_though_the_outcome_forgets_them(problem: Problem) -> None:
+    score = CHAIN.score(problem.scores)
+
+    def script(_problem: Problem, _limits: Limits, report: Report) -> Outcome:
+        report(tree=CHAIN, bound=score + 2)
+        return Outcome(None, stop=Stop.STEPS)
+
+    result = solve(problem, Scripted(script))
+    assert (result.tree, result.bound, result.status, result.stop) == (
+        CHAIN,
+        score + 2,
+        Status.FEASIBLE,
+        Stop.STEPS,
+    )
+
+
+def test_no_tree_is_unknown_or_proved_infeasible(problem: Problem) -> None:
+    unknown = solve(problem, claims(Outcome(None, stop=Stop.MEMORY)))
+    assert (unknown.status, unknown.tree, unknown.score, unknown.gap) == (Status.UNKNOWN, None, None, inf)
+    assert unknown.bound < inf
+    proved = solve(problem, claims(Outcome(None, bound=-inf)))
+    assert (proved.status, proved.bound, proved.gap) == (Status.INFEASIBLE, -inf, 0.0)
+
+
+def test_the_time_limit_reaches_the_backend(problem: Problem) -> None:
+    def script(_problem: Problem, _limits: Limits, report: Report) -> Outcome:
+        while report(tree=ISOLATED):
+            pass
+        return Outcome(None, stop=report.stop or Stop.FINISHED)
+
+    result = solve(problem, Scripted(script), Limits(time=0.05))
+    assert (result.stop, result.tree, result.status) == (Stop.TIME, ISOLATED, Status.FEASIBLE)
+
+
+def test_every_reason_to_refuse_is_given_at_once() -> None:
+    constraints = Constraints(max_cliques=2, min_separator_size=1)
+    asked = named(gaussian(1, 3), constraints)
+    capabilities = Capabilities(
+        features=ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.MIN_SEPARATOR_SIZE},
+        max_variables=2,
+        rules=(lambda _problem: "It never works on this machine.", lambda _problem: None),
+    )
+
+    def never(_problem: Problem, _limits: Limits, _report: Report) -> Outcome:
+        raise AssertionError("a refused problem is never solved")
+
+    with pytest.raises(RefusedError) as caught:
+        solve(asked, Scripted(never, capabilities))
+    assert caught.value.backend == "scripted"
+    assert caught.value.reasons == (
+        "It does not support the constraint max_cliques.",
+        "It does not support the constraint min_separator_size.",
+        "It takes at most 2 variables, not 3.",
+        "It never works on this machine.",
+    )
+    assert all(reason in str(caught.value) for reason in caught.value.reasons)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "outcome", "message"),
+    [
+        (Constraints(), Outcome(FULL, bound=-1e6), "claims the bound -1000000.0, but its own tree scores"),
+        (Constraints(max_treewidth=1), Outcome(FULL), "treewidth"),
+        (Constraints(forbidden_edges=frozenset({0b011})), Outcome(CHAIN), "forbidden"),
+        (Constraints(min_separator_size=1), Outcome(ISOLATED), "separator"),
+        (Constraints(), Outcome(JunctionTree(2, (0b11,), ())), "variables"),
+    ],
+)
+def test_a_lying_backend_is_found_out(constraints: Constraints, outcome: Outcome, message: str) -> None:
+    asked = named(gaussian(3, 3), constraints)
+    with pytest.raises(InternalError, match=message) as caught:
+        solve(asked, claims(outcome))
+    assert "'scripted'" in str(caught.value)
+
+
+def test_a_lying_report_is_found_out_too(problem: Problem) -> None:
+    def script(_problem: Problem, _limits: Limits, report: Report) -> Outcome:
+        report(tree=CHAIN)
+        report(bound=CHAIN.score(problem.scores) - 3)
+        return Outcome(None)
+
+    with pytest.raises(InternalError, match="claims the bound"):
+        solve(problem, Scripted(script))
+
+
+# Interruption
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_with_the_best_tree(problem: Problem, number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+
+    def script(_problem: Problem, _limits: Limits, report: Report) -> Outcome:
+        report(tree=ISOLATED)
+        os.kill(os.getpid(), number)
+        while report():
+            pass
+        return Outcome(None, stop=report.stop or Stop.FINISHED)
+
+    result = solve(problem, Scripted(script))
+    assert (result.stop, result.tree) == (Stop.INTERRUPTED, ISOLATED)
+    assert signal.getsignal(number) is before
+
+
+def test_a_second_ctrl_c_is_not_held_back(problem: Problem) -> None:
+    def script(_problem: Problem, _limits: Limits, report: Report) -> Outcome:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+        while report():
+            pass
+        raise AssertionError("the second signal ends the run")
+
+    with pytest.raises(KeyboardInterrupt):
+        solve(problem, Scripted(script))
+
+
+def test_handlers_are_put_back_after_an_error(problem: Problem) -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    def script(_problem: Problem, _limits: Limits, _report: Report) -> Outcome:
+        raise LimitError("too small")
+
+    with pytest.raises(LimitError):
+        solve(problem, Scripted(script))
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_another_thread_may_solve(problem: Problem) -> None:
+    results = []
+    thread = threading.Thread(target=lambda: results.append(solve(problem, claims(Outcome(CHAIN)))))
+    thread.start()
+    thread.join()
+    assert results[0].tree == CHAIN
+
+
+# choose
+
+
+def backend(name: str, seconds: float, memory: int = 1000, *, exact: bool = True, most: int = 9) -> Scripted:
+    capabilities = Capabilities(exact=exact, max_variables=most)
+    return Scripted(
+        lambda _problem, _limits, _report: Outcome(CHAIN), capabilities, Estimate(memory, seconds), name
+    )
+
+
+def test_the_fastest_exact_backend_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
+    for one in (backend("quick", 0.1, exact=False), backend("slow", 9), backend("good", 2)):
+        registry[one.name] = one
+    choice = choose(problem, Limits())
+    assert (choice.backend.name, choice.estimate.seconds) == ("good", 2)
+    assert "'good', the exact backend" in choice.reason
+    assert solve(problem).backend == "good"
+
+
+def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
+    problem: Problem, registry: dict[str, Backend]
+) -> None:
+    for one in (
+        backend("big", 1, memory=10**12),
+        backend("slow", 1e6),
+        backend("small", 1, most=2),
+        backend("rough", 1e6, exact=False),
+    ):
+        registry[one.name] = one
+    choice = choose(problem, Limits(time=10, memory=10**9))
+    assert choice.backend.name == "rough"
+    for part in (
+        "heuristic",
+        "big: It would need 1e+03 GB",
+        "slow: It would take about 1e+06 s",
+        "at most 2",
+    ):
+        assert part in choice.reason
+
+
+def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: dict[str, Backend]) -> None:
+    for one in (backend("big", 1, memory=10**12), backend("small", 1, most=2)):
+        registry[one.name] = one
+    with pytest.raises(LimitError) as caught:
+        choose(problem, Limits(memory=10**9))
+    assert "big: It would need 1e+03 GB." in str(caught.value)
+    assert "small: It takes at most 2 variables, not 3." in str(caught.value)
+
+
+# What a result says of the run
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """A backend with another one within it."""
+
+    inner: Backend | None = None
+    steps: int = 3
+    sizes: tuple[int, ...] = field(default=(1, 2))
+
+    name: ClassVar[str] = "outer"
+    capabilities: ClassVar[Capabilities] = Capabilities()
+    estimate = Scripted.estimate
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        raise NotImplementedError
+
+
+def test_options_are_the_fields_and_a_backend_within_is_an_object() -> None:
+    assert options_of(Outer(inner=Outer(steps=4))) == {
+        "inner": {"name": "outer", "inner": None, "steps": 4, "sizes": (1, 2)},
+        "steps": 3,
+        "sizes": (1, 2),
+    }
+
+
+def test_a_backend_that_is_no_dataclass_has_no_options() -> None:
+    assert options_of(claims(Outcome(None))) == {}
+
+
+def test_the_environment_names_versions_and_threads() -> None:
+    found = environment(Limits(threads=3))
+    assert found["threads"] == 3
+    assert {"jtsolve", "python", "numpy", "numba", "platform", "processor", "cores", "command"} == {
+        *found
+    } - {"threads"}
+
+
+def test_the_processor_is_named_without_proc_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_args: object, **_options: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr("builtins.open", closed)
+    monkeypatch.setattr("platform.processor", lambda: "abacus")
+    assert solve_module._processor() == "abacus"
