@@ -128,7 +128,7 @@ def test_all_agree_with_brute_force(features: frozenset[Feature], tally: Tally) 
             verify(problem, optimum_of(problem), tally, turn=seed)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=small_problems())
 def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: Tally) -> None:
     verify(problem, optimum_of(problem), tally)

@@ -153,7 +153,8 @@ class Plan:
 
     def core_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for all layers."""
-        cells = sum(self.layer_cells(high) for high in self.layers)
+        given = 2 * count_bounded_subsets(self.m, self.width)  # F(S,∅) = s(S)
+        cells = sum(self.layer_cells(high) for high in self.layers) - given
         return self.additions * self.addition_seconds(precision) + cells * self.cell_seconds
 
     def seconds(self, precision: Precision, workers: int) -> float:

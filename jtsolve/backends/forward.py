@@ -99,9 +99,10 @@ def triangulated(problem: Problem) -> list[VarSet] | None:
         )
 
     while left:
-        v = min(filter(may_go, members(left)), key=lambda v: len(missing(v)), default=None)
-        if v is None:
+        candidates = [v for v in members(left) if may_go(v)]
+        if not candidates:
             return None
+        v = min(candidates, key=lambda v: len(missing(v)))
         for a, b in missing(v):
             neighbours[a] |= 1 << b
             neighbours[b] |= 1 << a

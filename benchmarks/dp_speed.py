@@ -1,0 +1,195 @@
+"""How fast the dynamic programming is: against the machine's own rate of additions, and against Junctor.
+
+    python benchmarks/dp_speed.py --cases 12:12,14:14,16:16,16:3 --output docs/benchmarks/dp_speed
+
+A case is n:clique_size; clique_size = n is unbounded. Each runs in a process of its own, once to load the kernels
+into the cache and then `--repeat` times; the table shows the median. Scores are independent normal numbers: the time
+does not depend on them.
+
+The limit is what one core can do: numpy's rate of `maximum(c, a + b, out=c)` on float64 arrays that stay in the
+cache, times the additions that the recurrences need (4^n / 4 without a bound). A program `junctor` on the PATH runs
+on the same scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from math import comb
+from pathlib import Path
+
+import numpy as np
+
+COLUMNS = [
+    "n",
+    "treewidth",
+    "precision",
+    "seconds",
+    "peak GB",
+    "predicted GB",
+    "additions",
+    "G additions/s",
+    "limit s",
+    "seconds/limit",
+    "junctor s",
+    "junctor/jtsolve",
+]
+
+
+def add_and_max_rate() -> float:
+    """Returns additions with maximum per second of one core, in numpy, data in cache."""
+    best = 0.0
+    for size in (512, 1024, 2048, 4096):
+        a, b, total, high = (np.ones(size) for _ in range(4))
+        rounds = 20_000_000 // size
+        began = time.perf_counter()
+        for _ in range(rounds):
+            np.add(a, b, out=total)
+            np.maximum(high, total, out=high)
+        best = max(best, size * rounds / (time.perf_counter() - began))
+    return best
+
+
+def needed_additions(n: int, width: int) -> float:
+    """Returns Σ over C of the pairs (U, R): 4^n / 4 without a bound."""
+    m = n - 1
+    with_root = sum(comb(m, i) * 3 ** (m - i) for i in range(width))
+    without = sum(comb(m, i) * 3 ** (m - i) for i in range(1, width + 1) if i <= m)
+    return (with_root + without) / 2
+
+
+def run_once(n: int, width: int, precision: str, threads: int, scores: Path | None) -> None:
+    """Solves one case in this process and prints its figures as JSON."""
+    from jtsolve.backend import Limits
+    from jtsolve.backends import REGISTRY
+    from jtsolve.options import make_backend
+    from jtsolve.problem import Problem, Variable
+    from jtsolve.scores import DenseScores
+    from jtsolve.solve import solve
+    from jtsolve.varset import count_bounded_subsets
+
+    values = np.random.default_rng(n).standard_normal(count_bounded_subsets(n, width)) * 3
+    values[0] = 0
+    problem = Problem(tuple(Variable(f"v{i}") for i in range(n)), DenseScores(n, width, values))
+    if scores is not None:
+        np.savetxt(scores, values, fmt="%.9f", header=f"{n} {width}", comments="")
+    assert "dp" in REGISTRY
+    backend = make_backend("dp", {"precision": precision})
+    limits = Limits(threads=threads)
+    estimate = backend.estimate(problem, limits)
+    result = solve(problem, backend, limits)
+    print(
+        json.dumps(
+            {
+                "seconds": result.seconds["total"],
+                "parts": dict(result.seconds),
+                "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                "predicted": estimate.memory,
+                "precision": result.stats["precision"],
+                "score": result.score,
+                "gap": result.gap,
+            }
+        )
+    )
+
+
+def measure(n: int, width: int, arguments: argparse.Namespace, rate: float) -> dict[str, object]:
+    """Returns the row of one case."""
+    with tempfile.TemporaryDirectory() as folder:
+        scores = Path(folder) / "case.score"
+        command = [sys.executable, __file__, "--once", f"{n}:{width}", "--precision", arguments.precision]
+        command += ["--threads", str(arguments.threads)]
+        junctor = shutil.which("junctor") if arguments.junctor_up_to >= n else None
+        runs = []
+        for number in range(arguments.repeat):
+            extra = ["--scores", str(scores)] if junctor and number == 0 else []
+            done = subprocess.run(command + extra, check=True, capture_output=True, text=True)
+            runs.append(json.loads(done.stdout))
+        junctor_seconds = None
+        if junctor:
+            began = time.perf_counter()
+            done = subprocess.run(
+                [junctor, str(scores), str(width), "-s"], check=True, capture_output=True, text=True
+            )
+            junctor_seconds = time.perf_counter() - began
+            total = float(done.stdout.split()[-1])
+            if abs(total - runs[0]["score"]) > 1e-4:
+                raise SystemExit(f"n = {n}: junctor found {total}, jtsolve {runs[0]['score']}")
+    seconds = statistics.median(run["seconds"] for run in runs)
+    additions = needed_additions(n, width)
+    return {
+        "n": n,
+        "treewidth": "unbounded" if width == n else width - 1,
+        "precision": runs[0]["precision"],
+        "seconds": f"{seconds:.2f}",
+        "peak GB": f"{max(run['peak'] for run in runs) / 1e9:.2f}",
+        "predicted GB": f"{runs[0]['predicted'] / 1e9:.2f}",
+        "additions": f"{additions:.3g}",
+        "G additions/s": f"{additions / seconds / 1e9:.2f}",
+        "limit s": f"{additions / rate:.2f}",
+        "seconds/limit": f"{seconds / (additions / rate):.2f}",
+        "junctor s": "" if junctor_seconds is None else f"{junctor_seconds:.2f}",
+        "junctor/jtsolve": "" if junctor_seconds is None else f"{junctor_seconds / seconds:.0f}",
+    }
+
+
+def main() -> None:
+    """Reads the command line, measures, prints, writes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", default="12:12,13:13,14:14,15:15,16:16,16:3,18:3,18:4")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--precision", default="auto")
+    parser.add_argument("--junctor-up-to", type=int, default=16, help="the largest n that junctor runs")
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
+    parser.add_argument("--once", help=argparse.SUPPRESS)
+    parser.add_argument("--scores", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.once:
+        n, width = map(int, arguments.once.split(":"))
+        run_once(n, width, arguments.precision, arguments.threads, arguments.scores)
+        return
+    from jtsolve.backend import Limits
+    from jtsolve.solve import environment
+
+    machine = environment(Limits(threads=arguments.threads))
+    rate = add_and_max_rate()
+    head = (
+        f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores; "
+        f"Python {platform.python_version()}, numpy {machine['numpy']}, numba {machine['numba']}, "
+        f"jtsolve {machine['jtsolve']}; numpy adds and compares {rate / 1e9:.2f} G float64/s on one core.\n\n"
+        f"Command: `{' '.join(['python', 'benchmarks/dp_speed.py', *sys.argv[1:]])}`\n"
+    )
+    print(head)
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    print("\n".join(lines))
+    rows = []
+    for case in arguments.cases.split(","):
+        n, width = map(int, case.split(":"))
+        row = measure(n, width, arguments, rate)
+        rows.append(row)
+        lines.append("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
+        print(lines[-1], flush=True)
+    if arguments.output is not None:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.with_suffix(".md").write_text(
+            head + "\n" + "\n".join(lines) + "\n", encoding="utf-8"
+        )
+        with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""The dynamic programming against the paper's recurrences, its own predictions, and its limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import comb, inf
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import Recording, gaussian, integers, named, repeatable
+from reference_dp import optimum
+
+from jtsolve.backend import Limits, resident_memory
+from jtsolve.backends import REGISTRY
+from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.dp import DynamicProgramming
+from jtsolve.backends.dp_plan import LANES, Plan
+from jtsolve.backends.dp_scores import local_scores
+from jtsolve.backends.forward import Forward
+from jtsolve.errors import LimitError
+from jtsolve.kernels import partition
+from jtsolve.kernels.layers import rename
+from jtsolve.kernels.ranks import rank_tables, table_offsets
+from jtsolve.problem import Constraints, Problem
+from jtsolve.result import Status, Stop
+from jtsolve.solve import solve
+from jtsolve.varset import count_bounded_subsets, members, varset
+
+PLAIN = DynamicProgramming()
+FIXED = DynamicProgramming(precision="int32")
+
+
+def constrained(seed: int, n: int) -> Problem:
+    """Returns a Gaussian problem with two or three random constraints."""
+    random = repeatable(seed)
+    pairs = [1 << u | 1 << v for v in range(n) for u in range(v)]
+    random.shuffle(pairs)
+    drawn = frozenset(random.randrange(1 << n) for _ in range(12))
+    everything: dict[str, Any] = {
+        "max_treewidth": random.randint(1, n - 1),
+        "max_separator_size": random.randint(1, 3),
+        "min_separator_size": random.randint(0, 2),
+        "forbidden_edges": frozenset(pairs[:3]),
+        "required_edges": frozenset(pairs[3:6]),
+        "forbidden_cliques": drawn,
+        "forbidden_separators": drawn,
+        "allowed_separators": drawn | {0} | {1 << v for v in range(n)},
+    }
+    chosen = random.sample(sorted(everything), random.randint(2, 3))
+    return named(gaussian(seed, n), Constraints(**{name: everything[name] for name in chosen}))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("treewidth", [None, 1, 2, 3])
+def test_agrees_with_the_papers_recurrences(n: int, treewidth: int | None) -> None:
+    problem = named(gaussian(n, n)).with_treewidth(treewidth)
+    outcome = PLAIN.solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert outcome.tree.score(problem.scores) == pytest.approx(optimum(problem), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("backend", [PLAIN, FIXED])
+def test_constraints_agree_with_the_papers_recurrences(seed: int, backend: DynamicProgramming) -> None:
+    problem = constrained(seed, 6)
+    best = optimum(problem)
+    result = solve(problem, backend)
+    if best == -inf:
+        assert result.status is Status.INFEASIBLE
+    else:
+        assert result.score == pytest.approx(best, abs=1e-6)
+        assert result.bound >= best - 1e-12
+
+
+def test_whole_scores_with_many_ties_agree_exactly() -> None:
+    for seed in range(10):
+        problem = named(integers(seed, 6, high=2))
+        outcome = PLAIN.solve(problem, Limits(), Recording())
+        assert outcome.tree is not None
+        assert outcome.tree.score(problem.scores) == optimum(problem)
+
+
+def test_treewidth_one_without_a_forest_backend_agrees_with_chow_and_liu() -> None:
+    problem = named(gaussian(3, 14, 2))
+    alone = solve(problem, PLAIN)
+    assert alone.score == pytest.approx(solve(problem, ChowLiu()).score, abs=1e-9)
+
+
+def test_treewidth_one_is_handed_over_as_a_value() -> None:
+    backend = DynamicProgramming(forest=ChowLiu())
+    handed = backend.solve(named(gaussian(0, 6, 2)), Limits(), Recording())
+    assert handed.stats["handed_over_to"] == "chowliu"
+    refused = Constraints(forbidden_separators=frozenset({1}))
+    kept = backend.solve(named(gaussian(0, 6, 2), refused), Limits(), Recording())
+    assert "handed_over_to" not in kept.stats
+
+
+def test_the_start_gives_the_first_incumbent() -> None:
+    report = Recording()
+    DynamicProgramming(start=Forward()).solve(named(gaussian(1, 6)), Limits(), report)
+    assert report.trees
+
+
+def test_the_answer_does_not_depend_on_the_number_of_threads() -> None:
+    problem = named(gaussian(5, 11))
+    answers = {solve(problem, PLAIN, Limits(threads=threads)).tree for threads in (1, 2, 4)}
+    assert len(answers) == 1
+
+
+def test_fixed_point_bounds_carry_the_rounding() -> None:
+    for seed in range(5):
+        problem = named(gaussian(seed, 9, scale=1e4))
+        exact = PLAIN.solve(problem, Limits(), Recording())
+        rounded = FIXED.solve(problem, Limits(), Recording())
+        assert exact.tree is not None
+        assert rounded.tree is not None
+        best = exact.tree.score(problem.scores)
+        _, scale = local_scores(problem, rank_tables(8, 9, 3), "int32")
+        assert best <= rounded.bound <= best + 2 * scale.slack
+        assert rounded.tree.score(problem.scores) >= rounded.bound - 2 * scale.slack
+
+
+def test_fixed_point_is_optimal_only_within_the_tolerance() -> None:
+    wide = named(gaussian(0, 7, scale=1e7))
+    result = solve(wide, FIXED)
+    assert result.status is Status.FEASIBLE
+    assert 1e-6 < result.gap < 10
+
+
+# Plan ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (2, 2), (4, 4), (6, 3), (9, 9), (10, 2)])
+def test_every_set_has_a_table_of_its_own(n: int, width: int) -> None:
+    plan = Plan(n, width)
+    ranks = rank_tables(plan.m, width, plan.block)
+    classes = np.array([(c.root, c.inner, c.outer, c.elements, c.base) for c in plan.classes])
+    offset = table_offsets(ranks, classes)
+    cells: set[int] = set()
+    tables = 0
+    for root in (0, 1):
+        for own, mask in enumerate(ranks.masks.tolist()):
+            size = root + mask.bit_count()
+            if not 0 < size <= width:
+                assert offset[root, own] == -1
+                continue
+            tables += 1
+            rows = np.arange(1 << (plan.m - mask.bit_count())) * LANES
+            cells.update((offset[root, own] + rows).tolist())
+    assert tables == sum(entry.tables for entry in plan.classes) == count_bounded_subsets(n, width) - 1
+    assert len(cells) == sum(entry.tables << entry.elements for entry in plan.classes)
+    assert max(cells) < plan.cells
+
+
+def test_the_plan_and_the_kernels_have_the_same_lanes() -> None:
+    assert partition.LANES == LANES
+
+
+def test_the_plan_counts_a_quarter_of_four_to_the_n_additions() -> None:
+    assert Plan(20, 20).additions == pytest.approx(4**20 / 4, rel=0.05)
+
+
+def test_a_layer_has_room_for_its_sets() -> None:
+    plan = Plan(9, 3)
+    for high in plan.layers:
+        sets = [u for u in range(1 << 8) if (u >> 3).bit_count() == high]
+        assert plan.layer_cells(high) == sum(
+            2 * sum(comb(8 - u.bit_count(), size) for size in range(4)) for u in sets
+        )
+
+
+def test_renaming_keeps_the_order_of_the_members() -> None:
+    ranks = rank_tables(3, 3, 3)
+    random = repeatable(0)
+    for bits in (5, 9, 10, 18, 19, 27):
+        for _ in range(50):
+            among = random.randrange(1 << bits)
+            mask = among & random.randrange(1 << bits)
+            order = list(members(among))
+            expected = varset(order.index(v) for v in members(mask))
+            assert rename(mask, among, ranks.squeeze, ranks.ones) == expected
+
+
+# Limits -------------------------------------------------------------------------------------------------
+
+
+def test_a_run_beyond_the_memory_is_refused_with_the_need_and_the_ways_out() -> None:
+    problem = named(gaussian(0, 16, 5))
+    with pytest.raises(LimitError, match=r"needs .* GB .* limit is .* GB") as caught:
+        PLAIN.solve(problem, Limits(memory=resident_memory() + 30_000_000), Recording())
+    message = str(caught.value)
+    assert "--treewidth" in message
+    assert "--backend forward" in message
+
+
+def test_float64_beyond_the_memory_points_to_fixed_point() -> None:
+    problem = named(gaussian(0, 12))
+    plan = Plan(12, 12)
+    room = (plan.memory("float64") + plan.memory("int32")) // 2
+    with pytest.raises(LimitError, match="--option precision=int32"):
+        DynamicProgramming(precision="float64").solve(problem, Limits(memory=held() + room), Recording())
+
+
+def test_auto_takes_fixed_point_where_float64_does_not_fit() -> None:
+    problem = named(gaussian(0, 15))
+    plan = Plan(15, 15)
+    room = (plan.memory("float64") + plan.memory("int32")) // 2
+    outcome = PLAIN.solve(problem, Limits(memory=held() + room), Recording())
+    assert outcome.stats["precision"] == "int32"
+
+
+def held() -> int:
+    """Returns what the process holds before a run; the kernels are loaded by this module."""
+    return resident_memory()
+
+
+def test_a_run_can_be_stopped_at_any_time() -> None:
+    problem = named(gaussian(0, 10))
+    plain = Recording()
+    PLAIN.solve(problem, Limits(), plain)
+    asked = plain.asked
+    for patience in range(0, asked, max(1, asked // 7)):
+        report = Recording(patience=patience, reason=Stop.INTERRUPTED)
+        outcome = PLAIN.solve(problem, Limits(), report)
+        assert outcome.stop is Stop.INTERRUPTED
+        assert outcome.tree is None
+        assert outcome.bound == inf
+
+
+def test_progress_rises_to_one() -> None:
+    report = Recording()
+    PLAIN.solve(named(gaussian(0, 10)), Limits(), report)
+    done = [call["done"] for call in report.calls if "done" in call]
+    assert done == sorted(done)
+    assert done[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_predictions_come_before_the_work() -> None:
+    backend = REGISTRY["dp"]
+    small = backend.estimate(named(gaussian(0, 8)), Limits())
+    large = backend.estimate(named(gaussian(0, 12)), Limits())
+    assert small.memory < large.memory
+    assert small.seconds < large.seconds
+    forest = backend.estimate(named(gaussian(0, 12, 2)), Limits())
+    assert forest == ChowLiu().estimate(named(gaussian(0, 12, 2)), Limits())
+    fixed = replace(PLAIN, precision="int32").estimate(named(gaussian(0, 12)), Limits())
+    assert fixed.memory < large.memory
+    beyond = PLAIN.estimate(named(gaussian(0, 12)), Limits(memory=1))
+    assert beyond.memory == pytest.approx(fixed.memory, rel=0.05)
