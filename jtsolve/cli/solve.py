@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, peak_memory, require_writable
+from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
 from jtsolve.errors import ChoiceError
+from jtsolve.machine import peak_memory
 
 if TYPE_CHECKING:
     from jtsolve.backend import Backend, Estimate, Limits
