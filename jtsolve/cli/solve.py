@@ -9,7 +9,6 @@ import typer
 
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
 from jtsolve.errors import ChoiceError
-from jtsolve.machine import peak_memory
 
 if TYPE_CHECKING:
     from jtsolve.backend import Backend, Estimate, Limits
@@ -137,6 +136,7 @@ def _exit_code(result: "Result") -> int:
 def _summary(result: "Result", remark: str, estimate: "Estimate") -> str:
     """Returns what a person wants to know of a result, the tree last."""
     from jtsolve.cli.summary import describe
+    from jtsolve.machine import peak_memory
     from jtsolve.result import result_to_document
 
     facts = {
