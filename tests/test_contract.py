@@ -21,7 +21,7 @@ from problems import from_data, from_network, gaussian, named, random_problem, s
 from jtsolve.backend import Limits
 from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
-from jtsolve.errors import RefusedError
+from jtsolve.errors import LimitError, RefusedError
 from jtsolve.instance import read_problem
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Result, Status, Stop, result_to_document
@@ -231,6 +231,14 @@ def test_a_time_limit_that_is_over_leaves_a_valid_answer(name: str, tally: Tally
         result = solve(problem, REGISTRY[name], Limits(time=1e-9))
         assert result.stop is Stop.TIME
         assert result.status in {Status.FEASIBLE, Status.UNKNOWN, Status.OPTIMAL}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_memory_limit_that_is_too_small_is_refused(name: str, tally: Tally) -> None:
+    for problem in stoppable(REGISTRY[name]):
+        tally.count(name, "ran")
+        with pytest.raises(LimitError, match=r"but the memory limit is 1e-06 GB\. Ways out: "):
+            solve(problem, REGISTRY[name], Limits(memory=1000))
 
 
 @pytest.mark.parametrize("name", REGISTRY)
