@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import from_data, from_network, gaussian, named, random_problem, small_problems
@@ -25,6 +26,7 @@ from jtsolve.errors import LimitError, RefusedError
 from jtsolve.instance import read_problem
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Result, Status, Stop, result_to_document
+from jtsolve.scores import LARGEST, DenseScores
 from jtsolve.solve import solve
 
 if TYPE_CHECKING:
@@ -190,6 +192,23 @@ def lasting(result: Result) -> bytes:
     del document["seconds"]
     document["trace"] = [step[1:] for step in document["trace"]]
     return msgspec.json.encode(document)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_the_largest_scores_do_not_overflow(name: str, tally: Tally) -> None:
+    for size in (2, 4):
+        signs = np.sign(gaussian(3, 4, size).values)
+        problem = named(DenseScores(4, size, LARGEST * signs))
+        best = solve(problem, REGISTRY["brute"]).score
+        assert best is not None
+        if REGISTRY[name].capabilities.objections(problem):
+            tally.count(name, "refused")
+            continue
+        tally.count(name, "ran")
+        result = solve(problem, REGISTRY[name])
+        assert result.score is not None
+        assert result.score <= best * (1 + 1e-12)
+        assert best * (1 - 1e-12) <= result.bound < inf
 
 
 @pytest.mark.parametrize("name", REGISTRY)
