@@ -537,6 +537,9 @@ def test_numbers_are_read_in_pieces_without_cutting_one(
     for chunk in (21, 30, 64):
         monkeypatch.setattr(foreign, "_CHUNK", chunk)
         assert same(read_problem(tmp_path / "x.score"), problem)
+        for blank in (b"\t", b"\r\n", b"\v", b"\f"):
+            path = saved(tmp_path, (tmp_path / "x.score").read_bytes().replace(b"\n", blank), "y.score")
+            assert read_problem(path).scores.score(0b111) == problem.scores.score(0b111)
 
 
 @pytest.mark.parametrize(
