@@ -798,7 +798,7 @@ def test_names_keep_the_order_of_the_variables() -> None:
     assert _variables([["A", "B"], ["B", "A", "C"]]) == ("A", "B", "C")
 
 
-def test_a_long_time_is_shown_in_whole_seconds(solved: Path) -> None:
+def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) -> None:
     import msgspec  # noqa: PLC0415 - used here only
 
     from jtsolve.cli.summary import describe  # noqa: PLC0415 - used here only
@@ -807,6 +807,10 @@ def test_a_long_time_is_shown_in_whole_seconds(solved: Path) -> None:
     assert "  time       12346 s\n" in describe(document, "x", {})
     unnamed = msgspec.structs.replace(document, instance=msgspec.structs.replace(document.instance, name=""))
     assert describe(unnamed, "x", {}).startswith("(without a name)\n")
+    red = msgspec.structs.replace(
+        document, instance=msgspec.structs.replace(document.instance, name="\x1b[31m")
+    )
+    assert describe(red, "x", {}).startswith('"\\u001b[31m"\n')
 
 
 def test_limits_take_the_time_of_the_start() -> None:
