@@ -13,7 +13,7 @@ from jtsolve.bounds import family_bound, problem_bound, range_bound
 from jtsolve.problem import Constraints, Problem, Variable
 from jtsolve.scores import DenseScores, SparseScores
 from jtsolve.tree import JunctionTree
-from jtsolve.varset import bounded_subsets, count_bounded_subsets
+from jtsolve.varset import bounded_subsets, count_bounded_subsets, members
 
 
 def trees(n: int) -> list[JunctionTree]:
@@ -53,6 +53,36 @@ def test_the_bound_holds_for_sparse_scores(n: int, density: float, seed: int) ->
     sparse = replace(dense, scores=SparseScores(n, table))
     for bound in (family_bound(sparse), range_bound(sparse)):
         assert all(tree.score(sparse.scores) <= bound + 1e-9 for tree in TREES[n])
+
+
+@given(st.integers(1, 5), st.integers(0, 4), st.floats(0, 1), st.integers(0, 10_000))
+def test_the_bound_of_a_sparse_table_is_that_of_the_definition(
+    n: int, treewidth: int, density: float, seed: int
+) -> None:
+    dense = problem(n, n, seed)
+    rng = np.random.default_rng(seed)
+    table = {mask: dense.scores.score(mask) for mask in bounded_subsets(n, n) if rng.random() < density}
+    table[0] = 0.0
+    sparse = replace(dense, scores=SparseScores(n, table), constraints=Constraints(max_treewidth=treewidth))
+
+    def filled(mask: int) -> float:
+        return table.get(mask, sum(table.get(1 << v, 0.0) for v in members(mask)))
+
+    expected = sum(
+        max(
+            filled(parents | 1 << v) - filled(parents)
+            for parents in bounded_subsets(n, sparse.max_clique_size - 1)
+            if not parents >> v & 1
+        )
+        for v in range(n)
+    )
+    assert family_bound(sparse) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_sparse_table_over_many_variables_has_the_family_bound() -> None:
+    chain = {1 << v: -1.0 for v in range(400)} | {7 << v: -2.0 for v in range(398)}
+    sparse = Problem(tuple(Variable(f"V{v}") for v in range(400)), SparseScores(400, chain))
+    assert problem_bound(sparse) == family_bound(sparse) < range_bound(sparse)
 
 
 def test_the_bound_is_the_sum_of_the_best_families() -> None:

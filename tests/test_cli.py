@@ -771,7 +771,12 @@ def test_what_nobody_foresaw_is_a_bug_and_no_verdict(
     assert command.err.endswith("ZeroDivisionError: for once\n\n")
 
 
-def test_streams_that_are_closed_from_the_start(instance: Path) -> None:
+def test_streams_that_are_closed_from_the_start(instance: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", None)
+        with pytest.raises(InputError, match="it is closed"):
+            jtsolve.cli.output.emit("text")
+
     def closed(arguments: str) -> tuple[int, bytes]:
         done = subprocess.run(  # noqa: S602 - only a shell starts a program without its streams
             f'"{sys.executable}" -m jtsolve {arguments}',
