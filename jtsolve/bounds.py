@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import chain, combinations, islice
 from math import comb, inf
 from typing import TYPE_CHECKING
@@ -32,7 +33,10 @@ def problem_bound(problem: Problem) -> float:
     look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
     if isinstance(problem.scores, SparseScores):
         look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
-    return family_bound(problem) if look_ups <= _LOOK_UPS else range_bound(problem)
+    bound = family_bound(problem) if look_ups <= _LOOK_UPS else range_bound(problem)
+    # Rounding must not put it below the score of a tree: n gains of sums of at most `width` scores each.
+    largest = max(map(abs, problem.scores.extremes()))
+    return bound + 4 * n * width * sys.float_info.epsilon * largest
 
 
 def range_bound(problem: Problem) -> float:
