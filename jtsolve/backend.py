@@ -73,6 +73,8 @@ class Limits:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ChoiceError(f"the limit '{name}' is {value}; it must be above 0")
+        if self.memory is None:  # asked once: choosing and solving must see the same limit
+            object.__setattr__(self, "memory", resident_memory() + int(0.8 * free_memory()))
 
     @property
     def elapsed(self) -> float:
@@ -87,7 +89,8 @@ class Limits:
     @property
     def memory_bytes(self) -> int:
         """The bytes that the process may hold."""
-        return self.memory or resident_memory() + int(0.8 * free_memory())
+        assert self.memory is not None, "set by the constructor"
+        return self.memory
 
 
 @dataclass(frozen=True, slots=True)

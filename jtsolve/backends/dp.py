@@ -96,7 +96,9 @@ class DynamicProgramming:
         if precision is None:
             raise LimitError(self._refusal(plan, held, limits.memory_bytes))
         if self.start is not None and not self.start.capabilities.objections(problem):
-            self.start.solve(problem, limits, report)
+            first = self.start.solve(problem, limits, report)
+            if not report(tree=first.tree, bound=first.bound):
+                return Outcome(first.tree, first.bound, report.stop or first.stop)
         return _Run(problem, plan, precision, limits, report).outcome()
 
     def _forest_for(self, problem: Problem) -> Backend | None:
@@ -213,6 +215,8 @@ class _Run:
         self.offset = table_offsets(self.ranks, classes)
         self.g = np.empty(plan.cells, self.dtype)
         self.start = np.zeros(1 << plan.m, np.int64)
+        if not self.report(note="tables"):
+            raise _Stopped
 
     # Layers -----------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ Precision = Literal["float64", "int32"]
 _BYTES: dict[Precision, int] = {"float64": 8, "int32": 4}
 
 _SECONDS_PER_ADDITION: dict[Precision, float] = {"float64": 2.2e-10, "int32": 1.2e-10}
-_SECONDS_PER_CELL = 4e-8
+_SECONDS_PER_CELL = 6e-8
 _SECONDS_TO_BEGIN = 0.3
 """One core of an AMD EPYC (Zen 4), `benchmarks/dp_speed.py`; they feed predictions and progress only."""
 
