@@ -75,9 +75,7 @@ class JunctionTree:
     @property
     def graph_edges(self) -> tuple[tuple[int, int], ...]:
         """The edges (u, v), u < v, of the chordal graph, in increasing order."""
-        found = {
-            (u, v) for clique in self.cliques for u in members(clique) for v in members(clique) if u < v
-        }
+        found = {(u, v) for clique in self.cliques for u in members(clique) for v in members(clique) if u < v}
         return tuple(sorted(found))
 
     def score(self, scores: LocalScores) -> float:
@@ -156,9 +154,7 @@ class JunctionTree:
         return cls(len(rank), tuple(nodes), tuple(edges))
 
     @classmethod
-    def from_nodes(
-        cls, n: int, nodes: Sequence[VarSet], edges: Sequence[tuple[int, int]]
-    ) -> JunctionTree:
+    def from_nodes(cls, n: int, nodes: Sequence[VarSet], edges: Sequence[tuple[int, int]]) -> JunctionTree:
         """Returns the junction tree left when every node within a neighbour is merged into it.
 
         Args:
