@@ -2,13 +2,13 @@
 
     python benchmarks/dp_speed.py --cases 12:12,14:14,16:16,16:3 --output docs/benchmarks/dp_speed
 
-A case is n:clique_size; clique_size = n is unbounded. Each runs in a process of its own, once to load the kernels
-into the cache and then `--repeat` times; the table shows the median. Scores are independent normal numbers: the time
+A case is n:clique_size; clique_size = n is unbounded. Each runs in a process of its own, `--repeat` times
+after one run that is not counted; the table shows the median. Scores are independent normal numbers: the time
 does not depend on them.
 
-The limit is what one core can do: numpy's rate of `maximum(c, a + b, out=c)` on float64 arrays that stay in the
-cache, times the additions that the recurrences need (4^n / 4 without a bound). A program `junctor` on the PATH runs
-on the same scores.
+The limit is what one core can do: numpy's rate of `maximum(c, a + b, out=c)` on float64 arrays that stay in
+the cache, times the additions that the recurrences need (4^n / 4 without a bound). A program `junctor` on the
+PATH runs on the same scores, and must find the same optimum.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import csv
 import json
 import os
 import platform
-import resource
 import shutil
 import statistics
 import subprocess
@@ -29,6 +28,14 @@ from math import comb
 from pathlib import Path
 
 import numpy as np
+
+from jtsolve.backend import Limits
+from jtsolve.machine import describe, peak_memory
+from jtsolve.options import make_backend
+from jtsolve.problem import Problem, Variable
+from jtsolve.scores import DenseScores
+from jtsolve.solve import solve
+from jtsolve.varset import count_bounded_subsets
 
 COLUMNS = [
     "n",
@@ -65,25 +72,16 @@ def needed_additions(n: int, width: int) -> float:
     m = n - 1
     with_root = sum(comb(m, i) * 3 ** (m - i) for i in range(width))
     without = sum(comb(m, i) * 3 ** (m - i) for i in range(1, width + 1) if i <= m)
-    return (with_root + without) / 2
+    return float(with_root + without) / 2
 
 
 def run_once(n: int, width: int, precision: str, threads: int, scores: Path | None) -> None:
     """Solves one case in this process and prints its figures as JSON."""
-    from jtsolve.backend import Limits
-    from jtsolve.backends import REGISTRY
-    from jtsolve.options import make_backend
-    from jtsolve.problem import Problem, Variable
-    from jtsolve.scores import DenseScores
-    from jtsolve.solve import solve
-    from jtsolve.varset import count_bounded_subsets
-
     values = np.random.default_rng(n).standard_normal(count_bounded_subsets(n, width)) * 3
     values[0] = 0
     problem = Problem(tuple(Variable(f"v{i}") for i in range(n)), DenseScores(n, width, values))
     if scores is not None:
         np.savetxt(scores, values, fmt="%.9f", header=f"{n} {width}", comments="")
-    assert "dp" in REGISTRY
     backend = make_backend("dp", {"precision": precision})
     limits = Limits(threads=threads)
     estimate = backend.estimate(problem, limits)
@@ -93,7 +91,7 @@ def run_once(n: int, width: int, precision: str, threads: int, scores: Path | No
             {
                 "seconds": result.seconds["total"],
                 "parts": dict(result.seconds),
-                "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+                "peak": peak_memory(),
                 "predicted": estimate.memory,
                 "precision": result.stats["precision"],
                 "score": result.score,
@@ -109,12 +107,13 @@ def measure(n: int, width: int, arguments: argparse.Namespace, rate: float) -> d
         scores = Path(folder) / "case.score"
         command = [sys.executable, __file__, "--once", f"{n}:{width}", "--precision", arguments.precision]
         command += ["--threads", str(arguments.threads)]
-        junctor = shutil.which("junctor") if arguments.junctor_up_to >= n else None
+        junctor = shutil.which("junctor") if f"{n}:{width}" in arguments.junctor.split(",") else None
         runs = []
-        for number in range(arguments.repeat):
+        for number in range(arguments.warm_up + arguments.repeat):
             extra = ["--scores", str(scores)] if junctor and number == 0 else []
             done = subprocess.run(command + extra, check=True, capture_output=True, text=True)
             runs.append(json.loads(done.stdout))
+        del runs[: arguments.warm_up]
         junctor_seconds = None
         if junctor:
             began = time.perf_counter()
@@ -148,9 +147,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", default="12:12,13:13,14:14,15:15,16:16,16:3,18:3,18:4")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=1, help="runs that are not counted, first")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--precision", default="auto")
-    parser.add_argument("--junctor-up-to", type=int, default=16, help="the largest n that junctor runs")
+    parser.add_argument("--junctor", default="12:12,13:13,14:14,16:3", help="the cases that junctor runs too")
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     parser.add_argument("--scores", type=Path, help=argparse.SUPPRESS)
@@ -159,10 +159,7 @@ def main() -> None:
         n, width = map(int, arguments.once.split(":"))
         run_once(n, width, arguments.precision, arguments.threads, arguments.scores)
         return
-    from jtsolve.backend import Limits
-    from jtsolve.solve import environment
-
-    machine = environment(Limits(threads=arguments.threads))
+    machine = describe(arguments.threads)
     rate = add_and_max_rate()
     head = (
         f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores; "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic  # not the module: the field `time` hides it in the class body
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from jtsolve.errors import ChoiceError
+from jtsolve.machine import cores, free_memory
 from jtsolve.problem import ALL_FEATURES, Feature, Problem
 
 if TYPE_CHECKING:
@@ -83,37 +82,12 @@ class Limits:
     @property
     def workers(self) -> int:
         """The number of threads to use."""
-        return self.threads or len(os.sched_getaffinity(0))
+        return self.threads or cores()
 
     @property
     def memory_bytes(self) -> int:
         """The bytes that the process may hold."""
         return self.memory or int(0.8 * free_memory())
-
-
-def free_memory() -> int:
-    """Returns the bytes that this machine (or this control group) can still give to processes."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 - no path to build
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    free = int(line.split()[1]) * 1024
-    except OSError:
-        return free  # not Linux: the pages that nobody uses
-    return free
-
-
-def resident_memory() -> int:
-    """Returns the bytes of memory that this process holds now, shared pages included."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as line:  # noqa: PTH123 - no path to build
-            return int(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        import resource  # noqa: PLC0415 - not Linux: the peak so far, in kilobytes or (macOS) bytes
-
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 @dataclass(frozen=True, slots=True)

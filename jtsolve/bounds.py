@@ -1,9 +1,9 @@
-"""A bound that every problem has, for when a backend proves none."""
+"""Bounds that every problem has, for when a backend proves none."""
 
 from __future__ import annotations
 
 from itertools import chain, combinations, islice
-from math import inf
+from math import comb, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,26 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 18
 """Sets to a batch: some tens of megabytes."""
+
+
+_LOOK_UPS = 1 << 22
+"""Look-ups of scores that take about a second: a limit on time must not be overrun for a weak bound."""
+
+
+def problem_bound(problem: Problem) -> float:
+    """Returns the family bound where it takes about a second, else the range bound; in nats, finite."""
+    n, width = problem.n, problem.max_clique_size
+    look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
+    return family_bound(problem) if look_ups <= _LOOK_UPS else range_bound(problem)
+
+
+def range_bound(problem: Problem) -> float:
+    """Returns n · max s − (n − 1) · min s, in nats, where max s ≥ 0 ≥ min s are over all scores.
+
+    A junction tree has at most n cliques and one separator less. One pass over the scores.
+    """
+    lowest, highest = problem.scores.extremes()
+    return problem.n * max(0.0, highest) - (problem.n - 1) * min(0.0, lowest)
 
 
 def family_bound(problem: Problem) -> float:

@@ -1,6 +1,6 @@
 """The score files of other programs: Junctor, Adjunct, GOBNILP, blip, urlearning.
 
-Junctor's `.score` (Kangas, Koivisto, Niinimäki 2014) holds `N M` and the scores of all sets of at most M of
+Junctor's `.score` (Kangas, Niinimäki, Koivisto 2014) holds `N M` and the scores of all sets of at most M of
 the N variables in colex order; Adjunct's form of it begins with the word DMST. Neither has names: the
 variables are called "0" to "N - 1". Junctor's "width" is the clique size, one more than the treewidth.
 

@@ -50,6 +50,10 @@ class LocalScores(Protocol):
         """
         ...
 
+    def extremes(self) -> tuple[float, float]:
+        """Returns a lower and an upper bound of all scores that exist, in nats."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseScores:
@@ -127,6 +131,10 @@ class DenseScores:
             rank += _sets_before(self.n, self.max_size - above)[column]
         return self.values[rank]
 
+    def extremes(self) -> tuple[float, float]:
+        """See `LocalScores.extremes`."""
+        return float(self.values.min()), float(self.values.max())
+
 
 @lru_cache(maxsize=256)
 def _sets_before(n: int, max_size: int) -> NDArray[np.int64]:
@@ -184,6 +192,10 @@ class SparseScores:
     def score(self, mask: VarSet) -> float:
         """Returns s(mask) in nats; -inf if the set has no score."""
         return self.table.get(mask, -inf)
+
+    def extremes(self) -> tuple[float, float]:
+        """See `LocalScores.extremes`."""
+        return min(self.table.values()), max(self.table.values())
 
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
         """See `LocalScores.batch`."""

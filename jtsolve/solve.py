@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import signal
-import sys
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from importlib.metadata import version
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jtsolve import __version__
 from jtsolve.backend import Backend, Estimate, Limits
 from jtsolve.backends import REGISTRY
-from jtsolve.bounds import family_bound
+from jtsolve.bounds import problem_bound
 from jtsolve.check import check
 from jtsolve.errors import InternalError, LimitError, RefusedError
+from jtsolve.machine import describe
 from jtsolve.result import OPTIMALITY_TOLERANCE, Incumbent, Outcome, Result, Status, Stop
 
 if TYPE_CHECKING:
@@ -28,8 +24,11 @@ if TYPE_CHECKING:
     from jtsolve.tree import JunctionTree
 
 
+_SECONDS_BETWEEN_WORDS = 0.1
+
+
 class Listener(Protocol):
-    """Is told of progress, for a display; called from any thread, a few times a second at most."""
+    """Is told of progress, for a display: of all news, and else ten times a second; from any thread."""
 
     def __call__(
         self, *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
@@ -39,7 +38,7 @@ class Listener(Protocol):
 
 
 class Recorder:
-    """The `Report` that a backend is given: keeps the best tree and bound, the trace, and the reason to stop."""
+    """The `Report` that a backend is given: keeps the best tree, the bound, the trace, the reason to stop."""
 
     def __init__(self, problem: Problem, limits: Limits, listener: Listener | None = None) -> None:
         self.tree: JunctionTree | None = None
@@ -50,6 +49,8 @@ class Recorder:
         self._limits = limits
         self._listener = listener
         self._interrupted = False
+        self._note: str | None = None
+        self._next_word = 0.0
         self._lock = threading.Lock()
 
     def interrupt(self) -> None:
@@ -85,10 +86,12 @@ class Recorder:
                 self.trace.append(
                     Incumbent(self._limits.elapsed, self.score, None if self.bound == inf else self.bound)
                 )
-        if self._listener is not None:
-            self._listener(
-                seconds=self._limits.elapsed, score=self.score, bound=self.bound, done=done, note=note
-            )
+            elapsed = self._limits.elapsed
+            told = news or note != self._note or elapsed >= self._next_word
+            if told:
+                self._note, self._next_word = note, elapsed + _SECONDS_BETWEEN_WORDS
+        if told and self._listener is not None:
+            self._listener(seconds=elapsed, score=self.score, bound=self.bound, done=done, note=note)
         return self.stop is None
 
 
@@ -139,7 +142,7 @@ def _result(
     score = recorder.score
     bound = min(outcome.bound, recorder.bound)
     if bound == inf:
-        bound = family_bound(problem)
+        bound = problem_bound(problem)
     if score is not None:
         if bound < score - OPTIMALITY_TOLERANCE:
             raise InternalError(
@@ -164,7 +167,7 @@ def _result(
         seconds={**outcome.seconds, "total": limits.elapsed},
         trace=tuple(recorder.trace),
         seed=limits.seed,
-        environment=environment(limits),
+        environment=describe(limits.workers),
         stats=outcome.stats,
     )
 
@@ -225,29 +228,6 @@ def options_of(backend: Backend) -> dict[str, Any]:
             value = {"name": value.name, **options_of(value)}
         options[entry.name] = value
     return options
-
-
-def environment(limits: Limits) -> dict[str, Any]:
-    """Returns what a reader needs to judge a time: versions, machine, threads."""
-    return {
-        "jtsolve": __version__,
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "numba": version("numba"),
-        "platform": platform.platform(),
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "threads": limits.workers,
-        "command": " ".join(sys.argv),
-    }
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:  # noqa: PTH123 - no path to build
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor()
 
 
 @contextmanager

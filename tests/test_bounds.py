@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve.bounds import family_bound
+from jtsolve.bounds import family_bound, problem_bound, range_bound
 from jtsolve.problem import Constraints, Problem, Variable
 from jtsolve.scores import DenseScores, SparseScores
 from jtsolve.tree import JunctionTree
@@ -40,8 +40,8 @@ def problem(n: int, max_size: int, seed: int) -> Problem:
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 10_000))
 def test_no_tree_scores_more_than_the_bound(n: int, max_size: int, seed: int) -> None:
     dense = problem(n, min(n, max_size), seed)
-    bound = family_bound(dense)
-    assert all(tree.score(dense.scores) <= bound + 1e-9 for tree in TREES[n])
+    for bound in (family_bound(dense), range_bound(dense)):
+        assert all(tree.score(dense.scores) <= bound + 1e-9 for tree in TREES[n])
 
 
 @given(st.integers(1, 4), st.floats(0, 1), st.integers(0, 10_000))
@@ -51,8 +51,8 @@ def test_the_bound_holds_for_sparse_scores(n: int, density: float, seed: int) ->
     table = {mask: dense.scores.score(mask) for mask in bounded_subsets(n, n) if rng.random() < density}
     table[0] = 0.0
     sparse = replace(dense, scores=SparseScores(n, table))
-    bound = family_bound(sparse)
-    assert all(tree.score(sparse.scores) <= bound + 1e-9 for tree in TREES[n])
+    for bound in (family_bound(sparse), range_bound(sparse)):
+        assert all(tree.score(sparse.scores) <= bound + 1e-9 for tree in TREES[n])
 
 
 def test_the_bound_is_the_sum_of_the_best_families() -> None:
@@ -60,3 +60,10 @@ def test_the_bound_is_the_sum_of_the_best_families() -> None:
     base = Problem((Variable("A"), Variable("B")), DenseScores(2, 2, values))
     assert family_bound(base) == pytest.approx(-0.5 + -1.5)
     assert family_bound(replace(base, constraints=Constraints(max_treewidth=0))) == -3.0
+
+
+def test_the_family_bound_is_taken_where_it_is_cheap() -> None:
+    small = problem(4, 4, 0)
+    assert problem_bound(small) == family_bound(small)
+    pairs = problem(3000, 2, 0)
+    assert problem_bound(pairs) == range_bound(pairs)

@@ -734,17 +734,6 @@ def test_a_full_device_is_an_input_error(monkeypatch: pytest.MonkeyPatch, tmp_pa
             jtsolve.cli.output.emit("text")
 
 
-def test_peak_memory_is_known_without_proc_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    megabyte = 1_000_000
-    assert 5 * megabyte < jtsolve.cli.output.peak_memory() < 10**11
-
-    def closed(*_arguments: object, **_options: object) -> str:
-        raise OSError
-
-    monkeypatch.setattr(Path, "read_text", closed)
-    assert 5 * megabyte < jtsolve.cli.output.peak_memory() < 10**11
-
-
 def test_names_keep_the_order_of_the_variables() -> None:
     from jtsolve.cli.summary import _variables  # noqa: PLC0415 - used here only
 
@@ -766,8 +755,8 @@ def test_a_long_time_is_shown_in_whole_seconds(solved: Path) -> None:
 
 
 def test_limits_take_the_time_of_the_start() -> None:
-    from jtsolve.cli.solve import _limits  # noqa: PLC0415 - used here only
+    from jtsolve.cli.limits import make_limits  # noqa: PLC0415 - used here only
 
-    assert _limits(2.0, 0.5, 3, 4, 1.0) == Limits(
+    assert make_limits(2.0, 0.5, 3, 4, 1.0) == Limits(
         time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0
     )

@@ -11,7 +11,7 @@ import pytest
 from problems import Recording, gaussian, integers, named, repeatable
 from reference_dp import optimum
 
-from jtsolve.backend import Limits, resident_memory
+from jtsolve.backend import Limits
 from jtsolve.backends import REGISTRY
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.dp import DynamicProgramming
@@ -22,6 +22,7 @@ from jtsolve.errors import LimitError
 from jtsolve.kernels import partition
 from jtsolve.kernels.layers import rename
 from jtsolve.kernels.ranks import rank_tables, table_offsets
+from jtsolve.machine import resident_memory
 from jtsolve.problem import Constraints, Problem
 from jtsolve.result import Status, Stop
 from jtsolve.solve import solve
@@ -135,7 +136,9 @@ def test_fixed_point_is_optimal_only_within_the_tolerance() -> None:
 def test_every_set_has_a_table_of_its_own(n: int, width: int) -> None:
     plan = Plan(n, width)
     ranks = rank_tables(plan.m, width, plan.block)
-    classes = np.array([(c.root, c.inner, c.outer, c.elements, c.base) for c in plan.classes])
+    classes = np.array(
+        [(c.roots[0], c.roots[-1], c.inner, c.outer, c.elements, c.base) for c in plan.classes]
+    )
     offset = table_offsets(ranks, classes)
     cells: set[int] = set()
     tables = 0
@@ -164,10 +167,11 @@ def test_the_plan_counts_a_quarter_of_four_to_the_n_additions() -> None:
 def test_a_layer_has_room_for_its_sets() -> None:
     plan = Plan(9, 3)
     for high in plan.layers:
-        sets = [u for u in range(1 << 8) if (u >> 3).bit_count() == high]
-        assert plan.layer_cells(high) == sum(
-            2 * sum(comb(8 - u.bit_count(), size) for size in range(4)) for u in sets
-        )
+        for low in range(plan.block + 1):
+            sets = [u for u in range(1 << 8) if ((u >> 3).bit_count(), (u & 7).bit_count()) == (high, low)]
+            with_root = sum(comb(8 - u.bit_count(), size) for u in sets for size in range(3))
+            without = sum(comb(8 - u.bit_count(), size) for u in sets for size in range(4))
+            assert plan.layer_cells(high, low) == without + with_root
 
 
 def test_renaming_keeps_the_order_of_the_members() -> None:

@@ -407,6 +407,9 @@ class Lazy:
     def batch(self, sets: Any) -> Any:
         return -sets.sum(axis=1)
 
+    def extremes(self) -> tuple[float, float]:
+        return -1.0, 0.0
+
 
 def test_what_cannot_be_written_is_refused_with_what_would_be_lost(tmp_path: Path) -> None:
     problem = dense_problem(3, 3)

@@ -111,6 +111,9 @@ class Counted:
         values: NDArray[np.float64] = -(sets.sum(axis=1).astype(np.float64) ** 2)
         return values
 
+    def extremes(self) -> tuple[float, float]:
+        return -36.0, 0.0
+
 
 def test_the_colex_table_of_any_scores() -> None:
     dense = gaussian(4, 3)
@@ -137,3 +140,8 @@ def test_equal_sparse_scores_have_equal_tables() -> None:
     one = SparseScores(2, {2: np.float64(-1), 1: 1})
     other = SparseScores(2, {0: 0.0, 1: 1.0, 2: -1.0})
     assert repr(one.table) == repr(other.table) == "{0: 0.0, 1: 1.0, 2: -1.0}"
+
+
+def test_the_extremes_are_over_all_scores() -> None:
+    assert DenseScores(1, 1, np.array([0.0, -2.0])).extremes() == (-2.0, 0.0)
+    assert SparseScores(2, {0b01: 3.0}).extremes() == (0.0, 3.0)

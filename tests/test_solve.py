@@ -19,7 +19,7 @@ from jtsolve.backends import REGISTRY
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.result import Outcome, Status, Stop
-from jtsolve.solve import Recorder, choose, environment, options_of, solve
+from jtsolve.solve import Recorder, choose, options_of, solve
 from jtsolve.tree import JunctionTree
 
 if TYPE_CHECKING:
@@ -386,20 +386,3 @@ def test_options_are_the_fields_and_a_backend_within_is_an_object() -> None:
 
 def test_a_backend_that_is_no_dataclass_has_no_options() -> None:
     assert options_of(claims(Outcome(None))) == {}
-
-
-def test_the_environment_names_versions_and_threads() -> None:
-    found = environment(Limits(threads=3))
-    assert found["threads"] == 3
-    assert {"jtsolve", "python", "numpy", "numba", "platform", "processor", "cores", "command"} == {
-        *found
-    } - {"threads"}
-
-
-def test_the_processor_is_named_without_proc_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def closed(*_args: object, **_options: object) -> None:
-        raise OSError
-
-    monkeypatch.setattr("builtins.open", closed)
-    monkeypatch.setattr("platform.processor", lambda: "abacus")
-    assert solve_module._processor() == "abacus"

@@ -1,4 +1,5 @@
 """The registry: one line a backend, as the value that it is with its default options.
+
 Other options make another value: `dataclasses.replace(REGISTRY["dp"], precision="int32")`.
 
 A backend that uses another takes it as a value; the defaults are put together here, so that backends do not

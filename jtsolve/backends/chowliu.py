@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.backend import Capabilities, Estimate, resident_memory
+from jtsolve.backend import Capabilities, Estimate
+from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature
 from jtsolve.result import Outcome
 from jtsolve.scores import SparseScores

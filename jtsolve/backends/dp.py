@@ -1,6 +1,6 @@
 """The native dynamic programming over recursive partition trees: exact, for all n and w that fit the memory.
 
-For disjoint C, U with |C| ≤ w = treewidth + 1 (Kangas, Koivisto, Niinimäki, Learning chordal Markov networks
+For disjoint C, U with |C| ≤ w = treewidth + 1 (Kangas, Niinimäki, Koivisto, Learning chordal Markov networks
 by dynamic programming, NIPS 2014, section 3.3, in logarithms):
 
     g(C,U) = max over partitions {R_i} of U of Σ h(C,R_i);
@@ -32,9 +32,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report, resident_memory
+from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.backends.dp_plan import Plan, Precision, TableClass
 from jtsolve.errors import InternalError, LimitError
+from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.result import Outcome
 from jtsolve.tree import JunctionTree
@@ -164,7 +165,7 @@ class _Run:
         self.dtype = np.dtype(precision)
         self.seconds: dict[str, float] = {}
         self.work = 0.0  # done so far, in predicted seconds of one core
-        self.total_work = plan.core_seconds(precision)
+        self.total_work = plan.core_seconds(precision) or 1.0  # n = 1: nothing to do
 
     def outcome(self) -> Outcome:
         """Runs the recurrences and rebuilds the tree."""
@@ -206,7 +207,9 @@ class _Run:
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
         self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
-        classes = np.array([(c.root, c.inner, c.outer, c.elements, c.base) for c in plan.classes])
+        classes = np.array(
+            [(c.roots[0], c.roots[-1], c.inner, c.outer, c.elements, c.base) for c in plan.classes]
+        )
         self.offset = table_offsets(self.ranks, classes)
         self.g = np.empty(plan.cells, self.dtype)
         self.start = np.zeros(1 << plan.m, np.int64)
@@ -225,7 +228,8 @@ class _Run:
         low_sizes = np.bitwise_count(low_masks)
         empty = np.array_split(self.offset[self.offset >= 0], 8 * self.workers)
         self._run(pool, [_Task(0.0, partial(set_to_zero, self.g, cells)) for cells in empty], "clearing")
-        before = np.empty(0, self.dtype)
+        nothing = np.empty(0, self.dtype)
+        layer: dict[tuple[int, int], NDArray[Any]] = {}  # F by |U ∖ block| and |U ∩ block|
         for high in plan.layers:
             note = f"layer {high} of {plan.layers[-1]}"
             sets = high_masks[high_sizes == high]
@@ -236,24 +240,24 @@ class _Run:
                     for seconds, arguments in self._split_tasks(entry, high, sets)
                 ]
                 self._run(pool, tasks, note)
-            current = np.empty(plan.layer_cells(high), self.dtype)
-            filled = 0
             for low in range(plan.block + 1):
                 us = ((sets << plan.block)[:, None] | low_masks[low_sizes == low]).ravel()
-                row = 2 * int(self.ranks.count[plan.m - high - low])
-                self.start[us] = filled + row * np.arange(us.size)
-                filled += row * us.size
+                row = plan.row_cells(high + low)
+                self.start[us] = row * np.arange(us.size)
+                current = layer[high, low] = np.empty(row * us.size, self.dtype)
                 if high == low == 0:
-                    current[:row] = local.clique.ravel()  # F(S,∅) = s(S)
+                    smaller = self.ranks.first[plan.m, plan.width]
+                    current[:] = np.concatenate([local.clique[0], local.clique[1, :smaller]])  # F(S,∅) = s(S)
                     continue
-                tables = (self.ranks, local, self.offset, self.start, before, current, self.g)
+                sources = layer.get((high - 1, low), nothing), layer.get((high, low - 1), nothing)
+                tables = (self.ranks, local, self.offset, self.start, *sources, current, self.g)
                 pieces = np.array_split(us, max(1, min(us.size, round(us.size * row / _TASK_CELLS))))
                 tasks = [
                     _Task(plan.cell_seconds * piece.size * row, partial(sweep, piece, high > 1, *tables))
                     for piece in pieces
                 ]
                 self._run(pool, tasks, note)
-            before = current
+                layer.pop((high - 1, low), None)  # only its like with one more member was waiting for it
 
     def _split_tasks(
         self, entry: TableClass, high: int, sets: NDArray[np.int64]

@@ -26,10 +26,10 @@ _SECONDS_TO_BEGIN = 0.3
 
 @dataclass(frozen=True, slots=True)
 class TableClass:
-    """Tables g(C,·) of equal shape: C with `root` or not, as many members in the block and outside it.
+    """Tables g(C,·) of equal shape: the C with equally many members in the block and outside it.
 
     Attributes:
-        root: whether C holds the root variable.
+        roots: ρ, whether C holds the root variable as well: (0,), (1,) or (0, 1).
         inner: |C ∩ block|.
         outer: |C ∖ block|, the root not counted.
         tables: how many such C there are.
@@ -38,7 +38,7 @@ class TableClass:
         base: where the tables begin.
     """
 
-    root: int
+    roots: tuple[int, ...]
     inner: int
     outer: int
     tables: int
@@ -85,22 +85,14 @@ class Plan:
         found = []
         base = 0
         rest = self.m - self.block
-        for root in (0, 1):
-            for inner in range(self.block + 1):
-                for outer in range(min(rest, self.width - root - inner) + 1):
-                    if root + inner + outer == 0:
-                        continue
-                    entry = TableClass(
-                        root,
-                        inner,
-                        outer,
-                        comb(self.block, inner) * comb(rest, outer),
-                        self.m - inner - outer,
-                        self.block - inner,
-                        base,
-                    )
-                    base += entry.cells
-                    found.append(entry)
+        for inner in range(self.block + 1):
+            for outer in range(min(rest, self.width - inner) + 1):
+                size = inner + outer
+                roots = tuple(root for root in (0, 1) if 1 <= size + root <= self.width)
+                tables = len(roots) * comb(self.block, inner) * comb(rest, outer)
+                entry = TableClass(roots, inner, outer, tables, self.m - size, self.block - inner, base)
+                base += entry.cells
+                found.append(entry)
         return tuple(found)
 
     @property
@@ -109,14 +101,25 @@ class Plan:
         last = self.classes[-1]
         return last.base + last.cells
 
-    def layer_cells(self, high: int) -> int:
-        """Returns the numbers F(S,U) of the layer in which |U ∖ block| = high."""
-        return sum(
-            comb(self.m - self.block, high)
-            * comb(self.block, low)
-            * 2
-            * count_bounded_subsets(self.m - high - low, self.width)
-            for low in range(self.block + 1)
+    def row_cells(self, members: int) -> int:
+        """Returns the numbers F(S,U) of one U with so many members."""
+        k = self.m - members
+        return count_bounded_subsets(k, self.width) + count_bounded_subsets(k, self.width - 1)
+
+    def layer_cells(self, high: int, low: int) -> int:
+        """Returns the numbers F(S,U) of the U with `high` members outside the block and `low` in it."""
+        sets = comb(self.m - self.block, high) * comb(self.block, low)
+        return sets * self.row_cells(high + low)
+
+    @property
+    def peak_layer_cells(self) -> int:
+        """The most numbers F(S,U) held at once: (high, low) is done with (high - 1, low and more) at hand."""
+        lows = range(self.block + 1)
+        return max(
+            sum(self.layer_cells(high, done) for done in lows if done <= low)
+            + sum(self.layer_cells(high - 1, left) for left in lows if left >= low and high)
+            for high in self.layers
+            for low in lows
         )
 
     @property
@@ -137,10 +140,9 @@ class Plan:
     def memory(self, precision: Precision) -> int:
         """Returns the bytes that the run allocates at its peak: g, two layers of F, ranks, local scores."""
         sets = count_bounded_subsets(self.m, self.width)
-        two_layers = max(self.layer_cells(t) + (self.layer_cells(t - 1) if t else 0) for t in self.layers)
-        ranks = (12 << self.m) + sets * (4 * min(self.width, self.m) + 2 * self.m + 48)
+        ranks = (12 << self.m) + sets * (4 * min(self.width, self.m) + 4 * self.m + 48)
         local = 16 * count_bounded_subsets(self.n, self.width)
-        return (self.cells + two_layers + 4 * sets) * _BYTES[precision] + ranks + local
+        return (self.cells + self.peak_layer_cells + 4 * sets) * _BYTES[precision] + ranks + local
 
     def addition_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for one addition in `kernels.partition`."""
@@ -153,8 +155,8 @@ class Plan:
 
     def core_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for all layers."""
-        given = 2 * count_bounded_subsets(self.m, self.width)  # F(S,∅) = s(S)
-        cells = sum(self.layer_cells(high) for high in self.layers) - given
+        cells = sum(self.layer_cells(high, low) for high in self.layers for low in range(self.block + 1))
+        cells -= self.row_cells(0)  # F(S,∅) = s(S) is given
         return self.additions * self.addition_seconds(precision) + cells * self.cell_seconds
 
     def seconds(self, precision: Precision, workers: int) -> float:

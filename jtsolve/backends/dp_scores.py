@@ -88,9 +88,11 @@ def _normalised(problem: Problem, ranks: Ranks, own: NDArray[np.float64]) -> NDA
     """Returns s(A) − Σ_{v∈A} own(v), shape (2, K): A without the root variable, and with it."""
     m = problem.n - 1
     table = colex_table(problem.scores, ranks.width)  # the sets with the last variable are its second part
+    colex = np.argsort(ranks.masks)
+    smaller = colex[np.bitwise_count(ranks.masks[colex]) < ranks.width]
     scores = np.full((2, ranks.masks.size), -inf)
-    scores[0] = table[: ranks.masks.size]
-    scores[1, ranks.size < ranks.width] = table[ranks.masks.size :]
+    scores[0, colex] = table[: colex.size]
+    scores[1, smaller] = table[colex.size :]
     sums = np.zeros(ranks.masks.size)
     for v in range(m):
         sums[ranks.masks >> v & 1 == 1] += own[v]
@@ -135,12 +137,12 @@ def _span(ranks: Ranks, scores: NDArray[np.float64]) -> float:
 
     A set without a score is neither a clique nor a separator: its terms cancel, whatever it is given; here 0.
     """
-    m = ranks.count.size - 1
+    m = ranks.first.shape[0] - 1
     filled = np.where(scores == -inf, 0.0, scores)
     span = float(np.abs(filled).max())
     size = np.bitwise_count(ranks.masks)
     for v in range(m):
         holds = np.flatnonzero(ranks.masks >> v & 1)
-        steps = np.abs(filled[:, holds] - filled[:, ranks.rank[ranks.masks[holds] ^ (1 << v)]])
+        steps = np.abs(filled[:, holds] - filled[:, ranks.position[ranks.masks[holds] ^ (1 << v)]])
         span += float(max(steps[0].max(), steps[1, size[holds] < ranks.width].max(initial=0.0)))
     return span + float(np.abs(filled[1] - filled[0])[size < ranks.width].max())

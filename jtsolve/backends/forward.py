@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from jtsolve.backend import Capabilities, Estimate, resident_memory
+from jtsolve.backend import Capabilities, Estimate
+from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES
 from jtsolve.result import Outcome, Stop
 from jtsolve.tree import JunctionTree

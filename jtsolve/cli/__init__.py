@@ -16,6 +16,7 @@ from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
 from jtsolve.cli.convert import convert
 from jtsolve.cli.output import INTERRUPTED, complain, exit_code
+from jtsolve.cli.score import score
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
 from jtsolve.errors import JtsolveError
@@ -26,7 +27,7 @@ __all__ = ["INTERRUPTED", "app", "run"]
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (solve, check, backends, convert, show):
+for command in (solve, score, check, backends, convert, show):
     app.command()(command)
 
 
@@ -71,5 +72,6 @@ def run(arguments: Sequence[str], started: float) -> int:
         complain(str(error) or "out of memory; try a smaller treewidth or a --memory-limit")
         return exit_code(error)
     if code == INTERRUPTED:
-        complain("interrupted before a tree was found")
+        solving = "solve" in arguments[:1]
+        complain(f"interrupted before {'a tree was found' if solving else 'it was finished'}")
     return code

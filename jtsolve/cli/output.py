@@ -84,16 +84,3 @@ def require_writable(path: Path, *inputs: Path) -> None:
     replaced = path if is_device else folder  # a file is replaced by a new one of the name in its folder
     if not os.access(replaced, os.W_OK):
         raise InputError(str(path), "", f"you may not write to {replaced}", "write to another place")
-
-
-def peak_memory() -> int:
-    """Returns the most bytes of memory that this process held at one time."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
-    except (OSError, StopIteration):
-        import resource
-
-        # Not Linux. (On Linux this would count what the parent process held before it became this one.)
-        unit = 1 if sys.platform == "darwin" else 1024
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

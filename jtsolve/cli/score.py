@@ -4,11 +4,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError, LimitError
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from jtsolve.backend import Limits
     from jtsolve.problem import Problem
     from jtsolve.scoring.coding import Coding
+    from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.scoring.tabulate import TableEstimate
@@ -27,7 +30,8 @@ def score(
     context: typer.Context,
     data: Annotated[Path, typer.Argument(readable=False, metavar="DATA", help="The data file.")],
     output: Annotated[
-        Path, typer.Option(readable=False, metavar="INSTANCE", help="Write the instance here (.json, .json.gz).")
+        Path,
+        typer.Option(readable=False, metavar="INSTANCE", help="Write it here (.json, .json.gz)."),
     ],
     max_size: Annotated[
         int, typer.Option(metavar="K", min=1, help="The largest sets to score: the treewidth plus one.")
@@ -80,7 +84,9 @@ def score(
     also: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="Write the scores also for 'junctor', as .score.")
     ] = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="S", help="Seconds from start to finish.")] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds from start to finish.")
+    ] = None,
     memory_limit: Annotated[
         float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of what is free.")
     ] = None,
@@ -91,10 +97,10 @@ def score(
 ) -> None:
     """Score all small sets of the columns of a data file.
 
-    Reads CSV, TSV, blank-separated text, Parquet, Arrow, Weka's ARFF, and .dat files of GOBNILP and blip; packed
-    ones too. Says what it will cost before it begins, and refuses what exceeds the limits. Ctrl-C leaves no file.
+    Reads CSV, TSV, blank-separated text, Parquet, Arrow, Weka's ARFF, GOBNILP's and blip's .dat;
+    packed ones too. Says what it will cost before it begins, and refuses what exceeds the limits. Ctrl-C
+    leaves no file.
     """
-    from jtsolve.cli.solve import make_limits
     from jtsolve.scoring.prior import StructurePrior
 
     outputs = _outputs(output, also)
@@ -105,19 +111,28 @@ def score(
         score=chosen_score(score, ess),
         max_size=max_size,
         prior=StructurePrior(edge_penalty, parameter_penalty),
-        coding=_coding(columns, drop, weights, missing, missing_values, discretise, schema, max_states),
+        coding=make_coding(
+            columns=columns,
+            drop=drop,
+            weights=weights,
+            missing=missing,
+            missing_values=missing_values,
+            discretise=discretise,
+            schema=schema,
+            max_states=max_states,
+        ),
         header=not no_header,
         separator=_separator(separator),
     )
     limits = make_limits(time_limit, memory_limit, threads, 0, context.obj)
-    say = _silent if quiet else emit
+    say = silent if quiet else emit
     problem = score_data(task, limits, say, shows_progress=not quiet and sys.stderr.isatty())
 
     from jtsolve.instance import write_problem
 
     for path in outputs:
         write_problem(problem, path)
-        say(f"{path}: {path.stat().st_size / 1e6:.3g} MB written" if path.is_file() else f"{path}: written")
+        say(f"{path}: {_size(path.stat().st_size)} written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +142,8 @@ class Task:
     data: Path
     score: "LocalScore"
     max_size: int
-    prior: Any
     coding: "Coding"
+    prior: "StructurePrior | None" = None
     header: bool = True
     separator: str | None = None
 
@@ -143,11 +158,15 @@ def chosen_score(name: str, ess: float | None) -> "LocalScore":
     if ess is None:
         return REGISTRY[name]
     if name != Bdeu.name:
-        raise ChoiceError(f"an equivalent sample size is for the score 'bdeu', not for '{name}'; leave out --ess")
+        raise ChoiceError(
+            f"an equivalent sample size is for the score 'bdeu', not for '{name}'; leave out --ess"
+        )
     return Bdeu(ess)
 
 
-def score_data(task: Task, limits: "Limits", say: Callable[[str], None], *, shows_progress: bool) -> "Problem":
+def score_data(
+    task: Task, limits: "Limits", say: Callable[[str], None], *, shows_progress: bool
+) -> "Problem":
     """Reads data, says what scoring them will cost, and returns the problem.
 
     Raises:
@@ -155,6 +174,7 @@ def score_data(task: Task, limits: "Limits", say: Callable[[str], None], *, show
         LimitError: the work would exceed the limits, or has.
     """
     from jtsolve.cli.progress import progress
+    from jtsolve.kernels.compiling import announced
     from jtsolve.problem import Problem, Variable
     from jtsolve.scoring.reading import read_numbers, read_states
     from jtsolve.scoring.score import is_discrete
@@ -164,20 +184,27 @@ def score_data(task: Task, limits: "Limits", say: Callable[[str], None], *, show
 
     read = read_states if is_discrete(task.score) else read_numbers
     table = read(task.data, task.coding, header=task.header, separator=task.separator)
-    scorer = make_scorer(table, task.score, task.max_size, task.prior)
-    cost = estimate(scorer, task.max_size, limits.workers)
+    max_size = min(task.max_size, table.n)  # all sets of at most ten of eight variables are all sets
+    scorer = make_scorer(table, task.score, max_size, task.prior)
+    cost = estimate(scorer, max_size, limits.workers)
     say(_forecast(scorer, cost))
-    _require_room(scorer, task.max_size, limits)
+    _require_room(scorer, max_size, limits)
     note = f"{cost.sets} sets by {task.score.name}"
     with progress(note, shown=shows_progress) as listener:
 
         def report(*, done: float) -> bool:
             if listener is not None:
-                listener(seconds=limits.elapsed, score=None, bound=float("inf"), done=done, note=None)
+                listener(seconds=limits.elapsed, score=None, bound=inf, done=done, note=note)
             return limits.time is None or limits.elapsed < limits.time
 
+        def announce() -> None:
+            if listener is not None:
+                compiling = "compiling the kernels (first run only)"
+                listener(seconds=limits.elapsed, score=None, bound=inf, done=None, note=compiling)
+
         began = time.perf_counter()
-        scores = tabulate_with(scorer, task.max_size, workers=limits.workers, progress=report)
+        with announced(announce):
+            scores = tabulate_with(scorer, max_size, workers=limits.workers, progress=report)
         say(f"scored in {time.perf_counter() - began:.2f} s")
     states: list[tuple[str, ...] | None] = [None] * table.n
     if isinstance(table, DataTable):
@@ -198,7 +225,7 @@ def _provenance(task: Task, scorer: "Scorer") -> dict[str, Any]:
 
     # asdict: scores are dataclasses, which their protocol cannot say.
     parameters = asdict(task.score)  # type: ignore[call-overload]
-    penalties = {f"{name}_penalty": value for name, value in asdict(task.prior).items() if value}
+    penalties = {f"{name}_penalty": value for name, value in asdict(scorer.prior).items() if value}
     return {
         **scorer.table.provenance,
         "score": task.score.name,
@@ -212,9 +239,23 @@ def _forecast(scorer: "Scorer", cost: "TableEstimate") -> str:
     """Returns what the data are, and what scoring them is predicted to cost."""
     table = scorer.table
     return (
-        f"{table.total} rows of {table.n} variables; {cost.sets} sets, about {cost.seconds:.2g} s, "
-        f"{cost.file_bytes / 1e6:.2g} MB as .json or {cost.packed_bytes / 1e6:.2g} MB as .json.gz"
+        f"{table.total} rows of {table.n} variables; {cost.sets} sets, {_duration(cost.seconds)}, "
+        f"{_size(cost.file_bytes)} as .json or {_size(cost.packed_bytes)} as .json.gz"
     )
+
+
+def _duration(seconds: float) -> str:
+    return "less than a second" if seconds < 1 else f"about {seconds:.2g} s"
+
+
+def _size(count: int) -> str:
+    """Returns a number of bytes in words.
+
+    >>> _size(1500), _size(25_000_000)
+    ('1.5 kB', '25 MB')
+    """
+    unit, name = (1e3, "kB") if count < 1e6 else (1e6, "MB") if count < 1e9 else (1e9, "GB")  # noqa: PLR2004
+    return f"{count / unit:.2g} {name}"
 
 
 def _require_room(scorer: "Scorer", max_size: int, limits: "Limits") -> None:
@@ -223,21 +264,24 @@ def _require_room(scorer: "Scorer", max_size: int, limits: "Limits") -> None:
     Raises:
         LimitError: with the need, the limit and the ways out.
     """
+    from jtsolve.files import LARGEST
+    from jtsolve.machine import resident_memory
     from jtsolve.scoring.tabulate import estimate
 
     def excess(size: int) -> str | None:
         cost = estimate(scorer, size, limits.workers)
-        if cost.memory > memory:
-            return f"{cost.memory / 1e9:.3g} GB of memory, but the limit is {memory / 1e9:.3g} GB"
+        if held + cost.memory > limits.memory_bytes:
+            need, limit = (held + cost.memory) / 1e9, limits.memory_bytes / 1e9
+            return f"{need:.3g} GB of memory, but the limit is {limit:.3g} GB"
         if cost.file_bytes > LARGEST:
-            return f"a file of {cost.file_bytes / 1e9:.3g} GB, more than the {LARGEST / 1e9:.3g} GB that are read"
+            return (
+                f"a file of {cost.file_bytes / 1e9:.3g} GB, but no more than {LARGEST / 1e9:.3g} GB are read"
+            )
         if left is not None and cost.seconds > left:
             return f"about {cost.seconds:.3g} s, but {max(0.0, left):.3g} s are left"
         return None
 
-    from jtsolve.files import LARGEST
-
-    memory = limits.memory_bytes
+    held = resident_memory()
     left = None if limits.time is None else limits.time - limits.elapsed
     reason = excess(max_size)
     if reason is None:
@@ -262,16 +306,18 @@ def _outputs(output: Path, also: str | None) -> list[Path]:
     return [output, output.with_name(f"{stem}.score")]
 
 
-def _coding(
-    columns: str | None,
-    drop: str | None,
-    weights: str | None,
+def make_coding(
+    *,
     missing: str,
-    missing_values: str | None,
     discretise: str | None,
-    schema: Path | None,
-    max_states: int,
+    columns: str | None = None,
+    drop: str | None = None,
+    weights: str | None = None,
+    missing_values: str | None = None,
+    schema: Path | None = None,
+    max_states: int = 1000,
 ) -> "Coding":
+    """Returns the coding that options ask for."""
     from jtsolve.scoring.coding import GAPS, Coding, Discretisation
     from jtsolve.scoring.reading import read_schema
 
@@ -301,5 +347,5 @@ def _separator(name: str | None) -> str | None:
     return SEPARATORS[name]
 
 
-def _silent(_text: str) -> None:
+def silent(_text: str) -> None:
     """Says nothing."""

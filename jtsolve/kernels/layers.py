@@ -1,13 +1,16 @@
 """One layer of the DP for junction trees: from the finished smaller sets to f(S,U), h(C,U) and g(C,U).
 
 A set over all variables is a pair (ρ, c): ρ tells whether the root variable is in it, c is a bit mask over
-the m others. U is a bit mask over those m: the root is never in it. A set c of at most w members is known by
-its rank among all such sets in increasing order of the masks (colex). The subsets of any k variables, renamed
-0..k-1, have the ranks below count[k] whatever k is, so one set of rank tables serves every U, after the
-variables outside U are renamed.
+the m others. U is a bit mask over those m: the root is never in it.
 
-- F lies by U: F(S,U) at start[U] + ρ·count[k] + rank, where k = m - |U|, and the rank is of S renamed.
-- g lies by C (see `partition`): g(C,U) at offset[ρ, rank of c] + LANES·(U renamed), C's own rank unrenamed.
+Sets c of at most w members are kept by size, and within a size in increasing order of the masks (colex). The
+colex rank of a set of s members does not depend on how many variables there are: the sets of s of k variables
+have the ranks 0 to C(k,s) - 1, for every k. So one set of rank tables serves every U, after the variables
+outside U are renamed 0, 1, 2, …: only the number of smaller sets, first[k,s], changes.
+
+- F lies by U: F(S,U) at start[U] + ρ·first[k,w+1] + first[k,s] + rank, k = m - |U|, s = |c|, S renamed. With
+  the root there are only sets c of at most w - 1 members.
+- g lies by C (see `partition`): g(C,U) at offset[ρ, first[m,s] + rank of c] + LANES·(U renamed).
 """
 
 from __future__ import annotations
@@ -27,13 +30,12 @@ Ranks = namedtuple(
     [
         "width",  # w
         "block",  # the number of lowest variables that form the cubes of `partition`
-        "count",  # shape (m + 1,): the number of sets of at most w of k variables
-        "masks",  # shape (K,): the sets in increasing order, K = count[m]
-        "rank",  # shape (2^m,): the rank of a mask
+        "first",  # shape (m + 1, w + 2): [k, s] is the number of sets of less than s of k variables
+        "masks",  # shape (K,): the sets in order, K = first[m, w + 1]
+        "position",  # shape (2^m,): where a mask is in `masks`; -1 above w members
         "parent",  # shape (K,): the rank without the largest member
         "top",  # shape (K,): the largest member
-        "size",  # shape (K,): the number of members
-        "insert",  # shape (m, count[m - 1]): the rank with a member put in at a position; -1 above w members
+        "insert",  # shape (m, first[m, w]): the rank with a member put in at a place, the others making room
         "remove",  # shape (K, w): the ranks without the first, second, … member
         "squeeze",  # shape (512, 512): [x, y] is x ∩ y renamed within y
         "ones",  # shape (512,): the number of members
@@ -80,8 +82,19 @@ def outer_neighbours(mask, required):
     return union & ~mask
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _grow(f, begin, source, start, k, sizes, first, row):
+    """f(S) = max(f(S), source(S∪v)) for the sets S of less than `sizes` of k variables; `row` puts v in."""
+    m = first.shape[0] - 1
+    for s in range(sizes):
+        here, there, table = begin + first[k, s], start + first[k + 1, s + 1], first[m, s]
+        for i in range(first[k, s + 1] - first[k, s]):
+            value = source[there + row[table + i]]
+            f[here + i] = value if value > f[here + i] else f[here + i]
+
+
 @njit(nogil=True, cache=True)
-def sweep(sets, combine, ranks, local, offset, start, before, current, g):
+def sweep(sets, combine, ranks, local, offset, start, before, within, current, g):
     """Finishes F(·,U) and g(·,U) for the sets U given, once those of all smaller sets are finished.
 
         f(S,U) = max_{v ∈ U} F(S∪v, U∖v)              (a clique C ⊋ S roots the subtree over S ∪ U)
@@ -93,26 +106,27 @@ def sweep(sets, combine, ranks, local, offset, start, before, current, g):
     required edge would otherwise never meet in a clique.
 
     Args:
-        sets: shape (count,), int64: sets U of one layer, all with as many members in the block.
+        sets: shape (count,), int64: sets U with equally many members outside the block, and inside it.
         combine: whether g holds the best splits into parts that both have members outside the block.
         ranks: see `Ranks`.
         local: see `Local`.
-        offset: shape (2, K): where the table of g(C,·) begins; -1 for C = ∅, which has none.
-        start: shape (2^m,): where F(·,U) begins in its layer.
-        before: F of the layer before (U without a member outside the block).
-        current: F of this layer.
+        offset: shape (2, K): where the table of g(C,·) begins; -1 where there is none (C = ∅, or too large).
+        start: shape (2^m,): where F(·,U) begins in its array.
+        before: F for the sets with one member less outside the block.
+        within: F for the sets with one member less in the block.
+        current: F for these sets.
         g: all tables of g.
     """
-    width, block, count = ranks.width, ranks.block, ranks.count
-    m = count.size - 1
+    width, block, first = ranks.width, ranks.block, ranks.first
+    m = first.shape[0] - 1
     full = (1 << m) - 1
     in_block = (1 << block) - 1
     lowest, threshold = local.lowest, local.threshold
     number = g.dtype.type
-    rows = count[m - 1]
+    rows = first[m - 1, width + 1]
     outside = np.empty(m, np.int64)  # the variables outside U, in order
-    mask_of = np.empty(rows, np.int64)  # the set that a rank stands for, renamed back
-    rank_of = np.empty(rows, np.int64)  # and its own rank
+    mask_of = np.empty(rows, np.int64)  # the renamed set as it is: renamed back
+    position_of = np.empty(rows, np.int64)  # and its position among all sets
     reach = np.empty(2 * rows, g.dtype)  # H(C,U) for the two ρ
 
     for u in sets:
@@ -122,66 +136,64 @@ def sweep(sets, combine, ranks, local, offset, start, before, current, g):
             if complement >> v & 1:
                 outside[k] = v
                 k += 1
-        here = count[k]
-        after = count[k + 1]
+        with_root = first[k, width + 1]  # where the sets with the root begin
         mask_of[0] = 0
-        rank_of[0] = 0
-        for j in range(1, here):
-            mask_of[j] = mask_of[ranks.parent[j]] | 1 << outside[ranks.top[j]]
-            rank_of[j] = ranks.rank[mask_of[j]]
+        position_of[0] = 0
+        for s in range(1, width + 1):
+            for i in range(first[k, s + 1] - first[k, s]):
+                j, table = first[k, s] + i, first[m, s] + i
+                shorter = mask_of[first[k, s - 1] + ranks.parent[table]]
+                mask_of[j] = shorter | 1 << outside[ranks.top[table]]
+                position_of[j] = ranks.position[mask_of[j]]
 
         # First f(S,U).
-        f = current[start[u] : start[u] + 2 * here]
+        f = current[start[u] : start[u] + with_root + first[k, width]]
         f[:] = lowest
         for v in range(m):
             if u >> v & 1:
-                position = 0
-                while position < k and outside[position] < v:
-                    position += 1
-                source = current if v < block else before
+                place = 0
+                while place < k and outside[place] < v:
+                    place += 1
+                source = within if v < block else before
                 begin = start[u ^ 1 << v]
-                row = ranks.insert[position]
-                for j in range(here):
-                    to = row[j]
-                    value = source[begin + max(to, 0)]
-                    value = value if to >= 0 else lowest
-                    f[j] = max(f[j], value)
-                begin += after
-                for j in range(here):
-                    to = row[j]
-                    value = source[begin + max(to, 0)]
-                    value = value if to >= 0 and ranks.size[j] < width - 1 else lowest
-                    f[here + j] = max(f[here + j], value)
+                row = ranks.insert[place]
+                _grow(f, 0, source, begin, k, width, first, row)
+                begin += first[k + 1, width + 1]
+                _grow(f, with_root, source, begin, k, width - 1, first, row)
 
         # Then H(C,U).
         needed = outer_neighbours(u, local.required)
-        high = (u >> block) != 0
-        for j in range(here):
-            own = rank_of[j]
-            value = lowest
-            if needed & ~mask_of[j] == 0:
-                value = max(lowest, number(f[j] - local.separator[0, own]))
-            other = lowest
-            if needed & ~(mask_of[j] | 1 << m) == 0:
-                other = max(lowest, number(f[here + j] - local.separator[1, own]))
-            for i in range(ranks.size[j]):
-                without = ranks.remove[j, i]
-                value = max(value, reach[without])
-                other = max(other, reach[here + without])
-            reach[j] = value
-            reach[here + j] = max(value, other)
+        for s in range(width + 1):
+            for i in range(first[k, s + 1] - first[k, s]):
+                j, table = first[k, s] + i, first[m, s] + i
+                own = position_of[j]
+                value = lowest
+                if needed & ~mask_of[j] == 0:
+                    value = max(lowest, number(f[j] - local.separator[0, own]))
+                for one in range(s):
+                    value = max(value, reach[first[k, s - 1] + ranks.remove[table, one]])
+                reach[j] = value
+                if s == width:
+                    continue
+                if needed & ~(mask_of[j] | 1 << m) == 0:
+                    value = max(value, number(f[with_root + j] - local.separator[1, own]))
+                for one in range(s):
+                    value = max(value, reach[with_root + first[k, s - 1] + ranks.remove[table, one]])
+                reach[with_root + j] = value
 
-        for j in range(here):
+        # Then g(C,U) and F(C,U).
+        high = (u >> block) != 0
+        for j in range(with_root):
             among = full ^ mask_of[j]
             renamed = rename(u, among, ranks.squeeze, ranks.ones)
             cube = (1 << ranks.ones[among & in_block]) - 1
             inner, outer = renamed & cube, renamed & ~cube
             for root in range(2):
-                table = offset[root, rank_of[j]]
+                table = offset[root, position_of[j]]
                 if table < 0:
                     continue
                 cell = table + renamed * LANES
-                value = reach[root * here + j]
+                value = reach[root * with_root + j]
                 if combine:
                     value = max(value, g[cell])
                 part = inner
@@ -193,9 +205,9 @@ def sweep(sets, combine, ranks, local, offset, start, before, current, g):
                         value = max(value, number(one + two))
                 value = value if value >= threshold else lowest
                 g[cell] = value
-                total = number(value + local.clique[root, rank_of[j]])
+                total = number(value + local.clique[root, position_of[j]])
                 total = total if total >= threshold else lowest
-                f[root * here + j] = max(f[root * here + j], total)
+                f[root * with_root + j] = max(f[root * with_root + j], total)
 
 
 @njit(nogil=True, cache=True)
@@ -219,13 +231,13 @@ def best_clique(root, inside, u, proper, ranks, local, offset, g):
         offset: see `sweep`.
         g: all tables of g, finished.
     """
-    m = ranks.count.size - 1
+    m = ranks.first.shape[0] - 1
     full = (1 << m) - 1
     best, best_members = local.lowest, 0
     members = u
     while True:
         c = inside | members
-        own = ranks.rank[c]
+        own = ranks.position[c]
         if own >= 0 and offset[root, own] >= 0 and (members or not proper):
             place = rename(u ^ members, full ^ c, ranks.squeeze, ranks.ones)
             value = g[offset[root, own] + place * LANES] + local.clique[root, own]
@@ -242,14 +254,14 @@ def best_attachment(root, c, u, ranks, local, offset, g):
 
     See `best_clique` for the arguments; (root, c) is C.
     """
-    m = ranks.count.size - 1
+    m = ranks.first.shape[0] - 1
     needed = outer_neighbours(u, local.required)
     best, best_root, best_inside, best_members = local.lowest, 0, 0, 0
     for with_root in range(root + 1):
         inside = c
         while True:
             if needed & ~(inside | with_root << m) == 0:
-                cost = local.separator[with_root, ranks.rank[inside]]
+                cost = local.separator[with_root, ranks.position[inside]]
                 value, members = best_clique(with_root, inside, u, True, ranks, local, offset, g)
                 if value - cost > best:
                     best, best_root, best_inside, best_members = value - cost, with_root, inside, members
@@ -265,9 +277,9 @@ def best_split(root, c, u, ranks, local, offset, g):
 
     See `best_clique` for the arguments; (root, c) is C.
     """
-    m = ranks.count.size - 1
+    m = ranks.first.shape[0] - 1
     among = ((1 << m) - 1) ^ c
-    table = offset[root, ranks.rank[c]]
+    table = offset[root, ranks.position[c]]
     largest = 1
     while largest <= u >> 1:
         largest <<= 1

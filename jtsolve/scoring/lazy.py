@@ -93,6 +93,10 @@ class DataScores:
         row = np.array([list(members(mask))], dtype=np.intp)
         return float(self.batch(row)[0])
 
+    def extremes(self) -> tuple[float, float]:
+        """See `LocalScores.extremes`; from sizes and numbers of states alone, so not narrow."""
+        return self._scorer.extremes(self.max_size)
+
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
         """See `LocalScores.batch`."""
         count, size = sets.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import log
+from math import lgamma, log
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -50,6 +50,10 @@ class Scorer(Protocol):
     @property
     def steps(self) -> float:
         """About how many nanoseconds a set takes, for plans; measured by `benchmarks/score_speed.py`."""
+        ...
+
+    def extremes(self, max_size: int) -> tuple[float, float]:
+        """Returns a lower and an upper bound of s(A), in nats, over sets of at most `max_size`."""
         ...
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -133,6 +137,26 @@ class CountingScorer:
         )
         return _with_rest(sets, sums, cells, self._rest)
 
+    def extremes(self, max_size: int) -> tuple[float, float]:
+        """See `Scorer`: the sum and the rest are bounded one by one; the rest is monotone in the cells."""
+        arities = np.sort(self.table.arities).astype(float)
+        rows = self.table.total
+        terms = self.score.cell_terms
+        least, most = 0.0, 0.0  # s(∅)
+        for size in range(1, max_size + 1):
+            few, many = float(arities[:size].prod()), float(arities[-size:].prod())
+            if isinstance(terms, Dirichlet):  # a^m ≤ Γ(m + a)/Γ(a), and all rows in one cell are the most
+                low, high = (terms.shared / cells + terms.each for cells in (many, few))
+                sums = rows * min(0.0, log(low)), lgamma(rows + high) - lgamma(high)
+            else:
+                sums = 0.0, rows * log(rows)
+            ends = [Marginal(size, cells, rows, self.table.n) for cells in (few, many)]
+            rests = [self.score.rest(end) for end in ends]
+            priors = [self.prior.value(end.edges, end.parameters) for end in ends]
+            least = min(least, sums[0] + min(rests) + min(priors))
+            most = max(most, sums[1] + max(rests) + max(priors))
+        return least, most
+
     def _rest(self, size: int, cells: float) -> float:
         marginal = Marginal(size, cells, self.table.total, self.table.n)
         return self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
@@ -186,6 +210,18 @@ class GaussianScorer:
     def steps(self) -> float:
         """See `Scorer`."""
         return 200.0
+
+    def extremes(self, max_size: int) -> tuple[float, float]:
+        """See `Scorer`: determinants lie between the products of the least pivots and of the diagonal."""
+        diagonal = np.sort(np.log(np.diag(self.matrix)))
+        floor = diagonal + log(_LEAST_PIVOT)
+        ends = [0.0]
+        for size in range(1, max_size + 1):
+            logs = np.array([floor[:size].sum(), diagonal[-size:].sum()])
+            pairs = size * (size - 1) // 2
+            prior = self.prior.value(pairs, 2 * size + pairs)
+            ends += (self.score.value(logs, size, self.table.rows, self.table.n) + prior).tolist()
+        return min(ends), max(ends)
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`.

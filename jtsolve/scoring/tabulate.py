@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.errors import LimitError
+from jtsolve.machine import cores
 from jtsolve.scores import DenseScores
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.varset import count_bounded_subsets
@@ -70,11 +70,6 @@ def estimate(scorer: Scorer, max_size: int, workers: int | None = None) -> Table
     seconds = sets * scorer.steps * 1e-9 / (workers or cores())
     # The array, and at the end the text twice: in pieces and joined.
     return TableEstimate(sets, seconds, 8 * sets + 2 * text, text, int(_PACKED_SHARE * text))
-
-
-def cores() -> int:
-    """Returns the number of cores that the process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def tabulate(

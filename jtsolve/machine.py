@@ -1,0 +1,81 @@
+"""What this machine has and what this process holds: cores, memory, and a description for results."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from jtsolve import __version__
+
+_CONTROL_GROUP = Path("/sys/fs/cgroup")
+
+
+def cores() -> int:
+    """Returns the number of cores that this process may use."""
+    process = psutil.Process()
+    allowed = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(os.cpu_count() or 1)
+    return len(allowed)
+
+
+def free_memory() -> int:
+    """Returns the bytes that this process can still get: from the machine, and from its control group."""
+    free = psutil.virtual_memory().available
+    limit, used = _CONTROL_GROUP / "memory.max", _CONTROL_GROUP / "memory.current"
+    if limit.is_file() and used.is_file() and (most := limit.read_text(encoding="ascii").strip()) != "max":
+        free = min(free, int(most) - int(used.read_text(encoding="ascii")))
+    return int(free)
+
+
+def resident_memory() -> int:
+    """Returns the bytes of memory that this process holds now."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def peak_memory() -> int:
+    """Returns the most bytes of memory that this process has held so far."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        for line in status.read_text(encoding="ascii", errors="replace").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    # Not Linux; there this would count what the parent process held before it became this one.
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def describe(threads: int) -> dict[str, Any]:
+    """Returns what a reader needs to judge a time: versions, machine, threads, command."""
+    return {
+        "jtsolve": __version__,
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "numba": version("numba"),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "command": " ".join([_program(), *sys.argv[1:]]),
+    }
+
+
+def _program() -> str:
+    """Returns the name of the running program, without the folders of this machine."""
+    name = Path(sys.argv[0]).name
+    return "jtsolve" if name == "__main__.py" else name
+
+
+def _processor() -> str:
+    """Returns the model of the processor, as the system names it."""
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()

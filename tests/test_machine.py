@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jtsolve import machine
+
+
+def test_memory_held_is_memory_seen() -> None:
+    before = machine.resident_memory()
+    block = np.ones(10_000_000)
+    assert machine.resident_memory() - before > 0.8 * block.nbytes
+    assert machine.peak_memory() >= machine.resident_memory() * 0.9
+
+
+def test_free_memory_is_no_more_than_the_control_group_has_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine, "_CONTROL_GROUP", tmp_path)
+    free = machine.free_memory()
+    assert free > 0
+    (tmp_path / "memory.max").write_text("5000\n", encoding="ascii")
+    (tmp_path / "memory.current").write_text("2000\n", encoding="ascii")
+    assert machine.free_memory() == 3000
+    (tmp_path / "memory.max").write_text("max\n", encoding="ascii")
+    assert machine.free_memory() > 3000
+
+
+def test_the_description_names_versions_and_threads() -> None:
+    found = machine.describe(3)
+    assert found["threads"] == 3
+    assert set(found) == {
+        "jtsolve",
+        "python",
+        "numpy",
+        "numba",
+        "platform",
+        "processor",
+        "cores",
+        "threads",
+        "command",
+    }
+
+
+@pytest.mark.parametrize(
+    ("program", "shown"), [("/some/where/jtsolve/__main__.py", "jtsolve"), ("/some/bin/jtsolve", "jtsolve")]
+)
+def test_the_command_names_no_folder(monkeypatch: pytest.MonkeyPatch, program: str, shown: str) -> None:
+    monkeypatch.setattr(sys, "argv", [program, "solve", "a.json"])
+    assert machine.describe(1)["command"] == f"{shown} solve a.json"
+
+
+def test_there_is_a_core() -> None:
+    assert machine.cores() >= 1
+
+
+def test_a_system_without_proc_is_described_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "is_file", lambda _path: False)
+    monkeypatch.setattr("platform.processor", lambda: "abacus")
+    assert machine.describe(1)["processor"] == "abacus"
+    assert machine.peak_memory() > 0
