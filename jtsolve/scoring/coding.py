@@ -247,7 +247,7 @@ def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
 
 
 def _replace_cells(column: RawColumn, cells: pl.Series) -> RawColumn:
-    return type(column)(column.name, cells, column.states, column.continuous)
+    return type(column)(column.name, cells, column.states)
 
 
 def _row_weights(column: RawColumn, source: str) -> tuple[NDArray[np.int64], pl.Series]:
@@ -322,9 +322,9 @@ def _is_continuous(column: RawColumn) -> bool:
     """Tells whether a column holds real numbers, not all whole, with many different values."""
     import polars as pl
 
-    if column.states is not None or column.continuous is False:
+    if column.states is not None:
         return False
-    if column.continuous is None and column.cells.dtype == pl.String:
+    if column.cells.dtype == pl.String:
         sample = column.cells.drop_nulls().head(1000)
         if as_numbers(sample) is None:
             return False

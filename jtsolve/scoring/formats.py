@@ -39,13 +39,11 @@ class RawColumn:
         name: of the column.
         cells: text, or numbers if the file is typed and says so; null where the file has a gap.
         states: the states that the file declares, or None.
-        continuous: whether the file declares real numbers; None if it does not tell.
     """
 
     name: str
     cells: pl.Series
     states: tuple[str, ...] | None = None
-    continuous: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,8 +156,7 @@ def _from_lines(
             quote_char=None,
             schema={str(i): pl.String for i in range(len(names))},
         )
-    if frame.height != len(body):
-        raise InputError(source, "", f"{len(body)} lines gave {frame.height} rows", "report this as a bug")
+    assert frame.height == len(body), "a line is a row"
     return _text_table(names, [frame[str(i)].str.strip_chars() for i in range(len(names))], source)
 
 
@@ -235,25 +232,30 @@ def _read_dat(text: str, source: str) -> RawTable:
     lines = [(number, line) for number, line in _lines(text) if not line.lstrip().startswith("#")]
     names = lines[0][1].split() if lines else []
     numbers = lines[1][1].split() if len(lines) > 1 else []
-    if len(numbers) != len(names) or not all(re.fullmatch("[0-9]{1,9}", word) for word in numbers):
+    if (
+        not names
+        or len(numbers) != len(names)
+        or not all(re.fullmatch("[0-9]{1,9}", word) for word in numbers)
+    ):
         raise InputError(
             source,
             f"line {lines[1][0] if len(lines) > 1 else 2}",
             "here should be the number of states of every column, as in files of GOBNILP and blip",
             "rename the file to .txt if it is separated text of another kind",
         )
-    table = _from_lines((lines[0][0], names), lines[2:], " ", source)
-    columns = []
-    for column, word in zip(table.columns, numbers, strict=True):
-        if int(word) < 1 or int(word) > len(text):
+    for name, word in zip(names, numbers, strict=True):
+        if not 1 <= int(word) <= len(text):
             raise InputError(
                 source,
                 f"line {lines[1][0]}",
-                f"'{column.name}' has {word} states",
-                "give a number of states from 1 to what occurs",
+                f"'{name}' has {word} states",
+                "give a number above 0, and not above the size of the file",
             )
-        states = tuple(map(str, range(int(word))))
-        columns.append(RawColumn(column.name, column.cells, states))
+    table = _from_lines((lines[0][0], names), lines[2:], " ", source)
+    columns = [
+        RawColumn(column.name, column.cells, tuple(map(str, range(int(word)))))
+        for column, word in zip(table.columns, numbers, strict=True)
+    ]
     return RawTable(tuple(columns), typed=False)
 
 
@@ -271,7 +273,7 @@ def _read_arff(text: str, source: str) -> RawTable:
     """Returns the table in an ARFF file: nominal, numeric and string attributes; sparse rows are refused."""
     import polars as pl
 
-    heads: list[tuple[str, tuple[str, ...] | None, bool | None]] = []
+    heads: list[tuple[str, tuple[str, ...] | None]] = []
     lines = ((number, line.strip()) for number, line in _lines(text) if not line.lstrip().startswith("%"))
     for number, line in lines:
         word = line.split(None, 1)[0].lower()
@@ -283,7 +285,7 @@ def _read_arff(text: str, source: str) -> RawTable:
             raise InputError(
                 source, f"line {number}", f"'{line[:40]}' is no part of a header", "check that it is ARFF"
             )
-    _require_distinct([name for name, _, _ in heads], source)
+    _require_distinct([name for name, _ in heads], source)
     rows: list[list[str | None]] = []
     for number, line in lines:
         if line.startswith("{"):
@@ -297,24 +299,22 @@ def _read_arff(text: str, source: str) -> RawTable:
     if not rows:
         raise InputError(source, "@data", "there are no rows", "give a table with rows")
     columns = [
-        RawColumn(name, pl.Series(list(cells), dtype=pl.String), states, continuous)
-        for (name, states, continuous), cells in zip(heads, zip(*rows, strict=True), strict=True)
+        RawColumn(name, pl.Series(list(cells), dtype=pl.String), states)
+        for (name, states), cells in zip(heads, zip(*rows, strict=True), strict=True)
     ]
     return RawTable(tuple(columns), typed=True)
 
 
-def _arff_attribute(line: str, number: int, source: str) -> tuple[str, tuple[str, ...] | None, bool | None]:
+def _arff_attribute(line: str, number: int, source: str) -> tuple[str, tuple[str, ...] | None]:
     match = _ARFF_ATTRIBUTE.match(line)
     kind = match[4].strip() if match else ""
     if match and kind.startswith("{") and kind.endswith("}"):
         words = _arff_words(kind[1:-1], number, source)
         states = tuple("?" if word is None else word for word in words)
         if states and len(set(states)) == len(states):
-            return _arff_name(match), states, None
-    elif match and kind.lower() in ("numeric", "real", "integer"):
-        return _arff_name(match), None, kind.lower() != "integer" or None
-    elif match and kind.lower() == "string":
-        return _arff_name(match), None, None
+            return _arff_name(match), states
+    elif match and kind.lower() in ("numeric", "real", "integer", "string"):
+        return _arff_name(match), None
     raise InputError(
         source,
         f"line {number}",
@@ -374,7 +374,7 @@ def _read_columnar(data: bytes, source: str, suffix: str) -> RawTable:
                 "leave the column out when the file is made, or turn it into text",
             )
         if kind.is_float() or kind.is_decimal():
-            columns.append(RawColumn(series.name, series.cast(pl.Float64).fill_nan(None), None, None))
+            columns.append(RawColumn(series.name, series.cast(pl.Float64).fill_nan(None)))
         else:
             columns.append(RawColumn(series.name, series.cast(pl.String)))
     if not columns or frame.height == 0:
