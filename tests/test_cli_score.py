@@ -98,7 +98,17 @@ def test_equal_calls_give_equal_bytes(command: Command, data: Path, tmp_path: Pa
 def test_options_of_columns_reach_the_table(command: Command, data: Path, tmp_path: Path) -> None:
     output, schema = tmp_path / "i.json", tmp_path / "schema.json"
     schema.write_text('{"a": [0.5]}')
-    more = ["--columns", "d,a", "--schema", schema, "--weights", "e", "--separator", "comma", "--quiet"]
+    more: list[str | Path] = [
+        "--columns",
+        "d,a",
+        "--schema",
+        schema,
+        "--weights",
+        "e",
+        "--separator",
+        "comma",
+        "--quiet",
+    ]
     penalties = ["--edge-penalty", "2", "--parameter-penalty", "0.5"]
     assert command("score", data, "--max-size", "2", *more, *penalties, "--output", output) == 0
     assert (command.out, command.err) == ("", "")
@@ -114,7 +124,7 @@ def test_options_of_columns_reach_the_table(command: Command, data: Path, tmp_pa
 def test_missing_values_and_headers(command: Command, tmp_path: Path) -> None:
     path, output = tmp_path / "d.txt", tmp_path / "i.json"
     path.write_text("x - 0.25\ny 1 0.5\nx 2 0.75\n")
-    arguments = ["score", path, "--max-size", "9", "--output", output, "--no-header"]
+    arguments: list[str | Path] = ["score", path, "--max-size", "9", "--output", output, "--no-header"]
     more = ["--missing", "state", "--missing-values", "-,none", "--discretise", "width:2", "--drop", "V3"]
     assert command(*arguments, *more) == 0
     problem = read_problem(output)
@@ -186,7 +196,7 @@ def test_outputs_are_found_out_before_the_work(command: Command, data: Path, tmp
 def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text(",".join(f"v{i}" for i in range(400)) + "\n" + 2 * ("0," * 399 + "1\n"))
-    arguments = ["score", path, "--output", tmp_path / "i.json"]
+    arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json"]
     assert command(*arguments, "--max-size", "4", "--memory-limit", "2") == 4
     assert "the scores of all sets of at most 4 of 400 variables need" in command.err
     assert "GB of memory, but the limit is 2 GB. Ways out: --max-size 3, fewer columns" in command.err
