@@ -30,7 +30,7 @@ import numpy as np
 
 from jtsolve.machine import cores, describe
 from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.coding import Coding
+from jtsolve.scoring.options import Coding
 from jtsolve.scoring.reading import read_states
 from jtsolve.scoring.tabulate import tabulate
 from jtsolve.varset import count_bounded_subsets

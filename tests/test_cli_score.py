@@ -23,7 +23,7 @@ from jtsolve.result import Status, read_result
 from jtsolve.scores import DenseScores
 from jtsolve.scoring import GAUSSIAN, REGISTRY
 from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.coding import Coding
+from jtsolve.scoring.options import Coding
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.reading import read_states
 from jtsolve.scoring.tabulate import tabulate

@@ -22,11 +22,11 @@ from jtsolve.scoring.bdeu import Bdeu
 from jtsolve.scoring.bdj import Bdj
 from jtsolve.scoring.bge import Bge
 from jtsolve.scoring.bic import Bic
-from jtsolve.scoring.coding import Coding
 from jtsolve.scoring.gaussian_bic import GaussianBic
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.mdl import Mdl
 from jtsolve.scoring.ml import MaximumLikelihood
+from jtsolve.scoring.options import Coding
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.reading import read_numbers, read_states
 from jtsolve.scoring.score import is_discrete, is_gaussian

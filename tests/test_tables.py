@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring.coding import Coding, Discretisation, range_labels
+from jtsolve.scoring.coding import range_labels
+from jtsolve.scoring.options import Coding, Discretisation
 from jtsolve.scoring.reading import read_numbers, read_schema, read_states
 
 if TYPE_CHECKING:
@@ -461,3 +462,31 @@ def test_columns_that_hold_no_states_are_refused(states: Callable[..., DataTable
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         read_states(tmp_path / "none.csv")
+
+
+def test_files_are_read_in_pieces(states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(3)
+    rows = [f"{a},word {b}" for a, b in generator.integers(0, 50, (300, 2)).tolist()]
+    text = "\n \na,b\n" + "\n\n".join(rows)
+    whole = states(text)
+    frame = pl.DataFrame({"a": [row.split(",")[0] for row in rows], "b": [row.split(",")[1] for row in rows]})
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    monkeypatch.setattr("jtsolve.scoring.columnar._ROWS", 7)
+    assert states(buffer.getvalue(), name="t.parquet").digest() == whole.digest()
+    for piece in (1, 20, 100):
+        monkeypatch.setattr("jtsolve.scoring.separated._PIECE", piece)
+        assert states(text).digest() == whole.digest()
+        with pytest.raises(InputError, match="line 603: it has 1 values"):
+            states(text + "\n1\n")
+
+
+def test_a_piece_may_hold_gaps_alone(
+    states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pl.DataFrame({"a": [None, None, "x", None]})
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    monkeypatch.setattr("jtsolve.scoring.columnar._ROWS", 2)
+    table = states(buffer.getvalue(), Coding(missing="state"), "t.parquet")
+    assert rows_of(table) == [("?",), ("?",), ("x",), ("?",)]

@@ -17,7 +17,7 @@ from jtsolve.errors import ChoiceError, LimitError
 if TYPE_CHECKING:
     from jtsolve.backend import Limits
     from jtsolve.problem import Problem
-    from jtsolve.scoring.coding import Coding
+    from jtsolve.scoring.options import Coding
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
@@ -318,7 +318,7 @@ def make_coding(
     max_states: int = 1000,
 ) -> "Coding":
     """Returns the coding that options ask for."""
-    from jtsolve.scoring.coding import GAPS, Coding, Discretisation
+    from jtsolve.scoring.options import GAPS, Coding, Discretisation
     from jtsolve.scoring.reading import read_schema
 
     return Coding(
@@ -338,7 +338,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _separator(name: str | None) -> str | None:
-    from jtsolve.scoring.formats import SEPARATORS
+    from jtsolve.scoring.separated import SEPARATORS
 
     if name is None:
         return None

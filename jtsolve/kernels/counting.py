@@ -39,7 +39,7 @@ Space = namedtuple(
     [
         "bins",  # shape (max(LEAST_BINS, BINS_PER_ROW · rows),), int64: all zero between two passes
         "keys",  # shape (2^bits,), int64: the hash table, at most half full
-        "owner",  # the same shape, int64: a slot is in use if it holds the number of the pass
+        "owner",  # the same shape, int64: a slot is in use if it holds the number, from 1, of the pass
         "place",  # the same shape, int64: the number of the cell with this key
         "shift",  # 64 - bits
         "found",  # shape (rows,), int64: the counts of the occupied cells
@@ -58,7 +58,7 @@ def make_space(rows):
     return Space(
         np.zeros(max(LEAST_BINS, BINS_PER_ROW * rows), np.int64),
         np.empty(1 << bits, np.int64),
-        np.full(1 << bits, -1, np.int64),
+        np.zeros(1 << bits, np.int64),
         np.empty(1 << bits, np.int64),
         64 - bits,
         np.empty(rows, np.int64),
@@ -87,7 +87,7 @@ def refine(cells, groups, column, arity, refined, space, turn):
         arity: the number of states of v.
         refined: shape (rows,), int32; it may be `cells`.
         space: see `Space`.
-        turn: the number of the pass, another one at every call with this space.
+        turn: the number of the pass, above 0, another one at every call with this space.
     """
     used = 0
     width = uint64(arity)
@@ -289,7 +289,7 @@ def row_groups(codes, arities):
     cells = np.zeros(rows, np.int32)
     groups = 1
     for v in range(n):
-        groups = refine(cells, groups, codes[v], arities[v], cells, space, v)
+        groups = refine(cells, groups, codes[v], arities[v], cells, space, v + 1)
     return cells, groups
 
 

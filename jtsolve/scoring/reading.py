@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jtsolve.errors import InputError
 from jtsolve.files import read_file
-from jtsolve.scoring.coding import Coding, Schema, to_numbers, to_states
-from jtsolve.scoring.formats import RawTable, read_raw
+from jtsolve.scoring.coding import to_numbers, to_states
+from jtsolve.scoring.formats import read_raw
+from jtsolve.scoring.options import Coding, Schema
 
 if TYPE_CHECKING:
+    from jtsolve.scoring.raw import RawTable
     from jtsolve.scoring.table import ContinuousTable, DataTable
 
 SomeTable = TypeVar("SomeTable", "DataTable", "ContinuousTable")
