@@ -75,15 +75,16 @@ def needed_additions(n: int, width: int) -> float:
     return float(with_root + without) / 2
 
 
-def run_once(n: int, width: int, precision: str, threads: int, scores: Path | None) -> None:
+def run_once(n: int, width: int, arguments: argparse.Namespace) -> None:
     """Solves one case in this process and prints its figures as JSON."""
     values = np.random.default_rng(n).standard_normal(count_bounded_subsets(n, width)) * 3
     values[0] = 0
     problem = Problem(tuple(Variable(f"v{i}") for i in range(n)), DenseScores(n, width, values))
-    if scores is not None:
-        np.savetxt(scores, values, fmt="%.9f", header=f"{n} {width}", comments="")
-    backend = make_backend("dp", {"precision": precision})
-    limits = Limits(threads=threads)
+    if arguments.scores is not None:
+        np.savetxt(arguments.scores, values, fmt="%.9f", header=f"{n} {width}", comments="")
+    backend = make_backend("dp", {"precision": arguments.precision})
+    memory = None if arguments.memory_limit is None else int(arguments.memory_limit * 1e9)
+    limits = Limits(threads=arguments.threads, memory=memory)
     estimate = backend.estimate(problem, limits)
     result = solve(problem, backend, limits)
     print(
@@ -107,6 +108,8 @@ def measure(n: int, width: int, arguments: argparse.Namespace, rate: float) -> d
         scores = Path(folder) / "case.score"
         command = [sys.executable, __file__, "--once", f"{n}:{width}", "--precision", arguments.precision]
         command += ["--threads", str(arguments.threads)]
+        if arguments.memory_limit is not None:
+            command += ["--memory-limit", str(arguments.memory_limit)]
         junctor = shutil.which("junctor") if f"{n}:{width}" in arguments.junctor.split(",") else None
         runs = []
         for number in range(arguments.warm_up + arguments.repeat):
@@ -150,6 +153,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=1, help="runs that are not counted, first")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--precision", default="auto")
+    parser.add_argument("--memory-limit", type=float, help="GB; default: 80 %% of what is free")
     parser.add_argument("--junctor", default="12:12,13:13,14:14,16:3", help="the cases that junctor runs too")
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
     parser.add_argument("--once", help=argparse.SUPPRESS)
@@ -157,7 +161,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.once:
         n, width = map(int, arguments.once.split(":"))
-        run_once(n, width, arguments.precision, arguments.threads, arguments.scores)
+        run_once(n, width, arguments)
         return
     machine = describe(arguments.threads)
     rate = add_and_max_rate()

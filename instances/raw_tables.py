@@ -119,22 +119,22 @@ def _unpacked(recipe: Recipe, folder: Path) -> bytes:
 
 
 def _quartile_labels(column: tuple[str, ...]) -> list[str]:
-    """Cuts numbers at the three quartiles; a value equal to a cut lies below it, and cuts are raw values."""
+    """Cuts numbers at the three quartiles (interpolated); a value equal to a cut lies above it."""
     numbers = np.array([float(cell) for cell in column])
-    cuts = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75], method="inverted_cdf"))
+    cuts = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75]))
     bounds = [f"{cut:g}" for cut in cuts]
-    labels = [f"<= {bounds[0]}"]
-    labels += [f"> {low}, <= {high}" for low, high in pairwise(bounds)]
-    labels += [f"> {bounds[-1]}"]
-    return [labels[i] for i in np.searchsorted(cuts, numbers, side="left").tolist()]
+    labels = [f"< {bounds[0]}"]
+    labels += [f">= {low}, < {high}" for low, high in pairwise(bounds)]
+    labels += [f">= {bounds[-1]}"]
+    return [labels[i] for i in np.digitize(numbers, cuts).tolist()]
 
 
 def _state_order(label: str) -> tuple[int, float, str]:
     """Orders states: numbers by value, then quartile ranges by their lower end, then words."""
-    if label.startswith("<="):
+    if label.startswith("<"):
         return (1, -np.inf, label)
-    if label.startswith(">"):
-        return (1, float(label[1:].partition(",")[0]), label)
+    if label.startswith(">="):
+        return (1, float(label[2:].partition(",")[0]), label)
     try:
         return (0, float(label), label)
     except ValueError:

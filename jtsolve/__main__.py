@@ -16,11 +16,11 @@ def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        from jtsolve.cli import INTERRUPTED, run  # noqa: PLC0415 - loaded here, a Ctrl-C meanwhile is caught
+        from jtsolve.cli import run  # noqa: PLC0415 - loaded here, a Ctrl-C meanwhile is caught
 
         code = run(sys.argv[1:], STARTED)
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        code = 128 + signal.SIGINT  # as shells count; nothing of ours need be loaded yet
     sys.exit(code)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from time import monotonic  # not the module: the field `time` hides it in the class body
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from jtsolve.errors import ChoiceError
-from jtsolve.machine import cores, free_memory
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.machine import cores, free_memory, resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature, Problem
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Limits:
 
     Args:
         time: seconds of wall clock from `started`, everything counted; None for no limit.
-        memory: bytes that the process may hold; None for 80 % of what the machine has free.
+        memory: bytes that the process may hold; None for what it holds and 80 % of what the machine has free.
         threads: at least 1; None for all cores that the process may use.
         seed: for everything random.
         started: `time.monotonic()` at the start.
@@ -87,7 +87,7 @@ class Limits:
     @property
     def memory_bytes(self) -> int:
         """The bytes that the process may hold."""
-        return self.memory or int(0.8 * free_memory())
+        return self.memory or resident_memory() + int(0.8 * free_memory())
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,19 @@ class Estimate:
 
     memory: int
     seconds: float
+
+    def require_memory(self, backend: str, limits: Limits) -> None:
+        """Refuses work that the memory limit has no room for; for backends without a smaller way to do it.
+
+        Raises:
+            LimitError: with the need, the limit, and the ways out.
+        """
+        if self.memory > limits.memory_bytes:
+            raise LimitError(
+                f"backend '{backend}' needs {self.memory / 1e9:.3g} GB, but the memory limit is "
+                f"{limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger --memory-limit where the machine "
+                "has it; fewer scores, such as of a smaller max_size."
+            )
 
 
 class Report(Protocol):

@@ -109,7 +109,7 @@ def _gap(result: ResultDocument, status: str) -> Iterator[str]:
 
 
 def _trace(result: ResultDocument) -> Iterator[str]:
-    """Checks that times and scores do not fall, bounds do not rise, and the last score is the score."""
+    """Checks that times and scores do not fall, bounds do not rise, and the end is that of the result."""
     steps = [
         (seconds, -inf if score is None else score, inf if bound is None else bound)
         for seconds, score, bound in result.trace
@@ -126,6 +126,10 @@ def _trace(result: ResultDocument) -> Iterator[str]:
             yield f"The score falls in step {number} of the trace."
         if after[2] > before[2]:
             yield f"The bound rises in step {number} of the trace."
+    if steps and steps[-1][0] > result.seconds.get("total", inf):
+        yield f"The trace ends after {steps[-1][0]} seconds, later than the total."
+    if result.bound is not None and any(step[2] < result.bound - OPTIMALITY_TOLERANCE for step in steps):
+        yield f"The trace has a bound below the bound {result.bound!r}."
     if steps and result.trace[-1][1] != result.score:
         yield f"The last score of the trace is {result.trace[-1][1]}, but the score is {result.score}."
 

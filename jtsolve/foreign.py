@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?(\d*)|\.(\d+))(?:[eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
+_BLANKS = b" \t\n\r\v\f"
+"""What `bytes.split` splits at."""
 _CHUNK = 1 << 24
 _MOST_SETS = 1 << 40
 """More sets than any file holds: counting them exactly could take longer than reading the file."""
@@ -143,7 +145,7 @@ def _numbers(data: bytes, start: int, source: str) -> NDArray[np.float64]:
     while at < len(data):
         end = min(at + _CHUNK, len(data))
         if end < len(data):  # cut behind a whole number; one longer than a chunk is no number
-            cut = max(data.rfind(mark, at, end) for mark in (b"\n", b" ", b"\t", b"\r"))
+            cut = max(data.rfind(bytes([mark]), at, end) for mark in _BLANKS)
             end = cut + 1 if cut >= at else end
         piece = data[at:end]
         try:
@@ -151,7 +153,7 @@ def _numbers(data: bytes, start: int, source: str) -> NDArray[np.float64]:
             values = np.array([float(token) for token in piece.split()], dtype=np.float64)
         except ValueError:
             values = np.array([inf])
-        if piece.translate(None, b"0123456789+-.eE \n\t\r") or not np.isfinite(values).all():
+        if piece.translate(None, b"0123456789+-.eE" + _BLANKS) or not np.isfinite(values).all():
             raise _no_number(data, start, source)
         pieces.append(values)
         at = end

@@ -39,7 +39,7 @@ from jtsolve.foreign import (
     read_urlearning,
 )
 from jtsolve.problem import Problem, Variable
-from jtsolve.scores import DenseScores, LocalScores, SparseScores
+from jtsolve.scores import LARGEST, DenseScores, LocalScores, SparseScores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -200,6 +200,13 @@ def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str
                 f"$.scores.sets[{i}]",
                 f"the set {{{', '.join(names_of(mask, names))}}} is there twice",
                 "remove one of the two",
+            )
+        if not -LARGEST <= value <= LARGEST:  # JSON has no other numbers that are none
+            raise InputError(
+                source,
+                f"$.scores.sets[{i}][1]",
+                f"{value} is no score in nats: it is beyond ±{LARGEST:g}",
+                "give a score in nats",
             )
         if mask == 0 and value != 0:
             raise InputError(source, f"$.scores.sets[{i}][1]", f"s(∅) is {value}", "s(∅) must be 0")

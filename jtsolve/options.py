@@ -78,8 +78,8 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
     """
     if name not in REGISTRY:
         near = get_close_matches(name, REGISTRY, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise ChoiceError(f"there is no backend '{name}'{hint} There are: {', '.join(REGISTRY)}")
+        hint = f"; did you mean '{near[0]}'? There are" if near else "; there are"
+        raise ChoiceError(f"there is no backend '{name}'{hint}: {', '.join(REGISTRY)}")
     return _with_options(REGISTRY[name], options or {})
 
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LARGEST = 1e100
+"""Nats; beyond any logarithm of a probability of data. Sums of scores within ± this do not overflow."""
+
+
 class LocalScores(Protocol):
     """Scores of subsets of {0..n-1} of at most `max_size` members; immutable, safe to share by threads."""
 
@@ -66,7 +70,7 @@ class DenseScores:
             already read-only. The first is s(∅) = 0; all are finite.
 
     Raises:
-        InputError: the count is wrong, s(∅) is not 0, or a value is not finite.
+        InputError: the count is wrong, s(∅) is not 0, or a value is not finite or beyond ± `LARGEST`.
 
     >>> DenseScores(2, 2, np.array([0.0, -1.0, -2.0, -2.5])).score(0b11)
     -2.5
@@ -100,14 +104,15 @@ class DenseScores:
                 f"at most {self.max_size}",
                 "give one value per set in colex order, the empty set first",
             )
-        finite = np.isfinite(values)
-        if not finite.all():
-            first = int(np.argmin(finite))
+        # NaN is not within either; and no copy is made, since tables are large.
+        within = (values >= -LARGEST) & (values <= LARGEST)
+        if not within.all():
+            first = int(np.argmin(within))
             raise InputError(
                 "scores",
                 f"values[{first}]",
-                f"{values[first]} is not a finite number",
-                "give a finite score, or use the sparse layout and leave the set out",
+                _fault(float(values[first])),
+                "give a finite score in nats, or use the sparse layout and leave the set out",
             )
         if values[0] != 0:
             raise InputError("scores", "values[0]", f"s(∅) is {values[0]}", "s(∅) must be 0")
@@ -136,6 +141,13 @@ class DenseScores:
         return float(self.values.min()), float(self.values.max())
 
 
+def _fault(value: float) -> str:
+    """Returns what is wrong with a score that is not within ± LARGEST."""
+    if isfinite(value):
+        return f"{value} is no score in nats: it is beyond ±{LARGEST:g}"
+    return f"{value} is not a finite number"
+
+
 @lru_cache(maxsize=256)
 def _sets_before(n: int, max_size: int) -> NDArray[np.int64]:
     """Returns, for v = 0..n-1, the number of subsets of {0..v-1} with at most `max_size` members."""
@@ -154,7 +166,8 @@ class SparseScores:
         max_size: the size of the largest set that has a score; at least 1.
 
     Raises:
-        InputError: a set holds a variable that does not exist, a score is not finite, or s(∅) is not 0.
+        InputError: a set holds a variable that does not exist, a score is not finite or beyond ± `LARGEST`,
+            or s(∅) is not 0.
 
     >>> SparseScores(2, {0b01: -1.0}).score(0b11)
     -inf
@@ -168,19 +181,19 @@ class SparseScores:
         if self.n < 1:
             raise InputError("scores", "n", f"{self.n} variables", "give at least one variable")
         for mask, value in self.table.items():
-            if mask >> self.n:
+            if mask >> self.n:  # also if it is negative, which is no set
                 raise InputError(
                     "scores",
-                    f"set {list(members(mask))}",
+                    f"set {mask:#b}",
                     f"there are only {self.n} variables",
                     "use the variables 0 to n - 1",
                 )
-            if not isfinite(value):
+            if not -LARGEST <= value <= LARGEST:
                 raise InputError(
                     "scores",
                     f"set {list(members(mask))}",
-                    f"{value} is not a finite number",
-                    "give a finite score, or leave the set out",
+                    _fault(value),
+                    "give a finite score in nats, or leave the set out",
                 )
         if self.table.get(0, 0.0) != 0:
             raise InputError("scores", "the empty set", f"s(∅) is {self.table[0]}", "s(∅) must be 0")

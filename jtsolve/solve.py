@@ -126,10 +126,9 @@ def solve(
     recorder = Recorder(problem, limits, listener)
     with _interruptible(recorder):
         outcome = backend.solve(problem, limits, recorder)
-        if outcome.tree is not None:
-            recorder(tree=outcome.tree)
+        recorder(tree=outcome.tree, bound=outcome.bound)
         result = _result(problem, backend, limits, recorder, outcome)
-    faults = check(problem, result)
+        faults = check(problem, result)  # a Ctrl-C now must not lose the answer either
     if faults:
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
     return result
@@ -140,7 +139,7 @@ def _result(
 ) -> Result:
     """Builds the result from what was recorded and what the backend claims."""
     score = recorder.score
-    bound = min(outcome.bound, recorder.bound)
+    bound = recorder.bound
     if bound == inf:
         bound = problem_bound(problem)
     if score is not None:
@@ -190,6 +189,7 @@ def choose(problem: Problem, limits: Limits) -> Choice:
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
     """
+    time_left = inf if limits.time is None else limits.time - limits.elapsed
     refusals = []
     fitting: list[tuple[bool, float, Backend, Estimate]] = []
     for name, backend in REGISTRY.items():
@@ -200,7 +200,7 @@ def choose(problem: Problem, limits: Limits) -> Choice:
         estimate = backend.estimate(problem, limits)
         if estimate.memory > limits.memory_bytes:
             refusals.append(f"{name}: It would need {estimate.memory / 1e9:.3g} GB.")
-        elif limits.time is not None and backend.capabilities.exact and estimate.seconds > limits.time:
+        elif backend.capabilities.exact and estimate.seconds > time_left:
             refusals.append(f"{name}: It would take about {estimate.seconds:.3g} s.")
         else:
             fitting.append((not backend.capabilities.exact, estimate.seconds, backend, estimate))

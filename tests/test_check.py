@@ -126,6 +126,9 @@ CORRUPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"trace": [(0.1, SCORE, None), (0.2, None, None), (0.3, SCORE, None)]}, "falls in step 1"),
     ({"trace": [(0.1, SCORE, 1e9), (0.2, SCORE, 2e9)]}, "The bound rises in step 1"),
     ({"trace": [(0.1, SCORE, 1e9), (0.2, SCORE, None)]}, "The bound rises in step 1"),
+    ({"trace": [(0.1, SCORE, SCORE - 1e-3)]}, "The trace has a bound below the bound"),
+    ({"trace": [(0.1, None, -1e300), (0.2, SCORE, -1e300)]}, "The trace has a bound below the bound"),
+    ({"trace": [(0.1, SCORE, None), (1.5, SCORE, SCORE)]}, "The trace ends after 1.5 seconds"),
     ({"trace": [(0.1, SCORE - 1, None)]}, "The last score of the trace is"),
     ({"trace": [(0.1, None, None)]}, "The last score of the trace is None"),
     (

@@ -675,7 +675,31 @@ def terminate() -> Iterator[None]:
     signal.signal(signal.SIGTERM, before)
 
 
-def test_a_signal_while_loading_ends_with_130(monkeypatch: pytest.MonkeyPatch, terminate: None) -> None:
+@pytest.mark.parametrize("module", ["jtsolve.cli", "jtsolve.cli.output", "jtsolve.errors"])
+def test_a_signal_while_loading_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, terminate: None, module: str
+) -> None:
+    del terminate
+
+    class Interrupting:
+        """Sends the signal when the module is looked for."""
+
+        @staticmethod
+        def find_spec(name: str, _path: object, _target: object = None) -> None:
+            if name == module:
+                signal.raise_signal(signal.SIGTERM)
+
+    for loaded in [name for name in sys.modules if name.startswith(("jtsolve.cli", "jtsolve.errors"))]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting, *sys.meta_path])
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    assert end.value.code == 130
+
+
+def test_a_signal_while_a_command_runs_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, terminate: None
+) -> None:
     del terminate
     monkeypatch.setattr("jtsolve.cli.run", lambda *_arguments: signal.raise_signal(signal.SIGTERM))
     with pytest.raises(SystemExit) as end:
@@ -734,6 +758,42 @@ def test_a_full_device_is_an_input_error(monkeypatch: pytest.MonkeyPatch, tmp_pa
             jtsolve.cli.output.emit("text")
 
 
+def test_what_nobody_foresaw_is_a_bug_and_no_verdict(
+    command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_arguments: object) -> Outcome:
+        raise ZeroDivisionError("for once")
+
+    monkeypatch.setattr(type(REGISTRY["forward"]), "solve", broken)
+    assert command("solve", instance, "--backend", "forward") == 70
+    assert command.out == ""
+    assert command.err.startswith("jtsolve: this is a bug of jtsolve")
+    assert command.err.endswith("ZeroDivisionError: for once\n\n")
+
+
+def test_streams_that_are_closed_from_the_start(instance: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", None)
+        with pytest.raises(InputError, match="it is closed"):
+            jtsolve.cli.output.emit("text")
+
+    def closed(arguments: str) -> tuple[int, bytes]:
+        done = subprocess.run(  # noqa: S602 - only a shell starts a program without its streams
+            f'"{sys.executable}" -m jtsolve {arguments}',
+            shell=True,
+            check=False,
+            env=environment(),
+            stderr=subprocess.PIPE,
+        )
+        return done.returncode, done.stderr
+
+    assert closed(f'solve "{instance}" --backend brute --quiet >&-') == (0, b"")
+    code, said = closed(f'solve "{instance}" --backend brute >&-')
+    assert (code, said.count(b"\n")) == (2, 1)
+    assert said.startswith(b"jtsolve: standard output: it is closed")
+    assert closed(f'solve "{instance}.none" 2>&-')[0] == 2
+
+
 def test_names_keep_the_order_of_the_variables() -> None:
     from jtsolve.cli.summary import _variables  # noqa: PLC0415 - used here only
 
@@ -743,7 +803,7 @@ def test_names_keep_the_order_of_the_variables() -> None:
     assert _variables([["A", "B"], ["B", "A", "C"]]) == ("A", "B", "C")
 
 
-def test_a_long_time_is_shown_in_whole_seconds(solved: Path) -> None:
+def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) -> None:
     import msgspec  # noqa: PLC0415 - used here only
 
     from jtsolve.cli.summary import describe  # noqa: PLC0415 - used here only
@@ -752,6 +812,10 @@ def test_a_long_time_is_shown_in_whole_seconds(solved: Path) -> None:
     assert "  time       12346 s\n" in describe(document, "x", {})
     unnamed = msgspec.structs.replace(document, instance=msgspec.structs.replace(document.instance, name=""))
     assert describe(unnamed, "x", {}).startswith("(without a name)\n")
+    red = msgspec.structs.replace(
+        document, instance=msgspec.structs.replace(document.instance, name="\x1b[31m")
+    )
+    assert describe(red, "x", {}).startswith('"\\u001b[31m"\n')
 
 
 def test_limits_take_the_time_of_the_start() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import from_data, from_network, gaussian, named, random_problem, small_problems
@@ -21,10 +22,11 @@ from problems import from_data, from_network, gaussian, named, random_problem, s
 from jtsolve.backend import Limits
 from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
-from jtsolve.errors import RefusedError
+from jtsolve.errors import LimitError, RefusedError
 from jtsolve.instance import read_problem
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Result, Status, Stop, result_to_document
+from jtsolve.scores import LARGEST, DenseScores
 from jtsolve.solve import solve
 
 if TYPE_CHECKING:
@@ -193,6 +195,23 @@ def lasting(result: Result) -> bytes:
 
 
 @pytest.mark.parametrize("name", REGISTRY)
+def test_the_largest_scores_do_not_overflow(name: str, tally: Tally) -> None:
+    for size in (2, 4):
+        signs = np.sign(gaussian(3, 4, size).values)
+        problem = named(DenseScores(4, size, LARGEST * signs))
+        best = solve(problem, REGISTRY["brute"]).score
+        assert best is not None
+        if REGISTRY[name].capabilities.objections(problem):
+            tally.count(name, "refused")
+            continue
+        tally.count(name, "ran")
+        result = solve(problem, REGISTRY[name])
+        assert result.score is not None
+        assert result.score <= best * (1 + 1e-12)
+        assert best * (1 - 1e-12) <= result.bound < inf
+
+
+@pytest.mark.parametrize("name", REGISTRY)
 def test_same_input_same_output(name: str, tally: Tally) -> None:
     for seed in range(6):
         problem = random_problem(seed, 5, frozenset({list(Feature)[seed]}))
@@ -231,6 +250,14 @@ def test_a_time_limit_that_is_over_leaves_a_valid_answer(name: str, tally: Tally
         result = solve(problem, REGISTRY[name], Limits(time=1e-9))
         assert result.stop is Stop.TIME
         assert result.status in {Status.FEASIBLE, Status.UNKNOWN, Status.OPTIMAL}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_memory_limit_that_is_too_small_is_refused(name: str, tally: Tally) -> None:
+    for problem in stoppable(REGISTRY[name]):
+        tally.count(name, "ran")
+        with pytest.raises(LimitError, match=r"but the memory limit is 1e-06 GB\. Ways out: "):
+            solve(problem, REGISTRY[name], Limits(memory=1000))
 
 
 @pytest.mark.parametrize("name", REGISTRY)

@@ -23,7 +23,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.files import write_atomically
 from jtsolve.instance import instance_schema, read_problem, write_problem
 from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.scores import DenseScores, SparseScores
+from jtsolve.scores import LARGEST, DenseScores, SparseScores
 from jtsolve.varset import bounded_subsets, count_bounded_subsets, members
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "instance.schema.json"
@@ -164,6 +164,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "{A, B} is there twice",
     ),
     ({"scores": {"layout": "sparse", "sets": [[[], -1]]}}, "$.scores.sets[0][1]", "s(∅) is -1.0"),
+    ({"scores": {"layout": "sparse", "sets": [[["A"], -1e101]]}}, "$.scores.sets[0][1]", "beyond ±1e+100"),
     ({"constraints": {"treewidth": 1}}, "$.constraints", "unknown field 'treewidth'"),
     ({"constraints": {"max_treewidth": -1}}, "$.constraints.max_treewidth", ">= 0"),
     ({"constraints": {"max_treewidth": 1.5}}, "$.constraints.max_treewidth", "expected 'int"),
@@ -334,7 +335,7 @@ def test_json_round_trip(tmp_path: Path, name: str, scores: dict[str, Any]) -> N
 
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
-floats = st.floats(allow_nan=False, allow_infinity=False)
+floats = st.floats(-LARGEST, LARGEST)
 
 
 @st.composite
@@ -536,6 +537,9 @@ def test_numbers_are_read_in_pieces_without_cutting_one(
     for chunk in (21, 30, 64):
         monkeypatch.setattr(foreign, "_CHUNK", chunk)
         assert same(read_problem(tmp_path / "x.score"), problem)
+        for blank in (b"\t", b"\r\n", b"\v", b"\f"):
+            path = saved(tmp_path, (tmp_path / "x.score").read_bytes().replace(b"\n", blank), "y.score")
+            assert read_problem(path).scores.score(0b111) == problem.scores.score(0b111)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from jtsolve import machine
+from jtsolve.backend import Limits
 
 
 def test_memory_held_is_memory_seen() -> None:
@@ -51,6 +52,15 @@ def test_the_description_names_versions_and_threads() -> None:
 def test_the_command_names_no_folder(monkeypatch: pytest.MonkeyPatch, program: str, shown: str) -> None:
     monkeypatch.setattr(sys, "argv", [program, "solve", "a.json"])
     assert machine.describe(1)["command"] == f"{shown} solve a.json"
+
+
+def test_without_a_limit_what_is_held_does_not_count_against_what_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("jtsolve.backend.free_memory", lambda: 1000)
+    monkeypatch.setattr("jtsolve.backend.resident_memory", lambda: 50_000)
+    assert Limits().memory_bytes == 50_800
+    assert Limits(memory=7).memory_bytes == 7
 
 
 def test_there_is_a_core() -> None:

@@ -115,7 +115,7 @@ def test_dotted_keys_set_options_of_the_backend_within() -> None:
     ("text", "parts"),
     [
         ("paintre", ["no backend 'paintre'", "did you mean 'painter'?", "brute", "dp"]),
-        ("zzz", ["no backend 'zzz'", "There are: "]),
+        ("zzz", ["no backend 'zzz'; there are: "]),
         ("painter:stesp=3", ["no option 'stesp'", "did you mean 'steps'?", "steps (a whole number, now 10)"]),
         (
             "painter:zzz=3",

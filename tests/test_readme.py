@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from jtsolve.backends import REGISTRY
+from jtsolve.backends.dp_plan import Plan, Precision
 from jtsolve.problem import ALL_FEATURES
 from jtsolve.scoring import REGISTRY as SCORES
 
@@ -67,6 +68,17 @@ def test_links_lead_to_files(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (document.parent / target).exists(), target
+
+
+def test_the_memory_in_the_documentation_is_that_of_the_plan() -> None:
+    text = (ROOT / "docs" / "dp.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| ([\d,]+) \| ([\d.]+) GB \| ([\d.]+) GB \|$", text, re.MULTILINE)
+    assert len(rows) > 5
+    for n, treewidth, cells, wide, narrow in rows:
+        plan = Plan(int(n), int(n) if treewidth == "unbounded" else int(treewidth) + 1)
+        precisions: tuple[Precision, ...] = ("float64", "int32")
+        gigabytes = [f"{plan.memory(precision) / 1e9:.1f}" for precision in precisions]
+        assert [cells, wide, narrow] == [f"{plan.cells:,}", *gigabytes], (n, treewidth)
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

@@ -173,6 +173,15 @@ def test_without_a_bound_the_family_bound_stands_in(problem: Problem) -> None:
     assert best - 1e-9 <= result.bound < inf
 
 
+def test_the_trace_ends_with_the_last_score_and_bound(problem: Problem) -> None:
+    score = CHAIN.score(problem.scores)
+    found = solve(problem, claims(Outcome(CHAIN, bound=score + 0.5)))
+    assert [(step.score, step.bound) for step in found.trace] == [(score, score + 0.5)]
+    proved = solve(problem, claims(Outcome(None, bound=-inf)))
+    assert [(step.score, step.bound) for step in proved.trace] == [(None, -inf)]
+    assert solve(problem, claims(Outcome(None))).trace == ()
+
+
 def test_a_reported_tree_and_bound_count_though_the_outcome_forgets_them(problem: Problem) -> None:
     score = CHAIN.score(problem.scores)
 
@@ -277,6 +286,17 @@ def test_a_signal_ends_the_run_with_the_best_tree(problem: Problem, number: sign
     assert signal.getsignal(number) is before
 
 
+def test_a_signal_during_the_final_check_does_not_lose_the_answer(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_problem: Problem, _result: object) -> tuple[str, ...]:
+        signal.raise_signal(signal.SIGINT)
+        return ()
+
+    monkeypatch.setattr(solve_module, "check", interrupted)
+    assert solve(problem, claims(Outcome(CHAIN))).tree == CHAIN
+
+
 def test_a_second_ctrl_c_is_not_held_back(problem: Problem) -> None:
     def script(_problem: Problem, _limits: Limits, report: Report) -> Outcome:
         for _ in range(2):
@@ -346,6 +366,16 @@ def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
         "at most 2",
     ):
         assert part in choice.reason
+
+
+def test_the_time_that_is_gone_does_not_count_as_time_left(
+    problem: Problem, registry: dict[str, Backend]
+) -> None:
+    for one in (backend("exact", 6), backend("rough", 1, exact=False)):
+        registry[one.name] = one
+    assert choose(problem, Limits(time=10)).backend.name == "exact"
+    reading_took = Limits(time=10, started=time.monotonic() - 5)
+    assert choose(problem, reading_took).backend.name == "rough"
 
 
 def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: dict[str, Backend]) -> None:

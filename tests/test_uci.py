@@ -145,7 +145,7 @@ def test_raw_values_are_states_and_quartiles_cut(tmp_path: Path) -> None:
     assert table.names == ("colour", "size", "weight")
     assert table.states[0] == ("?", "blue", "red")
     assert table.states[1] == ("9", "10", "x")
-    assert table.states[2] == ("<= 0.5", "> 0.5, <= 1", "> 1, <= 2", "> 2")
+    assert table.states[2] == ("< 0.875", ">= 0.875, < 1.5", ">= 1.5, < 2.25", ">= 2.25")
     assert table.values.tolist() == [[2, 1, 0], [0, 0, 1], [2, 0, 2], [1, 2, 3]]
     assert "weight" in table.coding
 

@@ -148,8 +148,9 @@ class ChowLiu:
         """See `Backend.estimate`: a row is some ten vectors beside the scores; 10^8 pairs were timed."""
         return Estimate(memory=resident_memory() + 200 * problem.n, seconds=1e-3 + 5e-8 * problem.n**2)
 
-    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:  # noqa: ARG002 - as above
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`; when it has to stop, it ends with the pairs that it has seen."""
+        self.estimate(problem, limits).require_memory(self.name, limits)
         pairs = _Pairs.of(problem)
         if pairs is None:
             return Outcome(None, bound=-inf)

@@ -57,7 +57,7 @@ _TASK_CELLS = 2e5
 
 @dataclass(frozen=True, slots=True)
 class DynamicProgramming:
-    """The dynamic programming as a backend.
+    """The dynamic programming over recursive partition trees. Exact, for all that fits the memory.
 
     Args:
         precision: "float64"; "int32": fixed point in half the memory, the bound carries the rounding;

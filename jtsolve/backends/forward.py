@@ -64,8 +64,9 @@ class Forward:
         pairs = problem.n**2 / 2
         return Estimate(memory=resident_memory() + int(500 * pairs), seconds=1e-3 + 5e-5 * pairs)
 
-    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:  # noqa: ARG002 - as above
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
+        self.estimate(problem, limits).require_memory(self.name, limits)
         start = triangulated(problem)
         if start is None:
             return Outcome(None, stats={"note": "the required edges could not be made a chordal graph"})
@@ -73,6 +74,8 @@ class Forward:
         stop = search.forward() or search.backward()
         stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
         tree = None if search.broken else search.tree()
+        if tree is not None:
+            report(tree=tree)  # a backend that starts from here may know only what was reported
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
 
 

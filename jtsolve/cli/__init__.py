@@ -8,6 +8,7 @@ Paths are declared `readable=False`: an output need not be readable, and our own
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
+from traceback import format_exc
 from typing import Annotated
 
 import typer
@@ -15,13 +16,13 @@ import typer
 from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
 from jtsolve.cli.convert import convert
-from jtsolve.cli.output import INTERRUPTED, complain, exit_code
+from jtsolve.cli.output import INTERNAL, INTERRUPTED, complain, exit_code
 from jtsolve.cli.score import score
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
 from jtsolve.errors import JtsolveError
 
-__all__ = ["INTERRUPTED", "app", "run"]
+__all__ = ["app", "run"]
 
 # Plain help: rich would take longer to load than the help takes to read, and tracebacks are for developers.
 app = typer.Typer(
@@ -71,6 +72,9 @@ def run(arguments: Sequence[str], started: float) -> int:
     except (JtsolveError, MemoryError) as error:
         complain(str(error) or "out of memory; try a smaller treewidth or a --memory-limit")
         return exit_code(error)
+    except Exception:  # noqa: BLE001 - whatever it is: 1, Python's own code, would say that a check failed
+        complain(f"this is a bug of jtsolve; please report it with what follows\n{format_exc()}")
+        return INTERNAL
     if code == INTERRUPTED:
         solving = "solve" in arguments[:1]
         complain(f"interrupted before {'a tree was found' if solving else 'it was finished'}")

@@ -16,6 +16,6 @@ def make_limits(
     from jtsolve.backend import Limits
 
     if gigabytes is not None and not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
-        raise ChoiceError(f"the memory limit is {gigabytes} GB; give a number above 0")
+        raise ChoiceError(f"the memory limit is {gigabytes} GB; give a finite number above 0")
     memory = None if gigabytes is None else int(gigabytes * 1e9)
     return Limits(time=time, memory=memory, threads=threads, seed=seed, started=started)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from jtsolve.errors import InputError, InternalError, JtsolveError, LimitError
@@ -25,8 +26,10 @@ def exit_code(error: JtsolveError | MemoryError) -> int:
 
 
 def complain(message: str) -> None:
-    """Writes an error to standard error."""
-    sys.stderr.write(f"jtsolve: {message}\n")
+    """Writes an error to standard error, if there is one: the exit code tells of it all the same."""
+    with suppress(AttributeError, OSError):  # Python has None for a stream that was closed from the start
+        sys.stderr.write(f"jtsolve: {message}\n")
+        sys.stderr.flush()
 
 
 def emit(text: str | bytes) -> None:
@@ -38,6 +41,8 @@ def emit(text: str | bytes) -> None:
     Raises:
         InputError: standard output cannot be written, for another reason.
     """
+    if sys.stdout is None:  # Python's way to say that it was closed from the start
+        raise InputError("standard output", "", "it is closed", "leave it open, or use --quiet")
     try:
         if isinstance(text, bytes):
             sys.stdout.buffer.write(text.rstrip(b"\n") + b"\n")

@@ -10,7 +10,6 @@ from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
 from jtsolve.cli.score import Task, chosen_score, make_coding, score_data, silent
 from jtsolve.errors import ChoiceError
-from jtsolve.machine import peak_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,6 +181,7 @@ def _exit_code(result: "Result") -> int:
 def _summary(result: "Result", remark: str, estimate: "Estimate") -> str:
     """Returns what a person wants to know of a result, the tree last."""
     from jtsolve.cli.summary import describe
+    from jtsolve.machine import peak_memory
     from jtsolve.result import result_to_document
 
     facts = {

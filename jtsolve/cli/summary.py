@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from json import dumps
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import InputError
@@ -33,7 +34,8 @@ def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) 
         "time": f"{total:.3g} s" if total < 100 else f"{total:.0f} s",  # noqa: PLR2004 - three digits
         **facts,
     }
-    text = [document.instance.name or "(without a name)"]
+    name = document.instance.name or "(without a name)"
+    text = [name if name.isprintable() else dumps(name)]  # no control sequences to the terminal
     text += [f"  {heading:<10} {fact}" for heading, fact in lines.items()]
     if document.cliques:
         from jtsolve.draw import tree_text

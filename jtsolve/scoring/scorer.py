@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
     from jtsolve.scoring.table import Table
 
-_LOG_LARGEST = 300 * log(10)
-"""A marginal table of more than 10^300 cells has no number of cells as a float."""
+_LOG_LARGEST = 90 * log(10)
+"""A marginal table of more than 10^90 cells could have a penalty beyond the largest score, 10^100."""
 
 _LEAST_PIVOT = 1e-10
 """A column of which the others of a set leave less than this share of the variance makes the set singular:
@@ -168,7 +168,7 @@ def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: Stru
         raise InputError(
             "table",
             "numbers of states",
-            f"the largest {max_size} multiply to more than 10^300 cells",
+            f"the largest {max_size} multiply to more than 10^90 cells",
             "score smaller sets, or cut or leave out columns with many states",
         )
     distinct = distinct_rows(table)
