@@ -1,6 +1,5 @@
 """`jtsolve score`: an instance from data."""
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import typer
 
 from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.progress import is_watched
 from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def score(
     )
     limits = make_limits(time_limit, memory_limit, threads, 0, context.obj)
     say = silent if quiet else emit
-    problem = score_data(task, limits, say, shows_progress=not quiet and sys.stderr.isatty())
+    problem = score_data(task, limits, say, shows_progress=not quiet and is_watched())
 
     from jtsolve.instance import write_problem
 

@@ -1,6 +1,5 @@
 """`jtsolve solve`: the best junction tree of an instance."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +7,7 @@ import typer
 
 from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
+from jtsolve.cli.progress import is_watched
 from jtsolve.cli.score import Task, chosen_score, make_coding, score_data, silent
 from jtsolve.errors import ChoiceError
 
@@ -88,7 +88,7 @@ def solve(
         "missing": missing,
         "discretise": discretise,
     }
-    shows_progress = not quiet and sys.stderr.isatty()
+    shows_progress = not quiet and is_watched()
     say = silent if json or quiet else emit
     if score is None:
         problem = _instance(instance, scoring)
