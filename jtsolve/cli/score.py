@@ -255,7 +255,7 @@ def _size(count: int) -> str:
     ('1.5 kB', '25 MB')
     """
     unit, name = (1e3, "kB") if count < 1e6 else (1e6, "MB") if count < 1e9 else (1e9, "GB")  # noqa: PLR2004
-    return f"{count / unit:.2g} {name}"
+    return f"{count / unit:.3g} {name}"
 
 
 def _require_room(scorer: "Scorer", max_size: int, limits: "Limits") -> None:
