@@ -241,8 +241,17 @@ NUMBERS = "x,c\n" + "".join(f"{value / 4},{value % 2}\n" for value in range(40))
 
 
 def test_continuous_columns_are_refused_with_a_hint(states: Callable[..., DataTable]) -> None:
-    with pytest.raises(InputError, match=r"column 'x': real numbers .*--discretise quantile:4.*gaussian-bic"):
+    with pytest.raises(InputError, match=r"column 'x': numbers with .*--discretise quantile:4.*gaussian-bic"):
         states(NUMBERS)
+
+
+def test_more_whole_numbers_than_states_are_a_continuum(states: Callable[..., DataTable]) -> None:
+    text = "x\n" + "".join(f"{v}\n" for v in range(60))
+    with pytest.raises(InputError, match=r"column 'x': numbers with .*--discretise"):
+        states(text, Coding(max_states=59))
+    table = states(text, Coding(max_states=59, discretise=Discretisation("quantile", 2)))
+    assert table.states == (("<= 29", "> 29"),)
+    assert len(states(text, Coding(max_states=60, discretise=Discretisation("quantile", 2))).states[0]) == 60
 
 
 def test_few_fractions_and_many_whole_numbers_are_states(states: Callable[..., DataTable]) -> None:

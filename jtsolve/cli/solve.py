@@ -70,6 +70,9 @@ def solve(
     discretise: Annotated[
         str | None, typer.Option(metavar="HOW", help="With --score: how to cut continuous columns.")
     ] = None,
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="With --score: the first line is a row.")
+    ] = False,
 ) -> None:
     """Find the best junction tree of an instance, or with --score of a data file.
 
@@ -87,6 +90,7 @@ def solve(
         "ess": ess,
         "missing": missing,
         "discretise": discretise,
+        "no_header": no_header or None,
     }
     shows_progress = not quiet and is_watched()
     say = silent if json or quiet else emit
@@ -129,7 +133,13 @@ def _task(source: Path, treewidth: int | None, scoring: "Mapping[str, Any]") -> 
             "how large the scored sets are to be is not said; give --max-size K or --treewidth K"
         )
     coding = make_coding(missing=scoring["missing"] or "refuse", discretise=scoring["discretise"])
-    return Task(source, chosen_score(scoring["score"], scoring["ess"]), max_size, coding)
+    return Task(
+        source,
+        chosen_score(scoring["score"], scoring["ess"]),
+        max_size,
+        coding,
+        header=not scoring["no_header"],
+    )
 
 
 def _chosen_backend(name: str, pairs: list[str]) -> "Backend | None":

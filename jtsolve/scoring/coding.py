@@ -45,13 +45,13 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     continuous = [
         column.name
         for column in columns
-        if coding.discretise is None and column.name not in coding.schema and _is_continuous(column)
+        if coding.discretise is None and column.name not in coding.schema and _is_continuous(column, coding)
     ]
     if continuous:
         raise InputError(
             source,
             f"column{'s' * (len(continuous) > 1)} {listed(continuous)}",
-            "real numbers with many different values are no states",
+            "numbers with many different values are no states",
             "cut them with --discretise quantile:4, declare states or cuts in a --schema, leave them out "
             "with --drop, or take a Gaussian score for them (--score gaussian-bic)",
         )
@@ -106,13 +106,15 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
 # States ---------------------------------------------------------------------------------------------------
 
 
-def _is_continuous(column: RawColumn) -> bool:
-    """Tells whether a column holds real numbers, not all whole, with many different values."""
+def _is_continuous(column: RawColumn, coding: Coding) -> bool:
+    """Tells whether a column holds numbers, too many for states, or many and not all of them whole."""
     if column.states is not None:
         return False
     numbers = column.numbers()[column.occurring()]
     different = np.unique(numbers)
-    return different.size > _FEW and not np.isnan(numbers).any() and bool((different % 1 != 0).any())
+    if different.size <= _FEW or np.isnan(numbers).any():
+        return False
+    return different.size > coding.max_states or bool((different % 1 != 0).any())
 
 
 def _coded(
@@ -126,7 +128,7 @@ def _coded(
     declared = coding.schema.get(column.name, column.states)
     if declared is not None and isinstance(declared[0], float):
         cuts[column.name] = tuple(float(cut) for cut in declared)
-    elif declared is None and coding.discretise is not None and _is_continuous(column):
+    elif declared is None and coding.discretise is not None and _is_continuous(column, coding):
         cuts[column.name] = coding.discretise.cuts(column.numbers()[column.codes[column.codes != GAP]])
     if column.name in cuts:
         column = _cut(column, cuts[column.name], source)
