@@ -12,12 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-from bdeu import bdeu_scores
 from jtsolve import __version__
 from jtsolve.errors import InputError
 from jtsolve.instance import write_problem
 from jtsolve.problem import Problem, Variable
-from jtsolve.scores import DenseScores
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.tabulate import tabulate
 from raw_tables import RECIPES, Recipe, read_table
 
 ESS = 1.0
@@ -39,10 +40,10 @@ def make_problem(recipe: Recipe, data: Path) -> Problem:
     table = read_table(recipe, data)
     rows, n = table.values.shape
     max_size = n if n <= UNBOUNDED_VARIABLES else MAX_SIZE
-    values = bdeu_scores(table.values, [len(states) for states in table.states], max_size, ESS)
+    scores = tabulate(DataTable(table.names, table.states, table.values.T), Bdeu(ESS), max_size)
     return Problem(
         variables=tuple(map(Variable, table.names, table.states)),
-        scores=DenseScores(n, max_size, values),
+        scores=scores,
         name=recipe.name,
         provenance={
             "data": recipe.file,

@@ -110,7 +110,8 @@ def read_problem(path: str | Path) -> Problem:
             source,
             "",
             "its format is not known",
-            "give a .json, .json.gz, .score, .dmst, .jkl, .scores or .pss file",
+            "give a .json, .json.gz, .score, .dmst, .jkl, .scores or .pss file; 'jtsolve score' makes one "
+            "of a data file",
         )
     return _READERS[kind](data, source, name)
 

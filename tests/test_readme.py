@@ -12,6 +12,7 @@ import pytest
 from jtsolve.backends import REGISTRY
 from jtsolve.backends.dp_plan import Plan, Precision
 from jtsolve.problem import ALL_FEATURES
+from jtsolve.scoring import REGISTRY as SCORES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -47,6 +48,19 @@ def test_the_examples_run(monkeypatch: pytest.MonkeyPatch) -> None:
     failed, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False, encoding="utf-8")
     assert tried > 10
     assert failed == 0
+
+
+def test_the_examples_on_scores_run() -> None:
+    failed, tried = doctest.testfile(
+        str(ROOT / "docs" / "scores.md"), module_relative=False, encoding="utf-8"
+    )
+    assert tried > 5
+    assert failed == 0
+
+
+def test_every_score_is_documented() -> None:
+    table = (ROOT / "docs" / "scores.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z][a-z-]*)` \| \S", table, re.MULTILINE) == list(SCORES)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 from dataclasses import replace
 from itertools import pairwise
-from math import lgamma
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,6 @@ import pytest
 
 import make_uci
 import prove
-from bdeu import bdeu_scores
 from jtsolve.check import check
 from jtsolve.errors import InputError
 from jtsolve.instance import read_problem, write_problem
@@ -110,7 +108,7 @@ def test_shipped_instance_equals_the_recomputed_one(name: str, shared: Path) -> 
     assert isinstance(ours.scores, DenseScores)
     assert isinstance(again.scores, DenseScores)
     # ln and Γ of another C library may differ in the last digit.
-    np.testing.assert_allclose(again.scores.values, ours.scores.values, rtol=1e-12, atol=1e-8)
+    np.testing.assert_allclose(again.scores.values, ours.scores.values, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -121,21 +119,6 @@ def test_variables_have_their_observed_states(name: str) -> None:
     for variable in problem.variables:
         assert isinstance(variable.states, tuple)
         assert len(set(variable.states)) == len(variable.states) > 0
-
-
-def test_bdeu_equals_its_definition() -> None:
-    generator = np.random.default_rng(7)
-    arities = [2, 3, 1, 4]
-    table = np.stack([generator.integers(0, arity, 50) for arity in arities], axis=1)
-    scores = bdeu_scores(table, arities, 3, ess=2.5)
-    masks = [mask for mask in range(16) if mask.bit_count() <= 3]
-    assert len(scores) == len(masks)
-    for mask, found in zip(masks, scores, strict=True):
-        columns = [i for i in range(4) if mask >> i & 1]
-        a = 2.5 / np.prod([arities[i] for i in columns])
-        _, counts = np.unique(table[:, columns], axis=0, return_counts=True)
-        expected = lgamma(2.5) - lgamma(52.5) + sum(lgamma(m + a) - lgamma(a) for m in counts.tolist())
-        assert found == pytest.approx(expected if mask else 0.0, abs=1e-9)
 
 
 # Reading raw files.

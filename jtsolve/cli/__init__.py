@@ -17,6 +17,7 @@ from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
 from jtsolve.cli.convert import convert
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, complain, exit_code
+from jtsolve.cli.score import score
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
 from jtsolve.errors import JtsolveError
@@ -27,7 +28,7 @@ __all__ = ["app", "run"]
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (solve, check, backends, convert, show):
+for command in (solve, score, check, backends, convert, show):
     app.command()(command)
 
 
@@ -75,5 +76,6 @@ def run(arguments: Sequence[str], started: float) -> int:
         complain(f"this is a bug of jtsolve; please report it with what follows\n{format_exc()}")
         return INTERNAL
     if code == INTERRUPTED:
-        complain("interrupted before a tree was found")
+        solving = "solve" in arguments[:1]
+        complain(f"interrupted before {'a tree was found' if solving else 'it was finished'}")
     return code

@@ -1,5 +1,6 @@
 """Progress on standard error, for a person who watches a terminal."""
 
+import sys
 from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING
@@ -53,6 +54,11 @@ def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
             display.update(task, state=state(score, bound))
 
         yield listen
+
+
+def is_watched() -> bool:
+    """Tells whether standard error is a terminal; it may be closed from the start."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def state(score: float | None, bound: float) -> str:

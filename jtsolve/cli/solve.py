@@ -1,16 +1,19 @@
 """`jtsolve solve`: the best junction tree of an instance."""
 
-import math
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
+from jtsolve.cli.progress import is_watched
+from jtsolve.cli.score import Task, chosen_score, make_coding, score_data, silent
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jtsolve.backend import Backend, Estimate, Limits
     from jtsolve.problem import Problem
     from jtsolve.result import Result
@@ -46,20 +49,57 @@ def solve(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Take INSTANCE for a data file, and score it; see 'jtsolve score'."
+        ),
+    ] = None,
+    max_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K", min=1, help="With --score: the largest sets; the default is treewidth + 1."
+        ),
+    ] = None,
+    ess: Annotated[
+        float | None, typer.Option(metavar="A", help="With --score bdeu: the equivalent sample size.")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(metavar="HOW", help="With --score: what to do about missing values.")
+    ] = None,
+    discretise: Annotated[
+        str | None, typer.Option(metavar="HOW", help="With --score: how to cut continuous columns.")
+    ] = None,
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="With --score: the first line is a row.")
+    ] = False,
 ) -> None:
-    """Find the best junction tree of an instance.
+    """Find the best junction tree of an instance, or with --score of a data file.
 
-    The first Ctrl-C or SIGTERM ends the run with the best tree so far.
+    The first Ctrl-C or SIGTERM ends the run with the best tree so far; 'jtsolve score' has more options for
+    data.
     """
     if output is not None:
         require_writable(output, instance)
     chosen = _chosen_backend(backend, option or [])
-    limits = _limits(time_limit, memory_limit, threads, seed, context.obj)
+    limits = make_limits(time_limit, memory_limit, threads, seed, context.obj)
 
-    from jtsolve.instance import read_problem
-
-    problem = read_problem(instance).with_treewidth(treewidth)
-    result, remark, estimate = _run(problem, chosen, limits, shows_progress=not quiet and sys.stderr.isatty())
+    scoring = {
+        "score": score,
+        "max_size": max_size,
+        "ess": ess,
+        "missing": missing,
+        "discretise": discretise,
+        "no_header": no_header or None,
+    }
+    shows_progress = not quiet and is_watched()
+    say = silent if json or quiet else emit
+    if score is None:
+        problem = _instance(instance, scoring)
+    else:
+        problem = score_data(_task(instance, treewidth, scoring), limits, say, shows_progress=shows_progress)
+    problem = problem.with_treewidth(treewidth)
+    result, remark, estimate = _run(problem, chosen, limits, shows_progress=shows_progress)
 
     from jtsolve.files import write_atomically
     from jtsolve.result import result_to_json
@@ -75,6 +115,33 @@ def solve(
     raise typer.Exit(_exit_code(result))
 
 
+def _instance(source: Path, scoring: "Mapping[str, Any]") -> "Problem":
+    """Returns the problem in an instance file; refuses options that are for data."""
+    from jtsolve.instance import read_problem
+
+    given = [f"--{key.replace('_', '-')}" for key, value in scoring.items() if value is not None]
+    if given:
+        raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
+    return read_problem(source)
+
+
+def _task(source: Path, treewidth: int | None, scoring: "Mapping[str, Any]") -> Task:
+    """Returns what to score for the options given; without a size, sets as large as the treewidth allows."""
+    max_size = scoring["max_size"] or (None if treewidth is None else treewidth + 1)
+    if max_size is None:
+        raise ChoiceError(
+            "how large the scored sets are to be is not said; give --max-size K or --treewidth K"
+        )
+    coding = make_coding(missing=scoring["missing"] or "refuse", discretise=scoring["discretise"])
+    return Task(
+        source,
+        chosen_score(scoring["score"], scoring["ess"]),
+        max_size,
+        coding,
+        header=not scoring["no_header"],
+    )
+
+
 def _chosen_backend(name: str, pairs: list[str]) -> "Backend | None":
     """Returns the backend asked for, or None for `auto`."""
     from jtsolve.options import make_backend, split_backend, split_options
@@ -87,18 +154,6 @@ def _chosen_backend(name: str, pairs: list[str]) -> "Backend | None":
         return None
     name, options = split_backend(name)
     return make_backend(name, options | split_options(pairs))
-
-
-def _limits(
-    time: float | None, gigabytes: float | None, threads: int | None, seed: int, started: float
-) -> "Limits":
-    """Returns the limits; checks what `Limits` cannot, since bytes are whole numbers."""
-    from jtsolve.backend import Limits
-
-    if gigabytes is not None and not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
-        raise ChoiceError(f"the memory limit is {gigabytes} GB; give a finite number above 0")
-    memory = None if gigabytes is None else int(gigabytes * 1e9)
-    return Limits(time=time, memory=memory, threads=threads, seed=seed, started=started)
 
 
 def _run(

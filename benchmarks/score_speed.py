@@ -1,0 +1,212 @@
+"""How fast local scores are computed from data, beside the same counting by numpy and by pandas.
+
+    python benchmarks/score_speed.py --data FOLDER --output docs/benchmarks/score_speed
+
+FOLDER holds the raw files `uci/agaricus-lepiota.data.gz` (mushroom) and `density/plants.train.data.gz`.
+Mushroom: every subset of at most 5 of 22 columns, 8124 rows; plants: of at most 4 of 69 columns, 17412 rows;
+BDeu. Reading and compiling are not counted: each case runs once on small sets before. The other programs do
+the counting alone, without the logarithms, on a random sample of the same sets, in the same process:
+
+- unique: `numpy.unique(keys, return_counts=True)`, keys of mixed radix, one int64 for each row;
+- bincount: `numpy.bincount(keys, minlength=cells)`, where the table has at most as many cells as rows;
+- pandas: `frame.groupby(columns, sort=False).size()` on columns of type uint8, if pandas is installed.
+
+Processor seconds are given beside those of the clock: they tell whether other work was done meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.machine import cores, describe
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.options import Coding
+from jtsolve.scoring.reading import read_states
+from jtsolve.scoring.tabulate import tabulate
+from jtsolve.varset import count_bounded_subsets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from jtsolve.scoring.table import DataTable
+
+COLUMNS = [
+    "data",
+    "rows",
+    "variables",
+    "max size",
+    "sets",
+    "threads",
+    "seconds",
+    "processor s",
+    "us/set",
+    "unique us/set",
+    "bincount us/set",
+    "pandas us/set",
+    "unique/jtsolve",
+    "pandas/jtsolve",
+]
+
+SAMPLE = 300
+"""Sets on which the other programs are timed; their times vary little from set to set of one size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A data set and the size of the largest sets."""
+
+    name: str
+    file: str
+    drop: tuple[str, ...]
+    max_size: int
+
+
+CASES = (
+    Case("mushroom", "uci/agaricus-lepiota.data.gz", ("V17",), 5),  # veil-type is constant
+    Case("plants", "density/plants.train.data.gz", (), 4),
+)
+
+
+def sample_sets(n: int, max_size: int) -> list[list[int]]:
+    """Returns random sets; of each size as many as its share of all sets, as near as may be."""
+    generator = np.random.default_rng(0)
+    total = count_bounded_subsets(n, max_size)
+    sets: list[list[int]] = []
+    for size in range(1, max_size + 1):
+        of_size = count_bounded_subsets(n, size) - count_bounded_subsets(n, size - 1)
+        times = max(1, round(SAMPLE * of_size / total))
+        sets += [sorted(generator.choice(n, size, replace=False).tolist()) for _ in range(times)]
+    return sets
+
+
+def seconds_per_set(count: Callable[[list[int]], object], sets: list[list[int]]) -> float:
+    """Returns the mean time of a function on the sets."""
+    count(sets[0])
+    began = time.perf_counter()
+    for columns in sets:
+        count(columns)
+    return (time.perf_counter() - began) / len(sets)
+
+
+def counters(table: DataTable) -> dict[str, Callable[[list[int]], object]]:
+    """Returns the ways to count by other programs."""
+    codes = table.codes.astype(np.int64)
+    arities = table.arities.tolist()
+
+    def keys(columns: list[int]) -> tuple[NDArray[np.int64], int]:
+        key, cells = np.zeros(table.rows, dtype=np.int64), 1
+        for v in columns:
+            key = key * arities[v] + codes[v]
+            cells *= arities[v]
+        return key, cells
+
+    def unique(columns: list[int]) -> object:
+        return np.unique(keys(columns)[0], return_counts=True)
+
+    def bincount(columns: list[int]) -> object:
+        key, cells = keys(columns)
+        return np.bincount(key, minlength=cells) if cells <= table.rows else unique(columns)
+
+    ways: dict[str, Callable[[list[int]], object]] = {"unique": unique, "bincount": bincount}
+    if find_spec("pandas"):
+        import pandas as pd  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415
+
+        frame = pd.DataFrame(dict(zip(table.names, table.codes, strict=True)))
+
+        def group(columns: list[int]) -> object:
+            return frame.groupby([table.names[v] for v in columns], sort=False).size()
+
+        ways["pandas"] = group
+    return ways
+
+
+def measure(case: Case, folder: Path, threads: int, repeat: int) -> list[str]:
+    """Returns a row of the table: the fastest of `repeat` runs."""
+    table = read_states(folder / case.file, Coding(drop=case.drop, gaps=()), header=False)
+    tabulate(table, Bdeu(), 2, workers=threads)
+    sets = count_bounded_subsets(table.n, case.max_size)
+    best, processor = float("inf"), 0.0
+    for _ in range(repeat):
+        began, used = time.perf_counter(), time.process_time()
+        tabulate(table, Bdeu(), case.max_size, workers=threads)
+        seconds, busy = time.perf_counter() - began, time.process_time() - used
+        if seconds < best:
+            best, processor = seconds, busy
+    sample = sample_sets(table.n, case.max_size)
+    others = {name: seconds_per_set(count, sample) for name, count in counters(table).items()}
+    own = best / sets
+    micro = {name: f"{1e6 * value:.0f}" for name, value in others.items()}
+    ratio = {name: f"{value / own:.0f}" for name, value in others.items()}
+    return [
+        case.name,
+        str(table.rows),
+        str(table.n),
+        str(case.max_size),
+        str(sets),
+        str(threads),
+        f"{best:.2f}",
+        f"{processor:.2f}",
+        f"{1e6 * own:.1f}",
+        micro["unique"],
+        micro["bincount"],
+        micro.get("pandas", ""),
+        ratio["unique"],
+        ratio.get("pandas", ""),
+    ]
+
+
+def report(rows: list[list[str]], machine: dict[str, object]) -> str:
+    """Returns what was measured on, and the table, in Markdown."""
+    pandas = f", pandas {version('pandas')}" if find_spec("pandas") else ""
+    versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "numba", "jtsolve"))
+    lines = [
+        f"{machine['processor']}, {machine['cores']} cores; {versions}{pandas}.",
+        "",
+        f"Command: `{' '.join(['python', 'benchmarks/score_speed.py', *sys.argv[1:]])}`",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        f"|---|{'--:|' * (len(COLUMNS) - 1)}",
+    ]
+    lines += [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the cases and prints the table; returns the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the raw files")
+    parser.add_argument("--cases", default="mushroom,plants", help="names, separated by commas")
+    parser.add_argument("--threads", default=str(cores()), help="numbers, separated by commas")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of a case, of which the fastest counts")
+    parser.add_argument("--output", type=Path, help="write FILE.csv and FILE.md")
+    chosen = parser.parse_args(arguments)
+    names = chosen.cases.split(",")
+    rows = [
+        measure(case, chosen.data, int(threads), chosen.repeat)
+        for case in CASES
+        if case.name in names
+        for threads in chosen.threads.split(",")
+    ]
+    text = report(rows, describe(max(map(int, chosen.threads.split(",")))))
+    print(text)
+    if chosen.output is not None:
+        chosen.output.with_suffix(".md").write_text(text, encoding="utf-8")
+        with chosen.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as stream:
+            csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *rows])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,28 @@
+"""From data to local scores: reading tables, counting, and the scores by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jtsolve.scoring.aic import Aic
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.bdj import Bdj
+from jtsolve.scoring.bge import Bge
+from jtsolve.scoring.bic import Bic
+from jtsolve.scoring.gaussian_bic import GaussianBic
+from jtsolve.scoring.mdl import Mdl
+from jtsolve.scoring.ml import MaximumLikelihood
+
+if TYPE_CHECKING:
+    from jtsolve.scoring.score import DiscreteScore, GaussianScore
+
+DISCRETE: dict[str, DiscreteScore] = {
+    score.name: score for score in (Bdeu(), Bdj(), MaximumLikelihood(), Aic(), Bic(), Mdl())
+}
+"""The scores of states, with their defaults; the first is the default."""
+
+GAUSSIAN: dict[str, GaussianScore] = {score.name: score for score in (GaussianBic(), Bge())}
+"""The scores of real numbers."""
+
+REGISTRY: dict[str, DiscreteScore | GaussianScore] = {**DISCRETE, **GAUSSIAN}
+"""Every score by its name."""

@@ -1,0 +1,45 @@
+"""Gaussian BIC: maximum likelihood of a normal distribution minus half the log of the rows per parameter.
+
+    s(A) = −(N/2) ( k ln 2π + ln det Σ_A + k ) − (ln N / 2) ( k + k (k + 1) / 2 ),   k = |A|   (nats)
+
+Σ_A is the maximum likelihood estimate of the covariance matrix (divided by N); a mean and k (k + 1) / 2
+covariances are free. Summed over cliques minus separators, that is n means, n variances and the edges.
+
+Reference:
+    S. L. Lauritzen, Graphical Models, Oxford 1996, section 5.3 (the likelihood of decomposable models).
+    G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6, 1978.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianBic:
+    """Bayesian information criterion of normal distributions, for continuous columns."""
+
+    name: ClassVar[str] = "gaussian-bic"
+
+    def least_rows(self, size: int) -> int:
+        """See `GaussianScore`: with fewer rows every covariance matrix is singular."""
+        return size + 1
+
+    def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+        """See `GaussianScore`."""
+        return scatter / rows
+
+    def value(
+        self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
+    ) -> NDArray[np.float64]:
+        """See `GaussianScore`."""
+        del n  # the score of a set does not depend on the variables outside of it
+        parameters = size + size * (size + 1) // 2
+        penalty = log(rows) / 2 * parameters
+        return -rows / 2 * (size * log(2 * pi) + log_determinant + size) - penalty

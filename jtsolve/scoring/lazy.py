@@ -1,0 +1,137 @@
+"""Local scores computed on demand, so that a thousand variables need no table."""
+
+from __future__ import annotations
+
+import threading
+from itertools import islice
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.scorer import make_scorer
+from jtsolve.varset import VarSet, members
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.scoring.prior import StructurePrior
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.table import Table
+
+DEFAULT_CACHE = 1_000_000
+"""Scores kept: some 150 bytes each in the dictionary, 150 MB in all."""
+
+
+class DataScores:
+    """`LocalScores` computed from data when asked for, and kept; equal to those of a table, to the bit.
+
+    Threads may share it. Where the cache is full, the oldest scores are forgotten.
+
+    Args:
+        table: the data.
+        score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
+        max_size: the size of the largest sets that have a score, at least 1 and at most n.
+        prior: on structures; None for none.
+        cache: how many scores to keep, at least 1.
+
+    Raises:
+        ChoiceError: the score is not for such a table, or a number is not as said.
+        InputError: the table does not allow the score; see `scorer.make_scorer`.
+
+    >>> from jtsolve.scoring.ml import MaximumLikelihood
+    >>> from jtsolve.scoring.table import DataTable
+    >>> table = DataTable(("a",), (("no", "yes"),), np.array([[0, 1]]))
+    >>> round(DataScores(table, MaximumLikelihood(), 1).score(0b1), 6)
+    -1.386294
+    """
+
+    __slots__ = ("_cache", "_hits", "_lock", "_misses", "_room", "_scorer", "max_size", "n")
+
+    def __init__(
+        self,
+        table: Table,
+        score: LocalScore,
+        max_size: int,
+        *,
+        prior: StructurePrior | None = None,
+        cache: int = DEFAULT_CACHE,
+    ) -> None:
+        if cache < 1:
+            raise ChoiceError(f"a cache of {cache} scores holds none; give a number of 1 or more")
+        self.n = table.n
+        self.max_size = max_size
+        self._scorer = make_scorer(table, score, max_size, prior)
+        self._room = cache
+        self._cache: dict[VarSet, float] = {}
+        self._lock = threading.Lock()
+        self._hits = 0
+        self._misses = 0
+
+    def __repr__(self) -> str:
+        scorer = self._scorer
+        return (
+            f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size}, prior={scorer.prior!r})"
+        )
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """How many scores were found in the cache, and computed, and are in the cache now."""
+        with self._lock:
+            return {"hits": self._hits, "misses": self._misses, "cached": len(self._cache)}
+
+    def score(self, mask: VarSet) -> float:
+        """Returns s(mask) in nats; -inf if it has more than `max_size` members."""
+        if mask.bit_count() > self.max_size:
+            return -inf
+        with self._lock:
+            value = self._cache.get(mask)
+            if value is not None:
+                self._hits += 1
+                return value
+        row = np.array([list(members(mask))], dtype=np.intp)
+        return float(self.batch(row)[0])
+
+    def extremes(self) -> tuple[float, float]:
+        """See `LocalScores.extremes`; from sizes and numbers of states alone, so not narrow."""
+        return self._scorer.extremes(self.max_size)
+
+    def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        """See `LocalScores.batch`."""
+        count, size = sets.shape
+        if size > self.max_size:
+            return np.full(count, -inf)
+        if size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
+            raise InputError("scores", "sets", f"a variable is not among 0 to {self.n - 1}", "mend the set")
+        masks = [sum(1 << v for v in row) for row in sets.tolist()]
+        values = np.empty(count)
+        with self._lock:
+            missing = {}
+            for i, mask in enumerate(masks):
+                value = self._cache.get(mask)
+                if value is None:
+                    missing[mask] = i
+                else:
+                    values[i] = value
+            self._hits += count - len(missing)
+            self._misses += len(missing)
+        if not missing:
+            return values
+        # In colex order, in which neighbours share what they can. Counted outside the lock: two threads may
+        # compute the same score, and find the same.
+        ordered = sorted(missing)
+        rows = np.ascontiguousarray(sets[[missing[mask] for mask in ordered]][:, ::-1], dtype=np.int64)
+        computed = dict(zip(ordered, self._scorer.values(rows).tolist(), strict=True))
+        for i, mask in enumerate(masks):
+            if mask in computed:
+                values[i] = computed[mask]
+        self._keep(computed)
+        return values
+
+    def _keep(self, computed: dict[VarSet, float]) -> None:
+        with self._lock:
+            for mask, value in computed.items():
+                self._cache[mask] = value
+            for mask in list(islice(self._cache, max(0, len(self._cache) - self._room))):
+                del self._cache[mask]

@@ -1,0 +1,265 @@
+"""s(A) for many sets A at once, from a table and a score: what tables and lazy scores both are made by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import lgamma, log
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
+from jtsolve.scoring.table import ContinuousTable, DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
+    from jtsolve.scoring.table import Table
+
+_LOG_LARGEST = 90 * log(10)
+"""A marginal table of more than 10^90 cells could have a penalty beyond the largest score, 10^100."""
+
+_LEAST_PIVOT = 1e-10
+"""A column of which the others of a set leave less than this share of the variance makes the set singular:
+rounding takes some 10^-16 of it, times the condition number."""
+
+
+class Scorer(Protocol):
+    """Computes local scores; immutable, safe to share by threads."""
+
+    @property
+    def table(self) -> Table:
+        """The data."""
+        ...
+
+    @property
+    def score(self) -> LocalScore:
+        """The score."""
+        ...
+
+    @property
+    def prior(self) -> StructurePrior:
+        """The prior on structures."""
+        ...
+
+    @property
+    def steps(self) -> float:
+        """About how many nanoseconds a set takes, for plans; measured by `benchmarks/score_speed.py`."""
+        ...
+
+    def extremes(self, max_size: int) -> tuple[float, float]:
+        """Returns a lower and an upper bound of s(A), in nats, over sets of at most `max_size`."""
+        ...
+
+    def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Returns s(A) in nats.
+
+        Args:
+            sets: shape (count, width): the members of each set in decreasing order, then -1. Sets that begin
+                alike and follow one another are faster.
+        """
+        ...
+
+
+def make_scorer(
+    table: Table, score: LocalScore, max_size: int, prior: StructurePrior | None = None
+) -> Scorer:
+    """Returns what computes the scores of sets of at most `max_size` columns.
+
+    Raises:
+        ChoiceError: the score is not for such a table, or `max_size` is not between 1 and n.
+        InputError: the table has too few rows for sets of this size, or sets of it have too many cells.
+    """
+    if not 1 <= max_size <= table.n:
+        raise ChoiceError(
+            f"sets of {max_size} variables are asked for, but there are {table.n}; give a --max-size between "
+            f"1 and {table.n}"
+        )
+    prior = prior or StructurePrior()
+    if isinstance(table, DataTable) and is_discrete(score):
+        return _counting(table, score, max_size, prior)
+    if isinstance(table, ContinuousTable) and is_gaussian(score):
+        return _gaussian(table, score, max_size, prior)
+    needed, given = ("states", "real numbers") if is_discrete(score) else ("real numbers", "states")
+    raise ChoiceError(f"the score '{score.name}' is for columns of {needed}, and these hold {given}")
+
+
+# States ---------------------------------------------------------------------------------------------------
+
+
+def distinct_rows(table: DataTable) -> DataTable:
+    """Returns the different rows of a table, weighted by how often they occur, as they come first."""
+    from jtsolve.kernels.counting import row_groups
+
+    group, count = row_groups(table.codes, table.arities)
+    if count == table.rows:
+        return table
+    weights = np.zeros(count, dtype=np.int64)
+    np.add.at(weights, group, 1 if table.weights is None else table.weights)
+    _, first = np.unique(group, return_index=True)
+    return replace(table, codes=table.codes[:, first], weights=weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountingScorer:
+    """Scores of states: counts, and a sum over the cells."""
+
+    table: DataTable
+    score: DiscreteScore
+    prior: StructurePrior
+    counted: DataTable
+    """The table that is counted: its distinct rows, if these are much fewer."""
+
+    @property
+    def steps(self) -> float:
+        """See `Scorer`."""
+        return 500 + 0.8 * self.counted.rows
+
+    def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """See `Scorer`."""
+        from jtsolve.kernels.counting import sums_over_cells
+
+        terms = self.score.cell_terms
+        shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
+        weights = self.counted.weights
+        sums, cells = sums_over_cells(
+            sets,
+            self.counted.codes,
+            self.counted.arities,
+            np.empty(0, np.int64) if weights is None else weights,
+            shared,
+            each,
+        )
+        return _with_rest(sets, sums, cells, self._rest)
+
+    def extremes(self, max_size: int) -> tuple[float, float]:
+        """See `Scorer`: the sum and the rest are bounded one by one; the rest is monotone in the cells."""
+        arities = np.sort(self.table.arities).astype(float)
+        rows = self.table.total
+        terms = self.score.cell_terms
+        least, most = 0.0, 0.0  # s(∅)
+        for size in range(1, max_size + 1):
+            few, many = float(arities[:size].prod()), float(arities[-size:].prod())
+            if isinstance(terms, Dirichlet):  # a^m ≤ Γ(m + a)/Γ(a), and all rows in one cell are the most
+                low, high = (terms.shared / cells + terms.each for cells in (many, few))
+                sums = rows * min(0.0, log(low)), lgamma(rows + high) - lgamma(high)
+            else:
+                sums = 0.0, rows * log(rows)
+            ends = [Marginal(size, cells, rows, self.table.n) for cells in (few, many)]
+            rests = [self.score.rest(end) for end in ends]
+            priors = [self.prior.value(end.edges, end.parameters) for end in ends]
+            least = min(least, sums[0] + min(rests) + min(priors))
+            most = max(most, sums[1] + max(rests) + max(priors))
+        return least, most
+
+    def _rest(self, size: int, cells: float) -> float:
+        marginal = Marginal(size, cells, self.table.total, self.table.n)
+        return self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
+
+
+def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: StructurePrior) -> CountingScorer:
+    largest = np.sort(np.log(table.arities))[-max_size:]
+    if largest.sum() > _LOG_LARGEST:
+        raise InputError(
+            "table",
+            "numbers of states",
+            f"the largest {max_size} multiply to more than 10^90 cells",
+            "score smaller sets, or cut or leave out columns with many states",
+        )
+    distinct = distinct_rows(table)
+    # A weighted row takes somewhat longer than a plain one.
+    counted = distinct if table.weights is not None or 2 * distinct.rows <= table.rows else table
+    return CountingScorer(table, score, prior, counted)
+
+
+def _with_rest(
+    sets: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    cells: NDArray[np.float64],
+    rest: Callable[[int, float], float],
+) -> NDArray[np.float64]:
+    """Adds to each sum the rest, computed once for all sets of one size and number of cells; s(∅) is 0."""
+    sizes = (sets >= 0).sum(axis=1)
+    values = np.zeros(sums.size)
+    for size in range(1, sets.shape[1] + 1):
+        at = np.flatnonzero(sizes == size)
+        kinds, kind = np.unique(cells[at], return_inverse=True)
+        rests = np.array([rest(size, number) for number in kinds.tolist()])
+        values[at] = sums[at] + rests[kind]
+    return values
+
+
+# Real numbers ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianScorer:
+    """Scores of real numbers: log determinants of submatrices."""
+
+    table: ContinuousTable
+    score: GaussianScore
+    prior: StructurePrior
+    matrix: NDArray[np.float64]
+
+    @property
+    def steps(self) -> float:
+        """See `Scorer`."""
+        return 200.0
+
+    def extremes(self, max_size: int) -> tuple[float, float]:
+        """See `Scorer`: determinants lie between the products of the least pivots and of the diagonal."""
+        diagonal = np.sort(np.log(np.diag(self.matrix)))
+        floor = diagonal + log(_LEAST_PIVOT)
+        ends = [0.0]
+        for size in range(1, max_size + 1):
+            logs = np.array([floor[:size].sum(), diagonal[-size:].sum()])
+            pairs = size * (size - 1) // 2
+            prior = self.prior.value(pairs, 2 * size + pairs)
+            ends += (self.score.value(logs, size, self.table.rows, self.table.n) + prior).tolist()
+        return min(ends), max(ends)
+
+    def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """See `Scorer`.
+
+        Raises:
+            InputError: the columns of a set are linearly dependent, so that its density is unbounded.
+        """
+        from jtsolve.kernels.cholesky import log_determinants
+
+        logs = log_determinants(sets, self.matrix, _LEAST_PIVOT)
+        if np.isnan(logs).any():
+            names = [self.table.names[v] for v in sets[int(np.argmax(np.isnan(logs)))][::-1] if v >= 0]
+            raise InputError(
+                "table",
+                f"columns {', '.join(names)}",
+                "one of them is a linear function of the others, or nearly: their density has no bound",
+                "leave one of them out",
+            )
+        sizes = (sets >= 0).sum(axis=1)
+        values = np.zeros(logs.size)
+        for size in range(1, sets.shape[1] + 1):
+            at = np.flatnonzero(sizes == size)
+            pairs = size * (size - 1) // 2
+            prior = self.prior.value(pairs, 2 * size + pairs)
+            values[at] = self.score.value(logs[at], size, self.table.rows, self.table.n) + prior
+        return values
+
+
+def _gaussian(
+    table: ContinuousTable, score: GaussianScore, max_size: int, prior: StructurePrior
+) -> GaussianScorer:
+    needed = score.least_rows(max_size)
+    if table.rows < needed:
+        raise InputError(
+            "table",
+            "rows",
+            f"there are {table.rows}, and sets of {max_size} columns need {needed} under {score.name}",
+            "score smaller sets, or take bge, whose prior makes up for few rows",
+        )
+    centred = table.values - table.values.mean(axis=1, keepdims=True)
+    return GaussianScorer(table, score, prior, score.matrix(centred @ centred.T, table.rows))

@@ -1,0 +1,224 @@
+"""Tables of data: `DataTable` holds states, `ContinuousTable` holds numbers. Both are immutable."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+Codes: TypeAlias = "NDArray[np.integer[Any]]"
+
+
+def code_type(largest: int) -> type[np.uint8 | np.uint16 | np.int32]:
+    """Returns the smallest integer type of a table whose largest number of states is given.
+
+    >>> code_type(256).__name__, code_type(257).__name__
+    ('uint8', 'uint16')
+    """
+    if largest <= 1 << 8:
+        return np.uint8
+    return np.uint16 if largest <= 1 << 16 else np.int32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DataTable:
+    """Rows of states: the value of column i in row r is the state `states[i][codes[i, r]]`.
+
+    Args:
+        names: of the columns; unique and not empty.
+        states: the labels of each column's states, at least one; they need not all occur.
+        codes: shape (columns, rows): column by column, since all work goes along columns. Copied unless it is
+            read-only, contiguous and of the smallest type that holds the codes (uint8, uint16 or int32).
+        weights: shape (rows,): how often each row occurs, whole numbers above 0; None for once.
+        provenance: remarks on file and coding.
+
+    Raises:
+        InputError: the shapes do not fit, a name, state or weight is not as said above, or there are no rows.
+
+    >>> DataTable(("a",), (("no", "yes"),), np.array([[0, 1, 1]])).total
+    3
+    """
+
+    names: tuple[str, ...]
+    states: tuple[tuple[str, ...], ...]
+    codes: Codes
+    weights: NDArray[np.int64] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        _require_names(self.names)
+        codes = np.asarray(self.codes)
+        if codes.ndim != 2 or codes.shape[0] != len(self.names) or len(self.states) != len(self.names):  # noqa: PLR2004
+            raise InputError(
+                "table",
+                "codes",
+                f"shape {codes.shape} and states of {len(self.states)} columns for {len(self.names)} names",
+                "give an array of shape (columns, rows), and states for every column",
+            )
+        _require_rows(codes.shape[1])
+        if codes.dtype.kind not in "ui":
+            raise InputError("table", "codes", f"the type {codes.dtype} is not whole", "give integer codes")
+        for name, labels, column in zip(self.names, self.states, codes, strict=True):
+            if not labels or len(set(labels)) < len(labels):
+                raise InputError(
+                    "table", f"states of '{name}'", "there are none, or one is there twice", "mend the labels"
+                )
+            if column.min() < 0 or column.max() >= len(labels):
+                raise InputError(
+                    "table",
+                    f"codes of '{name}'",
+                    f"they lie from {column.min()} to {column.max()}, but there are {len(labels)} states",
+                    "number the states from 0",
+                )
+        kind = code_type(max(map(len, self.states)))
+        object.__setattr__(self, "codes", _frozen(codes, kind))
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _weights(self.weights, codes.shape[1]))
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return len(self.names)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that are stored; with weights, fewer than they stand for."""
+        return int(self.codes.shape[1])
+
+    @property
+    def total(self) -> int:
+        """The number of rows that the table stands for: the sum of the weights."""
+        return self.rows if self.weights is None else int(self.weights.sum())
+
+    @property
+    def arities(self) -> NDArray[np.int64]:
+        """The number of states of each column."""
+        return np.array([len(labels) for labels in self.states], dtype=np.int64)
+
+    def digest(self) -> str:
+        """Returns "sha256:…" over names, states, codes and weights."""
+        sha = hashlib.sha256(repr((self.names, self.states, str(self.codes.dtype))).encode())
+        sha.update(self.codes.data)
+        if self.weights is not None:
+            sha.update(self.weights.data)
+        return f"sha256:{sha.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContinuousTable:
+    """Rows of real numbers, for Gaussian scores.
+
+    Args:
+        names: of the columns; unique and not empty.
+        values: shape (columns, rows), finite; copied unless it is read-only.
+        provenance: remarks on the file.
+
+    Raises:
+        InputError: the shapes do not fit, a name is empty or repeated, there are no rows, a number is not
+            finite, or a column is constant.
+    """
+
+    names: tuple[str, ...]
+    values: NDArray[np.float64]
+    provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        _require_names(self.names)
+        values = np.asarray(self.values)
+        if values.ndim != 2 or values.shape[0] != len(self.names):  # noqa: PLR2004 - columns and rows
+            raise InputError(
+                "table",
+                "values",
+                f"shape {values.shape} for {len(self.names)} names",
+                "give an array of shape (columns, rows)",
+            )
+        _require_rows(values.shape[1])
+        values = _frozen(values, np.float64)
+        object.__setattr__(self, "values", values)
+        for name, column in zip(self.names, values, strict=True):
+            if not np.isfinite(column).all():
+                raise InputError(
+                    "table", f"column '{name}'", "a number is not finite", "remove the row or the column"
+                )
+            if column.min() == column.max():
+                raise InputError(
+                    "table",
+                    f"column '{name}'",
+                    f"every value is {column[0]:g}: a constant has no Gaussian density",
+                    "leave the column out",
+                )
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return len(self.names)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.values.shape[1])
+
+    @property
+    def total(self) -> int:
+        """The number of rows."""
+        return self.rows
+
+    def digest(self) -> str:
+        """Returns "sha256:…" over names and values."""
+        sha = hashlib.sha256(repr(self.names).encode())
+        sha.update(self.values.data)
+        return f"sha256:{sha.hexdigest()}"
+
+
+Table: TypeAlias = "DataTable | ContinuousTable"
+
+
+def _require_names(names: Sequence[str]) -> None:
+    if not names:
+        raise InputError("table", "columns", "there are none", "keep at least one column")
+    seen: set[str] = set()
+    for position, name in enumerate(names):
+        if not name or name in seen:
+            raise InputError(
+                "table",
+                f"column {position + 1}",
+                f"the name '{name}' is used twice" if name else "the name is empty",
+                "give every column a name of its own",
+            )
+        seen.add(name)
+
+
+def _require_rows(rows: int) -> None:
+    if rows < 1:
+        raise InputError("table", "rows", "there are none", "give a table with at least one row")
+
+
+def _frozen(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
+    """Returns the array, or a copy of it, that is read-only, contiguous and of the given type."""
+    if array.dtype == kind and array.flags.c_contiguous and not array.flags.writeable:
+        return array
+    array = np.array(array, dtype=kind, order="C")
+    array.setflags(write=False)
+    return array
+
+
+def _weights(weights: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    weights = np.asarray(weights)
+    if weights.shape != (rows,) or weights.dtype.kind not in "ui" or weights.min() < 1:
+        raise InputError(
+            "table",
+            "weights",
+            f"they are not {rows} whole numbers above 0",
+            "count how often each row occurs; scores of fractional counts are not offered",
+        )
+    return _frozen(weights, np.int64)

@@ -1,0 +1,305 @@
+"""`jtsolve score` and `jtsolve solve DATA`: options, forecasts, refusals, interruption, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import jtsolve.scoring.tabulate
+from jtsolve.cli import run
+from jtsolve.instance import read_problem
+from jtsolve.result import Status, read_result
+from jtsolve.scores import DenseScores
+from jtsolve.scoring import GAUSSIAN, REGISTRY
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.options import Coding
+from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.reading import read_states
+from jtsolve.scoring.tabulate import tabulate
+
+if TYPE_CHECKING:
+    from jtsolve.problem import Problem
+
+ROOT = Path(__file__).parents[1]
+
+
+class Command:
+    """Runs commands in this process and keeps what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.out = ""
+        self.err = ""
+
+    def __call__(self, *arguments: str | Path) -> int:
+        code = run([str(argument) for argument in arguments], time.monotonic())
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "d.csv"
+    codes = np.random.default_rng(1).integers(0, 3, (80, 5))
+    codes[:, 1] = codes[:, 0]
+    rows = [",".join(map(str, row)) for row in codes.tolist()]
+    path.write_text("\n".join(["a,b,c,d,e", *rows]) + "\n")
+    return path
+
+
+def values_of(problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    assert isinstance(problem.scores, DenseScores)
+    return problem.scores.values
+
+
+def test_score_writes_an_instance(command: Command, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "i.json.gz"
+    assert command("score", data, "--max-size", "3", "--ess", "2", "--output", output) == 0
+    lines = command.out.splitlines()
+    sizes = "0.52 kB as .json or 0.239 kB as .json.gz"
+    assert lines[0] == f"80 rows of 5 variables; 26 sets, less than a second, {sizes}"
+    assert lines[1].startswith("scored in ")
+    assert re.fullmatch(re.escape(str(output)) + r": [\d.]+ kB written", lines[2])
+    assert command.err == ""
+    problem = read_problem(output)
+    assert problem.names == ("a", "b", "c", "d", "e")
+    assert problem.variables[0].states == ("0", "1", "2")
+    assert problem.name == "d"
+    assert values_of(problem).tobytes() == tabulate(read_states(data), Bdeu(2.0), 3).values.tobytes()
+    provenance = problem.provenance
+    assert (provenance["score"], provenance["ess"], provenance["rows"]) == ("bdeu", 2.0, 80)
+    assert provenance["data"] == "d.csv"
+    assert "edge_penalty" not in provenance
+
+
+def test_equal_calls_give_equal_bytes(command: Command, data: Path, tmp_path: Path) -> None:
+    for threads in ("1", "2"):
+        output = tmp_path / f"{threads}.json"
+        assert command("score", data, "--max-size", "4", "--threads", threads, "--output", output) == 0
+    assert (tmp_path / "1.json").read_bytes() == (tmp_path / "2.json").read_bytes()
+
+
+def test_options_of_columns_reach_the_table(command: Command, data: Path, tmp_path: Path) -> None:
+    output, schema = tmp_path / "i.json", tmp_path / "schema.json"
+    schema.write_text('{"a": [0.5]}')
+    more: list[str | Path] = [
+        "--columns",
+        "d,a",
+        "--schema",
+        schema,
+        "--weights",
+        "e",
+        "--separator",
+        "comma",
+        "--quiet",
+    ]
+    penalties = ["--edge-penalty", "2", "--parameter-penalty", "0.5"]
+    assert command("score", data, "--max-size", "2", *more, *penalties, "--output", output) == 0
+    assert (command.out, command.err) == ("", "")
+    problem = read_problem(output)
+    assert problem.names == ("d", "a")
+    assert problem.variables[1].states == ("<= 0.5", "> 0.5")
+    assert (problem.provenance["edge_penalty"], problem.provenance["cuts"]) == (2.0, {"a": [0.5]})
+    coding = Coding(columns=("d", "a"), weights="e", schema={"a": (0.5,)})
+    expected = tabulate(read_states(data, coding), Bdeu(), 2, prior=StructurePrior(2.0, 0.5))
+    assert values_of(problem).tobytes() == expected.values.tobytes()
+
+
+def test_missing_values_and_headers(command: Command, tmp_path: Path) -> None:
+    path, output = tmp_path / "d.txt", tmp_path / "i.json"
+    path.write_text("x - 0.25\ny 1 0.5\nx 2 0.75\n")
+    arguments: list[str | Path] = ["score", path, "--max-size", "9", "--output", output, "--no-header"]
+    more = ["--missing", "state", "--missing-values", "-,none", "--discretise", "width:2", "--drop", "V3"]
+    assert command(*arguments, *more) == 0
+    problem = read_problem(output)
+    assert problem.variables[1].states == ("1", "2", "?")
+    assert problem.scores.max_size == 2
+
+
+def test_score_writes_for_junctor_too(command: Command, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "i.json.gz"
+    assert command("score", data, "--max-size", "2", "--output", output, "--also", "junctor") == 0
+    assert values_of(read_problem(tmp_path / "i.score")).tolist() == values_of(read_problem(output)).tolist()
+
+
+@pytest.mark.parametrize("name", GAUSSIAN)
+def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) -> None:
+    path, output = tmp_path / "d.csv", tmp_path / "i.json"
+    np.savetxt(
+        path, np.random.default_rng(0).normal(size=(30, 4)), delimiter=",", header="a,b,c,d", comments=""
+    )
+    assert command("score", path, "--score", name, "--max-size", "2", "--output", output) == 0
+    problem = read_problem(output)
+    assert problem.variables[0].states is None
+    assert problem.provenance["score"] == name
+    assert command("score", path, "--max-size", "2", "--output", output) == 2
+    assert "--score gaussian-bic" in command.err
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--score", "k2"], f"there is no score 'k2'; there are {', '.join(REGISTRY)}"),
+        (
+            ["--score", "bic", "--ess", "2"],
+            "an equivalent sample size is for the score 'bdeu', not for 'bic'",
+        ),
+        (["--ess", "-1"], "the equivalent sample size is -1.0"),
+        (["--missing", "guess"], "cannot be handled by 'guess'"),
+        (["--discretise", "mdlp:e"], "no discretisation 'mdlp:0'"),
+        (["--separator", "dot"], "there is no separator 'dot'; there are comma, semicolon, tab, blank"),
+        (["--also", "jkl"], "scores are written also for 'junctor', not for 'jkl'"),
+        (["--drop", "z"], "there is none called 'z'"),
+        (["--edge-penalty", "nan"], "the penalty per edge is nan"),
+        (["--memory-limit", "0"], "the memory limit is 0.0 GB"),
+    ],
+)
+def test_wrong_use_ends_with_2(
+    more: list[str], message: str, command: Command, data: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "i.json"
+    assert command("score", data, "--max-size", "2", "--output", output, *more) == 2
+    assert message in command.err
+    assert command.out == ""
+    assert not output.exists()
+
+
+def test_outputs_are_found_out_before_the_work(command: Command, data: Path, tmp_path: Path) -> None:
+    assert command("score", data, "--max-size", "2", "--output", tmp_path / "i.score") == 2
+    assert "an instance is written as .json or .json.gz" in command.err
+    assert command("score", data, "--max-size", "2", "--output", tmp_path / "none" / "i.json") == 2
+    assert "its folder does not exist" in command.err
+    same = data.rename(tmp_path / "d.json")
+    assert command("score", same, "--max-size", "2", "--output", same) == 2
+    assert "the output would replace the input" in command.err
+
+
+# Limits and interruption.
+
+
+def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(",".join(f"v{i}" for i in range(400)) + "\n" + 2 * ("0," * 399 + "1\n"))
+    arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json"]
+    assert command(*arguments, "--max-size", "4", "--memory-limit", "2") == 4
+    assert "the scores of all sets of at most 4 of 400 variables need" in command.err
+    assert "GB of memory, but the limit is 2 GB. Ways out: --max-size 3, fewer columns" in command.err
+    assert command(*arguments, "--max-size", "4", "--memory-limit", "1e6") == 4
+    assert "GB, but no more than 2.15 GB are read. Ways out: --max-size 3" in command.err
+    assert command(*arguments, "--max-size", "3", "--time-limit", "0.0001") == 4
+    assert "0 s are left. Ways out: fewer columns" in command.err
+
+
+def test_the_time_limit_ends_the_work(
+    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e-9)  # the forecast is too low
+    output = tmp_path / "i.json"
+    output.write_text("old")
+    monkeypatch.setattr("jtsolve.backend.Limits.elapsed", property(lambda _limits: next(clock)))
+    clock = iter([0.0, 5.0, 5.0, 5.0])
+    assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
+    assert "the scoring was ended when" in command.err
+    assert output.read_text() == "old"
+
+
+def test_interruption_writes_nothing(
+    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_arguments: object, **_more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "_run", interrupt)
+    output = tmp_path / "i.json"
+    assert command("score", data, "--max-size", "3", "--output", output) == 130
+    assert command.err == "jtsolve: interrupted before it was finished\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["d.csv"]
+    assert command("solve", data, "--score", "bic", "--max-size", "3") == 130
+    assert command.err == "jtsolve: interrupted before a tree was found\n"
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+
+
+def test_a_signal_ends_a_long_scoring(tmp_path: Path) -> None:
+    path, output = tmp_path / "d.csv", tmp_path / "i.json"
+    rows = np.random.default_rng(0).integers(0, 2, (3000, 60))
+    np.savetxt(path, rows, fmt="%d", delimiter=",", header=",".join(f"v{i}" for i in range(60)), comments="")
+    arguments = ["-m", "jtsolve", "score", path, "--max-size", "5", "--output", output]
+    with subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, *map(str, arguments)],
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert "5985198 sets, about" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    assert (process.returncode, out, err) == (130, "", "jtsolve: interrupted before it was finished\n")
+    assert not output.exists()
+
+
+def test_progress_goes_to_a_terminal(data: Path, tmp_path: Path) -> None:
+    terminal, end = pty.openpty()
+    arguments = ["-m", "jtsolve", "score", data, "--max-size", "5", "--output", tmp_path / "i.json"]
+    finished = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, *map(str, arguments)],
+        env={**environment(), "TERM": "xterm"},
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=end,
+    )
+    os.close(end)
+    shown = os.read(terminal, 1 << 16).decode()
+    os.close(terminal)
+    assert "32 sets by bdeu" in shown
+    assert b"80 rows of 5 variables" in finished.stdout
+
+
+# Both in one.
+
+
+def test_solve_takes_data(command: Command, data: Path, tmp_path: Path) -> None:
+    output, instance = tmp_path / "r.json", tmp_path / "i.json"
+    assert command("solve", data, "--score", "bic", "--treewidth", "2", "--output", output) == 0
+    assert "80 rows of 5 variables; 26 sets" in command.out
+    assert "optimal (finished)" in command.out
+    result = read_result(output)
+    assert result.status is Status.OPTIMAL
+    assert command("score", data, "--score", "bic", "--max-size", "3", "--output", instance) == 0
+    assert command("check", instance, output) == 0
+
+
+def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Path) -> None:
+    more = ["--score", "bdeu", "--ess", "3", "--max-size", "5", "--missing", "state", "--json"]
+    assert command("solve", data, *more, "--discretise", "quantile:2", "--no-header") == 0
+    assert json.loads(command.out)["treewidth"] >= 1
+    assert command.err == ""
+
+
+def test_solve_needs_a_size_for_data_and_data_for_a_score(command: Command, data: Path) -> None:
+    assert command("solve", data, "--score", "bic") == 2
+    assert "give --max-size K or --treewidth K" in command.err
+    assert command("solve", data, "--max-size", "2", "--missing", "state") == 2
+    assert "--max-size, --missing: for data files only; name a score" in command.err
+    assert command("solve", data) == 2
+    assert "'jtsolve score' makes one of a data file" in command.err

@@ -1,0 +1,582 @@
+"""Local scores from data: each against a second derivation, against other programs, and to the bit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import combinations, product
+from math import inf, lgamma, log, pi
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.instance import read_problem
+from jtsolve.kernels.counting import LEAST_BINS, colex_sets, row_groups, sums_over_cells
+from jtsolve.problem import Problem, Variable
+from jtsolve.scores import DenseScores, colex_table
+from jtsolve.scoring import DISCRETE, GAUSSIAN, REGISTRY
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.bdj import Bdj
+from jtsolve.scoring.bge import Bge
+from jtsolve.scoring.bic import Bic
+from jtsolve.scoring.gaussian_bic import GaussianBic
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.mdl import Mdl
+from jtsolve.scoring.ml import MaximumLikelihood
+from jtsolve.scoring.options import Coding
+from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.reading import read_numbers, read_states
+from jtsolve.scoring.score import is_discrete, is_gaussian
+from jtsolve.scoring.scorer import distinct_rows, make_scorer
+from jtsolve.scoring.table import ContinuousTable, DataTable
+from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
+from jtsolve.solve import solve
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import bounded_subsets, members, varset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.table import Table
+    from jtsolve.varset import VarSet
+
+
+def data_table(arities: Sequence[int], rows: int, seed: int = 0) -> DataTable:
+    """A table in which neighbouring columns depend on one another."""
+    generator = np.random.default_rng(seed)
+    codes = np.array([generator.integers(0, arity, rows) for arity in arities])
+    for v in range(1, len(arities)):
+        copied = generator.random(rows) < 0.5
+        codes[v, copied] = codes[v - 1, copied] % arities[v]
+    names = tuple(f"v{i}" for i in range(len(arities)))
+    states = tuple(tuple(map(str, range(arity))) for arity in arities)
+    return DataTable(names, states, codes)
+
+
+def number_table(n: int, rows: int, seed: int = 0) -> ContinuousTable:
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=(n, n)) @ generator.normal(size=(n, rows)) + 3.0
+    return ContinuousTable(tuple(f"v{i}" for i in range(n)), values)
+
+
+TABLE = data_table((2, 3, 1, 4, 2, 3), 200)
+NUMBERS = number_table(6, 40)
+# {0,1,2} - {1,2,3} - {3,4}, {5} for itself.
+TREE = JunctionTree.from_nodes(6, [0b000111, 0b001110, 0b011000, 0b100000], [(0, 1), (1, 2), (2, 3)])
+ORDERS = ((0, 1, 2, 3, 4, 5), (4, 5, 3, 2, 1, 0))
+"""Perfect elimination orders of the tree's graph."""
+
+
+# A second derivation: families, counted row by row.
+
+
+def parents_along(tree: JunctionTree, order: Sequence[int]) -> dict[int, VarSet]:
+    """The later neighbours of each variable; the order has to be perfect."""
+    later = (1 << tree.n) - 1
+    families = {}
+    for v in order:
+        later &= ~(1 << v)
+        neighbours = 0
+        for clique in tree.cliques:
+            if clique >> v & 1:
+                neighbours |= clique
+        families[v] = neighbours & later
+        assert any(families[v] | 1 << v == (families[v] | 1 << v) & clique for clique in tree.cliques)
+    return families
+
+
+def family_counts(table: DataTable, v: int, parents: VarSet) -> dict[tuple[int, ...], Counter[int]]:
+    counts: dict[tuple[int, ...], Counter[int]] = {}
+    for row in table.codes.T.tolist():
+        key = tuple(row[p] for p in members(parents))
+        counts.setdefault(key, Counter())[row[v]] += 1
+    return counts
+
+
+def plain_bdeu(table: DataTable, v: int, parents: VarSet, ess: float) -> float:
+    r = int(table.arities[v])
+    q = int(np.prod([table.arities[p] for p in members(parents)]))
+    total = 0.0
+    for cell in family_counts(table, v, parents).values():
+        m = sum(cell.values())
+        total += lgamma(ess / q) - lgamma(ess / q + m)
+        total += sum(lgamma(ess / (q * r) + k) - lgamma(ess / (q * r)) for k in cell.values())
+    return total
+
+
+def plain_likelihood(table: DataTable, v: int, parents: VarSet) -> float:
+    return sum(
+        k * log(k / sum(cell.values()))
+        for cell in family_counts(table, v, parents).values()
+        for k in cell.values()
+    )
+
+
+def plain_parameters(table: DataTable, v: int, parents: VarSet) -> int:
+    return int(table.arities[v] - 1) * int(np.prod([table.arities[p] for p in members(parents)]))
+
+
+FAMILIES: dict[str, Callable[[DataTable, int, VarSet], float]] = {
+    "bdeu": lambda t, v, p: plain_bdeu(t, v, p, 1.0),
+    "ml": plain_likelihood,
+    "aic": lambda t, v, p: plain_likelihood(t, v, p) - plain_parameters(t, v, p),
+    "bic": lambda t, v, p: plain_likelihood(t, v, p) - log(t.total) / 2 * plain_parameters(t, v, p),
+    "mdl": lambda t, v, p: (
+        plain_likelihood(t, v, p) - log(t.total) / 2 * plain_parameters(t, v, p) - p.bit_count() * log(t.n)
+    ),
+}
+
+
+def tree_score(scores: DenseScores, tree: JunctionTree) -> float:
+    return sum(map(scores.score, tree.cliques)) - sum(map(scores.score, tree.separators))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_cliques_and_separators_give_what_families_give(name: str, order: tuple[int, ...]) -> None:
+    families = parents_along(TREE, order)
+    expected = sum(FAMILIES[name](TABLE, v, parents) for v, parents in families.items())
+    scores = tabulate(TABLE, REGISTRY[name], 3)
+    assert tree_score(scores, TREE) == pytest.approx(expected, abs=1e-8)
+
+
+def test_every_score_of_states_has_a_second_derivation() -> None:
+    assert set(DISCRETE) == {*FAMILIES, "bdj"}
+    assert set(REGISTRY) == {*DISCRETE, *GAUSSIAN}
+    assert all(name == score.name for name, score in REGISTRY.items())
+    assert all(is_discrete(score) != is_gaussian(score) for score in REGISTRY.values())
+
+
+@pytest.mark.parametrize(("score", "shared", "each"), [(Bdj(), 0.0, 0.5), (Bdeu(2.5), 2.5, 0.0)])
+def test_dirichlet_scores_are_products_of_predictions(score: LocalScore, shared: float, each: float) -> None:
+    """Row by row: p(x) = (m(x) + a) / (t + q a), after t rows."""
+    scores = tabulate(TABLE, score, 3)
+    for mask in bounded_subsets(TABLE.n, 3):
+        columns = list(members(mask))
+        q = float(np.prod(TABLE.arities[columns]))
+        a = shared / q + each
+        seen: Counter[tuple[int, ...]] = Counter()
+        expected = 0.0
+        for t, row in enumerate(TABLE.codes[columns].T.tolist()):
+            expected += log((seen[tuple(row)] + a) / (t + q * a))
+            seen[tuple(row)] += 1
+        assert scores.score(mask) == pytest.approx(expected, abs=1e-8)
+
+
+def plain_regression(table: ContinuousTable, v: int, parents: VarSet) -> float:
+    """The log likelihood of a linear regression, minus (ln N)/2 for each of its |P| + 2 parameters."""
+    rows = table.rows
+    design = np.column_stack([np.ones(rows), *(table.values[p] for p in members(parents))])
+    rest = table.values[v] - design @ np.linalg.lstsq(design, table.values[v])[0]
+    variance = float(rest @ rest) / rows
+    return -rows / 2 * (log(2 * pi * variance) + 1) - log(rows) / 2 * (parents.bit_count() + 2)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_gaussian_bic_is_that_of_linear_regressions(order: tuple[int, ...]) -> None:
+    expected = sum(plain_regression(NUMBERS, v, p) for v, p in parents_along(TREE, order).items())
+    assert tree_score(tabulate(NUMBERS, GaussianBic(), 3), TREE) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("score", [Bge(), Bge(mean_weight=0.5, freedom=4.0)])
+def test_bge_is_a_product_of_predictions(score: Bge) -> None:
+    """Each row has a multivariate t distribution, given those before it (normal-Wishart, row by row)."""
+    scores = tabulate(NUMBERS, score, 3)
+    freedom = score.mean_weight + 1 if score.freedom is None else score.freedom
+    t = score.mean_weight * (freedom - 1) / (score.mean_weight + 1)
+    for mask in bounded_subsets(NUMBERS.n, 3):
+        if not mask:
+            continue
+        x = NUMBERS.values[list(members(mask))]
+        k = x.shape[0]
+        mean, scatter = x.mean(axis=1), t * np.eye(k)
+        weight, degrees = score.mean_weight, freedom + k
+        expected = 0.0
+        for row in x.T:
+            nu = degrees - k + 1
+            away = row - mean
+            scale = scatter * (weight + 1) / (weight * nu)
+            expected += lgamma((nu + k) / 2) - lgamma(nu / 2) - k / 2 * log(nu * pi)
+            expected -= np.linalg.slogdet(scale)[1] / 2
+            expected -= (nu + k) / 2 * log(1 + away @ np.linalg.solve(scale, away) / nu)
+            scatter = scatter + weight / (weight + 1) * np.outer(away, away)
+            mean = mean + away / (weight + 1)
+            weight, degrees = weight + 1, degrees + 1
+        assert scores.score(mask) == pytest.approx(expected, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_the_empty_set_scores_nothing(name: str) -> None:
+    table: Table = TABLE if name in DISCRETE else NUMBERS
+    assert tabulate(table, REGISTRY[name], 2).score(0) == 0.0
+    assert DataScores(table, REGISTRY[name], 2).score(0) == 0.0
+
+
+def test_a_structure_prior_counts_edges_and_parameters() -> None:
+    plain, with_prior = (
+        tree_score(tabulate(TABLE, Bdeu(), 3, prior=prior), TREE)
+        for prior in (None, StructurePrior(edge=2.0, parameter=0.25))
+    )
+    parameters = sum(plain_parameters(TABLE, v, p) for v, p in parents_along(TREE, ORDERS[0]).items())
+    edges = 3 + 2 + 1
+    assert plain - with_prior == pytest.approx(2.0 * edges + 0.25 * parameters)
+    gaussian, penalised = (
+        tree_score(tabulate(NUMBERS, GaussianBic(), 3, prior=prior), TREE)
+        for prior in (None, StructurePrior(parameter=1.0))
+    )
+    assert gaussian - penalised == pytest.approx(2 * 6 + edges)
+
+
+def test_aic_and_mdl_are_what_a_prior_makes_of_others() -> None:
+    aic = tabulate(TABLE, MaximumLikelihood(), 3, prior=StructurePrior(parameter=1.0))
+    np.testing.assert_allclose(tabulate(TABLE, REGISTRY["aic"], 3).values, aic.values)
+    mdl = tabulate(TABLE, Bic(), 3, prior=StructurePrior(edge=log(TABLE.n)))
+    np.testing.assert_allclose(tabulate(TABLE, Mdl(), 3).values, mdl.values)
+
+
+# Other programs.
+
+
+@pytest.mark.parametrize(
+    ("reference", "data", "header"),
+    [
+        ("bridges.score", "uci/bridges.data.version1", True),
+        ("flare.score", "uci/flare.data2", False),
+        ("nursery.score", "uci/nursery.data.gz", False),
+        ("adjunct-asia.score", "scores/asia_10000.dat.gz", True),
+    ],
+)
+def test_bdeu_equals_published_scores(
+    reference: str, data: str, *, header: bool, shared: Path, tmp_path: Path
+) -> None:
+    path = shared / "data" / data
+    if reference == "flare.score":  # its first line is a title
+        path = tmp_path / "flare.txt"
+        path.write_bytes((shared / "data" / data).read_bytes().partition(b"\n")[2])
+    drop = ("IDENTIF",) if reference == "bridges.score" else ()
+    if drop:  # names, a blank line, rows
+        lines = path.read_text("ascii").splitlines()
+        names = "IDENTIF,RIVER,LOCATION,ERECTED,PURPOSE,LENGTH,LANES,CLEAR-G,T-OR-D,MATERIAL,SPAN,REL-L,TYPE"
+        path = tmp_path / "bridges.csv"
+        path.write_text("\n".join([names, *lines[2:]]))
+    table = read_states(path, Coding(drop=drop, gaps=()), header=header)
+    expected = read_problem(shared / "data" / "scores" / reference)
+    scores = tabulate(table, Bdeu(), table.n)
+    assert isinstance(expected.scores, DenseScores)
+    assert np.abs(scores.values - expected.scores.values).max() <= 1e-6
+
+
+def test_bdeu_equals_the_family_scores_of_gobnilp(shared: Path) -> None:
+    folder = shared / "data" / "scores"
+    table = read_states(folder / "asia_10000.dat.gz")
+    scores = DataScores(table, Bdeu(), 4)
+    lines = [line.split() for line in (folder / "asia_10000.dat.3.jkl").read_text("ascii").splitlines()]
+    compared = 0
+    variable = -1
+    for words in lines[1:]:
+        if len(words) == 2 and words[0] in table.names:
+            variable = table.names.index(words[0])
+            continue
+        parents = varset(table.names.index(word) for word in words[2:])
+        found = scores.score(parents | 1 << variable) - scores.score(parents)
+        assert found == pytest.approx(float(words[0]), abs=1e-6)
+        compared += 1
+    assert compared > 100
+
+
+def test_the_gaussian_scores_take_published_data(shared: Path) -> None:
+    table = read_numbers(shared / "data" / "gaussian" / "isoprenoid.csv")
+    for name in GAUSSIAN:
+        scores = tabulate(table, GAUSSIAN[name], 2)
+        variables = tuple(map(Variable, table.names))
+        assert solve(Problem(variables, scores).with_treewidth(1)).gap == pytest.approx(0.0, abs=1e-6)
+
+
+# Counting.
+
+
+def plain_sums(table: DataTable, mask: VarSet, a: float) -> float:
+    counts = Counter(map(tuple, table.codes[list(members(mask))].T.tolist()))
+    return sum(lgamma(m + a) - lgamma(a) for m in counts.values())
+
+
+@pytest.mark.parametrize("arity", [2, 30, 300, 70_000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cells_are_counted_by_bins_and_by_hashing(arity: int, *, weighted: bool) -> None:
+    table = data_table((arity, arity, 3, arity), 1500, seed=arity)
+    assert table.codes.dtype == {2: np.uint8, 30: np.uint8, 300: np.uint16, 70_000: np.int32}[arity]
+    weights = np.random.default_rng(1).integers(1, 80, 1500)
+    rows = np.repeat(np.arange(1500), weights) if weighted else np.arange(1500)
+    plain = replace(table, codes=table.codes[:, rows])
+    sets = colex_sets(np.array([-1, -1, -1, -1]), 16, 4)
+    given = weights if weighted else np.empty(0, np.int64)
+    sums, cells = sums_over_cells(sets, table.codes, table.arities, given, 0.0, 0.5)
+    for mask in range(1, 16):
+        assert sums[mask] == pytest.approx(plain_sums(plain, mask, 0.5), rel=1e-12)
+        assert cells[mask] == np.prod(table.arities[list(members(mask))], dtype=float)
+    assert (arity * arity > LEAST_BINS) == (arity > 64)
+
+
+def test_weights_are_repeated_rows_to_the_bit() -> None:
+    weights = np.random.default_rng(5).integers(1, 90, TABLE.rows)
+    repeated = replace(TABLE, codes=np.repeat(TABLE.codes, weights, axis=1))
+    for score in DISCRETE.values():
+        one = tabulate(replace(TABLE, weights=weights), score, 4)
+        two = tabulate(repeated, score, 4)
+        assert one.values.tobytes() == two.values.tobytes()
+
+
+def test_the_order_of_rows_and_states_changes_no_bit() -> None:
+    generator = np.random.default_rng(6)
+    codes = TABLE.codes[:, generator.permutation(TABLE.rows)]
+    codes = np.array(
+        [generator.permutation(arity)[row] for arity, row in zip(TABLE.arities, codes, strict=True)]
+    )
+    for score in DISCRETE.values():
+        one, two = (tabulate(table, score, 6) for table in (TABLE, replace(TABLE, codes=codes)))
+        assert one.values.tobytes() == two.values.tobytes()
+
+
+def test_distinct_rows_stand_for_all() -> None:
+    table = data_table((2, 2, 3), 500)
+    distinct = distinct_rows(table)
+    assert (distinct.rows, distinct.total) == (12, 500)
+    assert distinct.codes.T.tolist() == list(map(list, dict.fromkeys(map(tuple, table.codes.T.tolist()))))
+    again = distinct_rows(distinct)
+    assert again is distinct
+    assert make_scorer(table, Bdeu(), 2).steps < make_scorer(data_table((9,) * 9, 500), Bdeu(), 2).steps
+    assert distinct.weights is not None
+    doubled = replace(distinct, codes=np.tile(distinct.codes, 2), weights=np.tile(distinct.weights, 2))
+    weights = distinct_rows(doubled).weights
+    assert weights is not None
+    assert weights.tolist() == (2 * distinct.weights).tolist()
+
+
+def test_rows_are_grouped_in_order_of_first_occurrence() -> None:
+    table = data_table((3, 300, 300), 700)
+    group, count = row_groups(table.codes, table.arities)
+    first = {row: i for i, row in enumerate(dict.fromkeys(map(tuple, table.codes.T.tolist())))}
+    assert group.tolist() == [first[tuple(row)] for row in table.codes.T.tolist()]
+    assert count == len(first)
+
+
+@pytest.mark.parametrize(("n", "width"), [(1, 1), (5, 1), (5, 3), (6, 6)])
+def test_sets_come_in_colex_order(n: int, width: int) -> None:
+    expected = list(bounded_subsets(n, width))
+    for start, mask in enumerate(expected):
+        first = sorted(members(mask), reverse=True)
+        sets = colex_sets(np.array(first + [-1] * (width - len(first))), len(expected) - start, n)
+        assert [varset(v for v in row if v >= 0) for row in sets.tolist()] == expected[start:]
+    assert colex_sets(np.full(width, -1), 0, n).shape == (0, width)
+
+
+# Tables and lazy scores.
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_lazy_scores_and_threads_change_no_bit(name: str) -> None:
+    table: Table = data_table((2, 3, 5, 4, 2, 3, 2, 2), 1000) if name in DISCRETE else number_table(8, 50)
+    one, two = (tabulate(table, REGISTRY[name], 5, workers=workers) for workers in (1, 3))
+    assert one.values.tobytes() == two.values.tobytes()
+    lazy = DataScores(table, REGISTRY[name], 5)
+    assert colex_table(lazy, 5).tobytes() == one.values.tobytes()
+    masks = list(bounded_subsets(table.n, 5))
+    np.random.default_rng(0).shuffle(masks)
+    fresh = DataScores(table, REGISTRY[name], 5)
+    assert [fresh.score(mask) for mask in masks] == [one.score(mask) for mask in masks]
+    least, most = lazy.extremes()
+    assert least <= one.values.min() <= one.values.max() <= most
+
+
+def test_lazy_scores_count_hits_and_misses_and_forget() -> None:
+    lazy = DataScores(TABLE, Bdeu(), 3, cache=2)
+    assert lazy.stats == {"hits": 0, "misses": 0, "cached": 0}
+    pairs = np.array([[0, 1], [0, 2], [0, 1]])
+    first = lazy.batch(pairs)
+    assert first[0] == first[2]
+    assert lazy.stats == {"hits": 1, "misses": 2, "cached": 2}
+    assert lazy.score(0b101) == first[1]
+    assert lazy.stats == {"hits": 2, "misses": 2, "cached": 2}
+    lazy.score(0b1)
+    assert lazy.stats == {"hits": 2, "misses": 3, "cached": 2}
+    lazy.score(0b11)
+    assert lazy.stats["misses"] == 4
+    assert lazy.score(0b1111) == -inf
+    assert lazy.batch(np.array([[0, 1, 2, 3]])).tolist() == [-inf]
+    assert lazy.batch(np.empty((2, 0), np.intp)).tolist() == [0.0, 0.0]
+    with pytest.raises(InputError, match="a variable is not among 0 to 5"):
+        lazy.score(1 << 6)
+    with pytest.raises(ChoiceError, match="holds none"):
+        DataScores(TABLE, Bdeu(), 3, cache=0)
+
+
+def test_threads_share_lazy_scores() -> None:
+    table = data_table((2,) * 12, 300)
+    expected = tabulate(table, Bdeu(), 4)
+    lazy = DataScores(table, Bdeu(), 4, cache=100)
+    masks = list(bounded_subsets(12, 4)) * 2
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lazy.score, masks)) == [expected.score(mask) for mask in masks]
+    stats = lazy.stats
+    assert stats["cached"] <= 100
+    assert stats["hits"] + stats["misses"] == len(masks)
+
+
+def test_lazy_scores_make_a_problem_that_backends_solve() -> None:
+    variables = tuple(map(Variable, TABLE.names))
+    lazy = Problem(variables, DataScores(TABLE, Bdeu(), 3))
+    table = Problem(variables, tabulate(TABLE, Bdeu(), 3))
+    assert solve(lazy).score == pytest.approx(solve(table).score)
+    assert lazy.digest() == Problem(variables, DataScores(TABLE, Bdeu(), 3)).digest()
+    assert lazy.digest() != Problem(variables, DataScores(TABLE, Bdeu(2.0), 3)).digest()
+
+
+def test_a_thousand_variables_need_no_table() -> None:
+    generator = np.random.default_rng(2)
+    names = tuple(f"v{i}" for i in range(1000))
+    table = DataTable(names, (("0", "1"),) * 1000, generator.integers(0, 2, (1000, 50)))
+    lazy = DataScores(table, Bdeu(), 5)
+    few = replace(table, names=names[-3:], states=table.states[-3:], codes=table.codes[-3:])
+    assert lazy.score(0b111 << 997) == tabulate(few, Bdeu(), 3).score(0b111)
+
+
+def test_progress_rises_to_one_and_may_end_the_work() -> None:
+    seen: list[float] = []
+
+    def report(*, done: float) -> bool:
+        seen.append(done)
+        return len(seen) < 3
+
+    with pytest.raises(LimitError, match=r"ended when \d+ % of the 42 sets"):
+        tabulate(TABLE, Bdeu(), 3, progress=report, workers=1)
+    seen = [0.0] * 3  # never ends
+    tabulate(TABLE, Bdeu(), 3, progress=lambda *, done: report(done=done) or True, workers=2)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1.0
+
+
+def test_an_error_in_a_thread_ends_the_work() -> None:
+    values = NUMBERS.values.copy()
+    values[4] = 2 * values[0] - values[3]
+    table = ContinuousTable(NUMBERS.names, values)
+    assert np.isfinite(tabulate(table, GaussianBic(), 2).values).all()
+    with pytest.raises(InputError, match="columns v0, v3, v4: one of them is a linear function"):
+        tabulate(table, GaussianBic(), 3)
+    assert np.isfinite(tabulate(table, Bge(), 3).values).all()
+
+
+def test_estimates_count_sets() -> None:
+    cost = estimate(make_scorer(TABLE, Bdeu(), 3), 3, workers=2)
+    assert cost.sets == 42
+    assert 0 < cost.packed_bytes < cost.file_bytes < cost.memory
+    assert cost.seconds == pytest.approx(estimate(make_scorer(TABLE, Bdeu(), 3), 3, workers=1).seconds / 2)
+    assert estimate(make_scorer(NUMBERS, Bge(), 3), 3).seconds > 0
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize("max_size", [0, 7])
+def test_sizes_beyond_the_table_are_refused(max_size: int) -> None:
+    with pytest.raises(ChoiceError, match=f"sets of {max_size} variables are asked for, but there are 6"):
+        tabulate(TABLE, Bdeu(), max_size)
+
+
+def test_scores_and_tables_have_to_fit() -> None:
+    with pytest.raises(ChoiceError, match="'bge' is for columns of real numbers, and these hold states"):
+        tabulate(TABLE, Bge(), 2)
+    with pytest.raises(ChoiceError, match="'bdeu' is for columns of states, and these hold real numbers"):
+        tabulate(NUMBERS, Bdeu(), 2)
+
+
+def test_too_few_rows_for_a_covariance_are_refused() -> None:
+    few = number_table(6, 4)
+    with pytest.raises(InputError, match="there are 4, and sets of 4 columns need 5 under gaussian-bic"):
+        tabulate(few, GaussianBic(), 4)
+    assert np.isfinite(tabulate(few, Bge(), 6).values).all()
+    tabulate(few, GaussianBic(), 3)
+
+
+def test_too_many_cells_are_refused() -> None:
+    labels = tuple(map(str, range(1000)))
+    table = DataTable(tuple(f"v{i}" for i in range(101)), (labels,) * 101, np.zeros((101, 1), np.int64))
+    with pytest.raises(InputError, match=r"multiply to more than 10\^90 cells"):
+        tabulate(table, Bdeu(), 31)
+    assert DataScores(table, Bdeu(), 29).score((1 << 29) - 1) == pytest.approx(-29 * log(1000))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Bdeu(0.0), "equivalent sample size is 0.0"),
+        (lambda: Bdeu(inf), "equivalent sample size is inf"),
+        (lambda: Bge(mean_weight=0.0), "weight of the prior mean is 0.0"),
+        (lambda: Bge(freedom=1.0), "degrees of freedom beyond n are 1.0"),
+        (lambda: StructurePrior(edge=inf), "penalty per edge is inf"),
+    ],
+)
+def test_parameters_that_make_no_score_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ChoiceError, match=message):
+        make()
+
+
+CODES: NDArray[np.int64] = np.array([[0, 1], [1, 0]])
+BINARY = (("no", "yes"), ("no", "yes"))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: DataTable((), (), np.empty((0, 2), int)), "columns: there are none"),
+        (lambda: DataTable(("a", "a"), BINARY, CODES), "'a' is used twice"),
+        (lambda: DataTable(("a", ""), BINARY, CODES), "the name is empty"),
+        (lambda: DataTable(("a", "b"), BINARY, CODES[:1]), r"shape \(1, 2\)"),
+        (lambda: DataTable(("a", "b"), BINARY, CODES[:, :0]), "rows: there are none"),
+        (lambda: DataTable(("a", "b"), BINARY, CODES + 0.5), "the type float64 is not whole"),  # type: ignore[arg-type]
+        (lambda: DataTable(("a", "b"), (("x", "x"), ("y",)), CODES), "or one is there twice"),
+        (
+            lambda: DataTable(("a", "b"), (("x", "y"), ("y",)), CODES),
+            "lie from 0 to 1, but there are 1 states",
+        ),
+        (lambda: DataTable(("a", "b"), BINARY, CODES, np.array([1, 0])), "not 2 whole numbers above 0"),
+        (lambda: DataTable(("a", "b"), BINARY, CODES, np.array([1.5, 1])), "not 2 whole numbers above 0"),
+        (lambda: ContinuousTable(("a",), np.array([1.0])), r"shape \(1,\)"),
+        (lambda: ContinuousTable(("a",), np.array([[1.0, inf]])), "a number is not finite"),
+        (lambda: ContinuousTable(("a",), np.array([[1.0, 1.0]])), "every value is 1: a constant"),
+    ],
+)
+def test_tables_that_are_none_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_tables_are_immutable_and_digests_tell_them_apart() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        TABLE.codes[0, 0] = 1
+    one = DataTable(("a", "b"), BINARY, CODES)
+    assert DataTable(("a", "b"), BINARY, one.codes).codes is one.codes
+    two = replace(one, weights=np.array([1, 1]))
+    assert one.digest() == DataTable(("a", "b"), BINARY, CODES.copy()).digest() != two.digest()
+    assert NUMBERS.digest() == number_table(6, 40).digest() != number_table(6, 40, seed=1).digest()
+    assert NUMBERS.total == NUMBERS.rows == 40
+
+
+def test_all_pairs_of_columns_of_one_state_are_independent() -> None:
+    """A column of one state is allowed: s(A ∪ v) = s(A)."""
+    scores = tabulate(TABLE, Bdeu(), 3)
+    for pair in combinations((0, 1, 3, 4, 5), 2):
+        assert scores.score(varset(pair) | 0b100) == pytest.approx(scores.score(varset(pair)))
+
+
+def test_scores_of_all_rows_of_a_cube_are_known() -> None:
+    """Every cell once: ln p(A) of n binary columns is -|A| 2^n ln 2 under maximum likelihood."""
+    table = DataTable(("a", "b", "c"), BINARY[:1] * 3, np.array(list(product((0, 1), repeat=3))).T)
+    scores = tabulate_with(make_scorer(table, MaximumLikelihood(), 3), 3)
+    assert scores.values == pytest.approx([-8 * log(2) * mask.bit_count() for mask in range(8)])

@@ -1,0 +1,501 @@
+"""Data files: every format, every coding, and what is wrong with a file is said."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.coding import range_labels
+from jtsolve.scoring.options import Coding, Discretisation
+from jtsolve.scoring.reading import read_numbers, read_schema, read_states
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from jtsolve.scoring.table import DataTable
+
+CSV = "colour,size\nred,10\nblue,9\nred,x\n"
+
+
+@pytest.fixture
+def states(tmp_path: Path) -> Callable[..., DataTable]:
+    """Writes a file and reads it."""
+
+    def read(
+        content: str | bytes, coding: Coding | None = None, name: str = "t.csv", **more: Any
+    ) -> DataTable:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return read_states(path, coding, **more)
+
+    return read
+
+
+def rows_of(table: DataTable) -> list[tuple[str, ...]]:
+    return [
+        tuple(labels[code] for labels, code in zip(table.states, row, strict=True))
+        for row in table.codes.T.tolist()
+    ]
+
+
+PLAIN = [("red", "10"), ("blue", "9"), ("red", "x")]
+
+
+# Formats.
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        (CSV, "t.csv"),
+        (CSV.replace(",", "\t"), "t.tsv"),
+        (CSV.replace(",", ";"), "t.txt"),
+        (CSV.replace(",", "   ").replace("red", "  red"), "t.data"),
+        (CSV.replace("\n", "\r\n"), "t.csv"),
+        (CSV.replace("\n", "\r"), "t.csv"),
+        ("\ufeff" + CSV, "t.csv"),
+        (CSV.replace("\n", "\n\n  \n").replace(",", " , "), "t.csv"),
+        (CSV.rstrip("\n"), "t.csv"),
+        (gzip.compress(CSV.encode()), "t.csv.gz"),
+        ('"colour", "size"\n"red",10\n\nblue,"9"\nred,x\n', "t.csv"),
+        (
+            (
+                "% remark\n@RELATION t\n\n@attribute colour {blue, 'red'}\n@attribute \"size\" string\n"
+                "@data\nred,10\n% remark\nblue, '9'\n'red',x\n"
+            ),
+            "t.arff",
+        ),
+    ],
+)
+def test_text_formats_hold_the_same_table(
+    content: str | bytes, name: str, states: Callable[..., DataTable]
+) -> None:
+    table = states(content, name=name)
+    assert table.names == ("colour", "size")
+    assert table.states == (("blue", "red"), ("9", "10", "x"))
+    assert rows_of(table) == PLAIN
+    assert table.provenance["rows"] == 3
+    assert len(table.provenance["sha256_unpacked"]) == 64
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
+def test_columnar_formats_hold_typed_columns(name: str, states: Callable[..., DataTable]) -> None:
+    frame = pl.DataFrame(
+        {
+            "word": ["b", "a", "b"],
+            "kind": pl.Series(["x", "y", "x"], dtype=pl.Categorical),
+            "whole": [10, 9, 10],
+            "flag": [True, False, True],
+            "half": [0.5, 1.0, 0.5],
+        }
+    )
+    buffer = io.BytesIO()
+    if name == "t.parquet":
+        frame.write_parquet(buffer)
+    else:
+        frame.write_ipc(buffer)
+    table = states(buffer.getvalue(), name=name)
+    assert table.states == (("a", "b"), ("x", "y"), ("9", "10"), ("false", "true"), ("0.5", "1"))
+    assert table.codes.tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 1], [1, 0, 1], [0, 1, 0]]
+
+
+def test_values_in_quotes_may_hold_separators_and_lines(states: Callable[..., DataTable]) -> None:
+    table = states('a,b\n"x, ""y""",1\n"two\nlines",2\n')
+    assert rows_of(table) == [('x, "y"', "1"), ("two\nlines", "2")]
+    assert states('"a",b\n1,2\n', header=False).names == ("V1", "V2")
+
+
+def test_a_file_without_a_header_gets_names(states: Callable[..., DataTable]) -> None:
+    table = states("x,1\ny,2\n", header=False)
+    assert table.names == ("V1", "V2")
+    assert rows_of(table) == [("x", "1"), ("y", "2")]
+
+
+def test_a_single_column_needs_no_separator(states: Callable[..., DataTable]) -> None:
+    assert rows_of(states("a\nx\n\ny\n")) == [("x",), ("y",)]
+    assert rows_of(states("a b\nx y\n", separator=",")) == [("x y",)]
+
+
+def test_dat_files_declare_numbers_of_states(states: Callable[..., DataTable]) -> None:
+    table = states("# blip\nA B\n3 2\n0 1\n2 0\n", name="t.dat")
+    assert table.states == (("0", "1", "2"), ("0", "1"))
+    assert table.codes.tolist() == [[0, 2], [1, 0]]
+
+
+def test_arff_declares_states_and_kinds(states: Callable[..., DataTable]) -> None:
+    head = "@relation r\n@attribute a {x,y,'un\\'seen'}\n@attribute b integer\n@attribute c real\n@data\n"
+    table = states(head + "x,30,1.5\ny,4,2\n?,4,2\n", Coding(missing="drop-rows"), "t.arff")
+    assert table.states == (("x", "y", "un'seen"), ("4", "30"), ("1.5", "2"))
+    assert table.provenance["missing_values"] == {"a": 1}
+
+
+# Missing values.
+
+GAPPY = "a,b,w\nx,1,1\n?,2,2\ny,NA,3\nx,2,0\nx,2,4\n"
+
+
+def test_missing_values_are_refused_with_their_counts(states: Callable[..., DataTable]) -> None:
+    with pytest.raises(InputError, match=r"there are 1 in 'a', 1 in 'b'.*--missing state, drop-rows"):
+        states(GAPPY)
+
+
+@pytest.mark.parametrize(
+    ("missing", "rows"),
+    [
+        ("state", [("x", "1"), ("?", "2"), ("y", "?"), ("x", "2"), ("x", "2")]),
+        ("drop-rows", [("x", "1"), ("x", "2"), ("x", "2")]),
+        ("impute-mode", [("x", "1"), ("x", "2"), ("y", "2"), ("x", "2"), ("x", "2")]),
+    ],
+)
+def test_missing_values_are_treated_as_asked(
+    missing: Any, rows: list[tuple[str, str]], states: Callable[..., DataTable]
+) -> None:
+    table = states(GAPPY, Coding(missing=missing, drop=("w",)))
+    assert rows_of(table) == rows
+    assert table.provenance["missing_values"] == {"a": 1, "b": 1}
+    assert table.provenance["columns_dropped"] == ["w"]
+
+
+def test_columns_with_missing_values_are_dropped(states: Callable[..., DataTable]) -> None:
+    assert states(GAPPY, Coding(missing="drop-columns")).names == ("w",)
+    with pytest.raises(InputError, match="every column has some"):
+        states(GAPPY, Coding(missing="drop-columns", drop=("w",)))
+
+
+def test_modes_count_weights(states: Callable[..., DataTable]) -> None:
+    text = "a,w\nx,1\nx,1\ny,3\n?,1\n"
+    table = states(text, Coding(missing="impute-mode", weights="w"))
+    assert rows_of(table)[3] == ("y",)
+    assert rows_of(states(text, Coding(missing="impute-mode", drop=("w",))))[3] == ("x",)
+
+
+def test_words_for_missing_values_may_be_chosen(states: Callable[..., DataTable]) -> None:
+    assert states("a\n?\nx\n", Coding(gaps=())).states == (("?", "x"),)
+    assert states("a\nx\n-9\n", Coding(gaps=("-9",), missing="state")).states == (("?", "x"),)
+    declared = Coding(schema={"a": ("NA", "EU")})
+    assert rows_of(states("a\nNA\nEU\n", declared)) == [("NA",), ("EU",)]
+    table = states("a\n?\nx\n", Coding(schema={"a": ("x", "y")}, missing="state"))
+    assert table.states == (("x", "y", "?"),)
+
+
+def test_columns_of_missing_values_alone_are_refused(states: Callable[..., DataTable]) -> None:
+    with pytest.raises(InputError, match=r"columns 'a', 'b': every value is missing"):
+        states("a,b,c\n?,,1\n?,,2\n", Coding(missing="state"))
+    assert states("a,b,c\n?,,1\n?,,2\n", Coding(missing="drop-columns")).names == ("c",)
+    with pytest.raises(InputError, match="every row has some"):
+        states("a,b\n?,1\n2,?\n", Coding(missing="drop-rows"))
+
+
+# Columns and weights.
+
+
+def test_columns_are_chosen_and_ordered(states: Callable[..., DataTable]) -> None:
+    assert states(GAPPY, Coding(columns=("w", "a"), missing="state")).names == ("w", "a")
+
+
+@pytest.mark.parametrize(
+    ("coding", "message"),
+    [
+        (Coding(columns=("a", "z")), "there is none called 'z'.*choose among 'a', 'b', 'w'"),
+        (Coding(drop=("z",)), "there is none called 'z'"),
+        (Coding(weights="z"), "there is none called 'z'"),
+        (Coding(schema={"z": ("1",)}), "there is none called 'z'"),
+        (Coding(columns=("a", "a")), "named twice"),
+        (Coding(columns=("a",), drop=("a",)), "none is left"),
+    ],
+)
+def test_columns_that_cannot_be_chosen(
+    coding: Coding, message: str, states: Callable[..., DataTable]
+) -> None:
+    with pytest.raises(InputError, match=message):
+        states(GAPPY, coding)
+
+
+def test_weights_count_rows_and_zero_leaves_one_out(states: Callable[..., DataTable]) -> None:
+    table = states(GAPPY, Coding(weights="w", missing="drop-rows"))
+    assert rows_of(table) == [("x", "1"), ("x", "2")]
+    assert table.weights is not None
+    assert table.weights.tolist() == [1, 4]
+    assert table.total == table.provenance["rows"] == 5
+    assert table.provenance["weights"] == "w"
+
+
+@pytest.mark.parametrize("weights", ["1\n0.5", "1\n-1", "1\nx", "0\n0", "1\n?", "1\n1e300"])
+def test_weights_have_to_be_counts(weights: str, states: Callable[..., DataTable]) -> None:
+    one, two = weights.split()
+    with pytest.raises(InputError, match="not all weights are whole numbers of 0 or more"):
+        states(f"a,w\nx,{one}\ny,{two}\n", Coding(weights="w"))
+
+
+# Numbers and ranges.
+
+NUMBERS = "x,c\n" + "".join(f"{value / 4},{value % 2}\n" for value in range(40))
+
+
+def test_continuous_columns_are_refused_with_a_hint(states: Callable[..., DataTable]) -> None:
+    with pytest.raises(InputError, match=r"column 'x': numbers with .*--discretise quantile:4.*gaussian-bic"):
+        states(NUMBERS)
+
+
+def test_more_whole_numbers_than_states_are_a_continuum(states: Callable[..., DataTable]) -> None:
+    text = "x\n" + "".join(f"{v}\n" for v in range(60))
+    with pytest.raises(InputError, match=r"column 'x': numbers with .*--discretise"):
+        states(text, Coding(max_states=59))
+    table = states(text, Coding(max_states=59, discretise=Discretisation("quantile", 2)))
+    assert table.states == (("<= 29", "> 29"),)
+    assert len(states(text, Coding(max_states=60, discretise=Discretisation("quantile", 2))).states[0]) == 60
+
+
+def test_few_fractions_and_many_whole_numbers_are_states(states: Callable[..., DataTable]) -> None:
+    assert len(states("x\n" + "".join(f"{v / 2}\n" for v in range(20))).states[0]) == 20
+    assert len(states("x\n" + "".join(f"{v}\n" for v in range(500))).states[0]) == 500
+    assert len(states("x\n" + "".join(f"{v / 2}\n" for v in range(40)) + "old\n").states[0]) == 41
+    assert len(states("x\n" + 30 * "".join(f"{v / 2}\n" for v in range(40)) + "old\n").states[0]) == 41
+
+
+@pytest.mark.parametrize(
+    ("method", "labels", "counts"),
+    [
+        ("quantile:4", ("<= 2.25", "> 2.25, <= 4.75", "> 4.75, <= 7.25", "> 7.25"), [10, 10, 10, 10]),
+        ("width:2", ("<= 4.875", "> 4.875"), [20, 20]),
+    ],
+)
+def test_continuous_columns_are_cut(
+    method: str, labels: tuple[str, ...], counts: list[int], states: Callable[..., DataTable]
+) -> None:
+    table = states(NUMBERS, Coding(discretise=Discretisation.parse(method)))
+    assert table.states == (labels, ("0", "1"))
+    assert np.bincount(table.codes[0]).tolist() == counts
+    cuts = table.provenance["cuts"]["x"]
+    again = states(NUMBERS, Coding(schema={"x": tuple(cuts)}))
+    assert again.states == table.states
+    assert again.codes.tolist() == table.codes.tolist()
+
+
+def test_typed_numbers_with_gaps_are_cut(states: Callable[..., DataTable]) -> None:
+    frame = pl.DataFrame({"x": [*(v / 8 for v in range(30)), None, float("nan")]})
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    coding = Coding(discretise=Discretisation("width", 2), missing="state")
+    table = states(buffer.getvalue(), coding, "t.parquet")
+    assert table.states == (("<= 1.8125", "> 1.8125", "?"),)
+    assert np.bincount(table.codes[0]).tolist() == [15, 15, 2]
+
+
+def test_ties_leave_fewer_ranges() -> None:
+    numbers = np.array([1.0] * 9 + [2.0])
+    assert Discretisation("quantile", 4).cuts(numbers) == (1.0,)
+    assert Discretisation("quantile", 4).cuts(np.array([3.0])) == ()
+    assert range_labels(()) == ("any",)
+
+
+@pytest.mark.parametrize("text", ["mdlp:c", "quantile", "quantile:1", "width:x", "width:-2"])
+def test_other_ways_to_cut_are_refused(text: str) -> None:
+    with pytest.raises(ChoiceError, match=r"give quantile:B or width:B"):
+        Discretisation.parse(text)
+
+
+def test_cuts_need_numbers(states: Callable[..., DataTable]) -> None:
+    with pytest.raises(InputError, match="column 'a': 'x' is no finite number, so it lies in no range"):
+        states("a\n1\nx\n", Coding(schema={"a": (0.5,)}))
+
+
+def test_numbers_are_read_for_gaussian_scores(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y,z\n1,0.5,a\n2,1e3,b\n,4,c\n")
+    table = read_numbers(path, Coding(drop=("z",), missing="drop-rows"))
+    assert table.values.tolist() == [[1.0, 2.0], [0.5, 1000.0]]
+    assert read_numbers(path, Coding(columns=("x", "y"), missing="drop-columns")).names == ("y",)
+    with pytest.raises(InputError, match="column 'z': 'a' is no finite number"):
+        read_numbers(path, Coding(missing="drop-rows"))
+    with pytest.raises(ChoiceError, match="real numbers take no weights"):
+        read_numbers(path, Coding(missing="impute-mode"))
+    path.write_text("x\n1\ninf\n")
+    with pytest.raises(InputError, match="column 'x': 'inf' is no finite number"):
+        read_numbers(path)
+    path.write_text("x\n1\n1\n")
+    with pytest.raises(InputError, match=r"t\.csv: column 'x': every value is 1: a constant"):
+        read_numbers(path)
+
+
+# States.
+
+
+def test_one_state_is_allowed_and_many_are_not(states: Callable[..., DataTable]) -> None:
+    assert states("a,b\nx,1\nx,2\n").states == (("x",), ("1", "2"))
+    text = "a\n" + "".join(f"r{i}\n" for i in range(70_000))
+    with pytest.raises(
+        InputError, match=r"column 'a': it has 70000 different values, more than 1000.*--drop"
+    ):
+        states(text)
+    table = states(text, Coding(max_states=10**6))
+    assert table.codes.dtype == np.int32
+    assert table.codes[0, :3].tolist() == [0, 1, 11_112]
+    assert len(set(table.codes[0].tolist())) == 70_000
+
+
+def test_states_are_as_they_are_written(states: Callable[..., DataTable]) -> None:
+    table = states("a\n1\n1.0\n01\nb\ninf\n-2\n")
+    assert table.states == (("-2", "01", "1", "1.0", "b", "inf"),)
+
+
+def test_declared_states_count_and_others_are_refused(states: Callable[..., DataTable]) -> None:
+    table = states(CSV, Coding(schema={"colour": ("green", "red", "blue")}))
+    assert table.states[0] == ("green", "red", "blue")
+    assert table.codes[0].tolist() == [1, 2, 1]
+    with pytest.raises(InputError, match="column 'colour': 'blue' is not among its declared states, 'red'"):
+        states(CSV, Coding(schema={"colour": ("red",)}))
+    many = tuple(map(str, range(100, 120)))
+    with pytest.raises(InputError, match="'107' and 12 more"):
+        states(CSV, Coding(schema={"colour": many}))
+
+
+def test_codings_that_are_none_are_refused() -> None:
+    with pytest.raises(ChoiceError, match="by 'guess', but by refuse, state"):
+        Coding(missing="guess")  # type: ignore[arg-type]
+    with pytest.raises(ChoiceError, match="at most 0 states"):
+        Coding(max_states=0)
+
+
+# A schema.
+
+
+def test_a_schema_declares_states_and_cuts(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text('{"a": ["low", "high"], "b": [1, 2.5]}')
+    assert dict(read_schema(path)) == {"a": ("low", "high"), "b": (1.0, 2.5)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "it is no JSON"),
+        ("[" * 100_000, "it is no JSON"),
+        ("[]", "it is no object"),
+        ('{"a": "x"}', "'a': it is neither"),
+        ('{"a": []}', "'a': it is neither"),
+        ('{"a": ["x", 1]}', "'a': it is neither"),
+        ('{"a": ["x", "x"]}', "'a': it is neither"),
+        ('{"a": [NaN]}', "'a': it is neither"),
+        ('{"a": [2, 1]}', "'a': the cuts do not increase"),
+    ],
+)
+def test_schemas_that_are_none_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_schema(path)
+
+
+def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], tmp_path: Path) -> None:
+    table = states(NUMBERS, Coding(discretise=Discretisation("quantile", 3)))
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(table.provenance["cuts"]))
+    assert states(NUMBERS, Coding(schema=read_schema(path))).digest() == table.digest()
+
+
+# What is wrong with a file.
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        ("", "t.csv", "the file is empty"),
+        (" \n\n", "t.csv", "nothing but blanks"),
+        ("a,b\n", "t.csv", "there are no rows below the header"),
+        ('"a",b\n', "t.csv", "there are no rows below the header"),
+        ("a,b\n1,2\n1\n", "t.csv", "line 3: it has 1 values, but there are 2 columns"),
+        ("a,b\n1,2\n\n1,2,3\n", "t.csv", "line 4: it has 3 values, but there are 2 columns"),
+        ('a,b\n"1",2\n"1"\n', "t.csv", "line 3: it has 1 values, but there are 2 columns"),
+        ("a b\n1 2 3\n", "t.txt", "line 2: it has 3 values, but there are 2 columns"),
+        ('a,b\n"1,2\n', "t.csv", "line 2: the quotes do not close"),
+        ('a,b\n"1"x,2\n', "t.csv", "line 2: the quotes do not close"),
+        ("a,a\n1,2\n", "t.csv", "the name of column 2: 'a' is there twice.*--no-header"),
+        ("a,\n1,2\n", "t.csv", "the name of column 2: it is empty"),
+        (b"a\nx\n\xe9\n", "t.csv", "line 3: a byte is not UTF-8"),
+        (CSV.encode("utf-16"), "t.csv", "it is UTF-16"),
+        (b"a\nx\n\0\n", "t.csv", "line 3: it holds a zero byte"),
+        ("A B\n0 1\n", "t.dat", "line 2: 'A' has 0 states"),
+        ("A B\n2 x\n0 1\n", "t.dat", "line 2: here should be the number of states"),
+        ("A B\n", "t.dat", "line 2: here should be the number of states"),
+        ("# A\n", "t.dat", "line 2: here should be the number of states"),
+        ("A B\n2 2\n0 2\n", "t.dat", "column 'B': '2' is not among its declared states"),
+        ("A B\n2 2\n0 x\n", "t.dat", "column 'B': 'x' is not among its declared states"),
+        ("A B\n2 2\n0\n", "t.dat", "line 3: it has 1 values"),
+        ("A B\n2 2\n", "t.dat", "there are no rows"),
+        ("A A\n2 2\n0 1\n", "t.dat", "'A' is there twice"),
+        ("@relation r\n@attribute a {x,x}\n@data\nx\n", "t.arff", "line 2: the attribute .* is not read"),
+        ("@relation r\n@attribute a date\n@data\nx\n", "t.arff", "line 2: the attribute .* is not read"),
+        ("@relation r\n@attribute\n@data\nx\n", "t.arff", "line 2: the attribute .* is not read"),
+        ("@relation r\n@attribute a {x,'y}\n@data\nx\n", "t.arff", "line 2: no value can be read"),
+        ("@relation r\n@attribute a {x}\n@data\n{0 x}\n", "t.arff", "line 4: sparse rows are not read"),
+        ("@relation r\n@attribute a {x}\n@data\nx,x\n", "t.arff", "line 4: it has 2 values"),
+        ("@relation r\n@attribute a {x}\n@data\nx,\n", "t.arff", "line 4: no value can be read"),
+        ("@relation r\n@attribute a {x}\n@data\n", "t.arff", "there are no rows"),
+        ("@relation r\n@attribute a {x}\n@attribute a {x}\n@data\nx,x\n", "t.arff", "'a' is there twice"),
+        ("@relation r\n@attribute a {x}\n", "t.arff", "there are no rows"),
+        ("relation r\n", "t.arff", "line 1: 'relation r' is no part of a header"),
+        ("@relation r\n@attribute a {x}\n@data\ny\n", "t.arff", "'y' is not among its declared states"),
+        (b"PAR1", "t.parquet", "it cannot be read as parquet"),
+        (b"ARROW1", "t.arrow", "it cannot be read as arrow"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(
+    content: str | bytes, name: str, message: str, states: Callable[..., DataTable]
+) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        states(content, name=name)
+    assert name in str(caught.value)
+
+
+def test_columns_that_hold_no_states_are_refused(states: Callable[..., DataTable]) -> None:
+    for frame, message in (
+        (pl.DataFrame({"a": [[1], [2]]}), r"column 'a': its type is List"),
+        (pl.DataFrame({"a": [b"x"]}), "column 'a': its type is Binary"),
+        (pl.DataFrame({"a": []}, schema={"a": pl.String}), "there are no rows"),
+    ):
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer)
+        with pytest.raises(InputError, match=message):
+            states(buffer.getvalue(), name="t.parquet")
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file"):
+        read_states(tmp_path / "none.csv")
+
+
+def test_files_are_read_in_pieces(states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(3)
+    rows = [f"{a},word {b}" for a, b in generator.integers(0, 50, (300, 2)).tolist()]
+    text = "\n \na,b\n" + "\n\n".join(rows)
+    whole = states(text)
+    frame = pl.DataFrame({"a": [row.split(",")[0] for row in rows], "b": [row.split(",")[1] for row in rows]})
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    monkeypatch.setattr("jtsolve.scoring.columnar._ROWS", 7)
+    assert states(buffer.getvalue(), name="t.parquet").digest() == whole.digest()
+    for piece in (1, 20, 100):
+        monkeypatch.setattr("jtsolve.scoring.separated._PIECE", piece)
+        assert states(text).digest() == whole.digest()
+        with pytest.raises(InputError, match="line 603: it has 1 values"):
+            states(text + "\n1\n")
+
+
+def test_a_piece_may_hold_gaps_alone(
+    states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pl.DataFrame({"a": [None, None, "x", None]})
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    monkeypatch.setattr("jtsolve.scoring.columnar._ROWS", 2)
+    table = states(buffer.getvalue(), Coding(missing="state"), "t.parquet")
+    assert rows_of(table) == [("?",), ("?",), ("x",), ("?",)]
