@@ -221,13 +221,14 @@ def options_of(backend: Backend) -> dict[str, Any]:
     """Returns a backend's fields as JSON values; a backend within is an object with its name."""
     if not is_dataclass(backend):
         return {}
-    options: dict[str, Any] = {}
-    for entry in fields(backend):
-        value = getattr(backend, entry.name)
+
+    def plain(value: Any) -> Any:
         if is_dataclass(value) and hasattr(value, "capabilities"):
-            value = {"name": value.name, **options_of(value)}
-        options[entry.name] = value
-    return options
+            inner: Any = value
+            return {"name": inner.name, **options_of(inner)}
+        return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+    return {entry.name: plain(getattr(backend, entry.name)) for entry in fields(backend)}
 
 
 @contextmanager
