@@ -165,5 +165,11 @@ def test_options_of_all_registered_backends_can_be_read_back() -> None:
 
 def test_options_are_shown_as_they_are_written() -> None:
     painter = Painter(start=Painter(), eager=True, colour=Colour.BLUE, helpers=(Painter(), Painter()))
-    shown = {"start": "painter", "eager": "true", "colour": "blue", "most": "none", "helpers": "painter+painter"}
+    shown = {
+        "start": "painter",
+        "eager": "true",
+        "colour": "blue",
+        "most": "none",
+        "helpers": "painter+painter",
+    }
     assert shown.items() <= shown_options(painter).items()

@@ -7,9 +7,9 @@ one is depends only on the variables and on what it has to cover: it is kept, an
 vain.
 
 Before each region, a tree edge moves to other cliques that hold its separator: another junction tree of the
-same graph, with other regions. After 40 + 2 · #cliques regions in a row without success, the regions become
-larger; after the largest, the search goes back to the best tree and is kicked: some regions are solved under
-noisy scores and put in as they come. Every other region then begins at a clique that is new since the kick.
+same graph, with other regions. After many regions in a row without success, the regions become larger; after
+the largest, the search goes back to the best tree and is kicked: some regions are solved under noisy scores
+and put in as they come. Most regions then begin at cliques that are new since the kick, and fewer are tried.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
 better tree. Constraints: all but `max_cliques`, as far as the exact backend has them.
@@ -47,6 +47,10 @@ _TOLERANCE = 1e-7
 """Nats by which a tree has to be better: above the noise of the sums within a region."""
 _SMALLEST = 4
 """Variables of the smallest regions that are worth a solve."""
+_PATIENCE = 20
+_PATIENCE_PER_CLIQUE = 4
+"""Regions in a row without success before the next size: so many, and so many for each clique that is new, as
+each begins some regions. On plants at treewidth 2, two seeds, no worse than 40 and 2 for each clique."""
 _KEPT = 1 << 18
 """Regions whose best is kept: some tens of megabytes."""
 
@@ -73,7 +77,7 @@ class LargeNeighbourhoodSearch:
     exact: Backend
     start: tuple[Backend, ...]
     region: int = 10
-    kicks: int = 50
+    kicks: int = 100
     strength: float = 0.3
     steps: int | None = None
 
@@ -95,9 +99,9 @@ class LargeNeighbourhoodSearch:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints but `max_cliques` that the exact backend has too: the regions inherit them."""
+        """All constraints that the exact backend supports but `max_cliques`: regions inherit them."""
         features = (ALL_FEATURES - {Feature.MAX_CLIQUES}) & self.exact.capabilities.features
-        return Capabilities(features=features)
+        return Capabilities(features=features, rank=1 + max(one.capabilities.rank for one in self.start))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: that of the starts, and a thousand regions for each kick."""
@@ -193,7 +197,7 @@ class _Search:
                 return stop
             if self.steps == self.options.steps:
                 return Stop.STEPS
-            if self.failures <= 40 + 2 * len(self.current.cliques):
+            if self.failures < _PATIENCE + _PATIENCE_PER_CLIQUE * len(self.new_nodes()):
                 self.improve()
             elif self.level + 1 < len(self.sizes):
                 self.level += 1
@@ -248,11 +252,15 @@ class _Search:
             if found is not None:
                 self.put(region, found, old)
 
+    def new_nodes(self) -> list[int]:
+        """Returns the nodes that are new since the last kick; before the first, all are."""
+        return [node for node in self.current.cliques if node >= self.fresh]
+
     def pick(self, size: int) -> Region:
-        """Returns a random region; every other time, one that begins at a clique of the last kick."""
-        nodes = list(self.current.cliques)
-        fresh = [node for node in nodes if node >= self.fresh] if self.random.randrange(2) else []
-        return self.current.pick(self.random.choice(fresh or nodes), size, self.random)
+        """Returns a random region that begins, seven times of eight, at a node that is new."""
+        fresh = self.new_nodes() if self.random.randrange(8) else []
+        start = self.random.choice(fresh or list(self.current.cliques))
+        return self.current.pick(start, size, self.random)
 
     def solve(self, region: Region, noise: Noise | None = None) -> _Part | None:
         """Returns a best tree over the region's variables; None if it is cut short."""
