@@ -173,7 +173,7 @@ def test_ends_by_steps_and_by_patience() -> None:
 @pytest.mark.parametrize("option", [{"steps": 0}, {"patience": 0}])
 def test_numbers_below_one_are_refused(option: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
-        KTree(**option)  # type: ignore[arg-type]
+        KTree(**option)
 
 
 @pytest.mark.parametrize("patience", [0, 1, 5, 9, 20, 40, 80, 160])

@@ -78,7 +78,7 @@ class LargeNeighbourhoodSearch:
     start: tuple[Backend, ...]
     region: int = 10
     kicks: int = 100
-    strength: float = 0.3
+    strength: float = 1.0
     steps: int | None = None
 
     name: ClassVar[str] = "lns"
