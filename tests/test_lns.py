@@ -103,6 +103,26 @@ def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -
     assert bounded >= 2
 
 
+def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
+    chosen = 0
+    for seed in range(40):
+        problem = named(integers(seed, 8, 3))
+        start = some_tree(named(integers(seed + 1000, 8, 3)), seed)  # one that is not good here
+        assert start is not None
+        tree, random = MutableTree(start), repeatable(seed)
+        region = tree.pick(random.choice(list(tree.cliques)), 4, random)
+        boundary = frozenset(separator for _, _, separator in region.boundary if separator)
+        problem = replace(problem, constraints=Constraints(forbidden_cliques=boundary))
+        local = local_problem(problem, region)
+        part = solve(local.problem, DynamicProgramming()).tree
+        assert part is not None
+        whole = spliced(tree, region, local.whole(part), part)
+        assert meets_constraints(problem, whole)
+        assert whole.score(problem.scores) == best_by_brute_force(problem, tree, region)
+        chosen += not boundary.isdisjoint(local.whole(part))
+    assert chosen > 0
+
+
 def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
     problem = named(from_network(2, 12, 3))
     start = some_tree(problem, 0)
