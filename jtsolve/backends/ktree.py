@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
-from itertools import combinations
+from itertools import combinations, groupby, islice
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING, ClassVar
@@ -254,19 +254,14 @@ class _Growth:
 
     def offer(self, separators: Iterable[VarSet]) -> None:
         """Puts the pairs of the vertices that are left with the separators on the heap, if they may count."""
-        by_size: dict[int, list[VarSet]] = {}
-        for separator in separators:
-            if self.good_separator(separator) or separator in self.cliques:
-                by_size.setdefault(separator.bit_count(), []).append(separator)
         left = np.array(list(members(self.left)), dtype=np.intp)
-        if left.size == 0:
-            return
-        for same in by_size.values():
-            step = max(1, _ROWS // left.size)
-            for begin in range(0, len(same), step):
-                if self.report.stop is not None:
+        for _, same in groupby(separators, int.bit_count):
+            while some := list(islice(same, max(1, _ROWS // max(1, left.size)))):
+                if self.report.stop is not None or left.size == 0:
                     return
-                self.push(same[begin : begin + step], left)
+                fitting = [mask for mask in some if self.good_separator(mask) or mask in self.cliques]
+                if fitting:
+                    self.push(fitting, left)
 
     def push(self, separators: list[VarSet], left: NDArray[np.intp]) -> None:
         """Puts the pairs of the vertices with separators of one size on the heap, if they may count."""
