@@ -28,12 +28,15 @@ class Capabilities:
         exact: whether it proves optimality when it finishes.
         max_variables: the largest n that it takes, or None.
         rules: further conditions, each a function that returns its objection.
+        rank: of heuristic backends, `auto` takes one of the highest rank: 0 for one that makes its own tree,
+            one more than theirs for one that improves the trees of others, so that its own are no worse.
     """
 
     features: frozenset[Feature] = ALL_FEATURES
     exact: bool = False
     max_variables: int | None = None
     rules: tuple[Rule, ...] = ()
+    rank: int = 0
 
     def objections(self, problem: Problem) -> tuple[str, ...]:
         """Returns every reason why the backend cannot take the problem, one sentence each."""

@@ -1,6 +1,7 @@
 """Backends from text: a name, and `key=value` options converted by the types of the backend's fields.
 
-An option of a backend within a backend has a dotted key: `start=forward`, `start.steps=3`.
+An option of a backend within a backend has a dotted key: `exact=dp`, `exact.precision=float64`. Several
+values of one option are joined by plus signs: `start=forward+ktree`.
 """
 
 from __future__ import annotations
@@ -164,6 +165,8 @@ def _value(text: str, kind: Any) -> Any:
         return _first_value(text, get_args(kind))
     if kind is Backend:
         return parse_backend(text)
+    if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
+        return tuple(_value(part, get_args(kind)[0]) for part in text.split("+"))
     if kind is float and math.isnan(float(text)):
         raise ValueError("NaN is no number to choose")
     if kind in (int, float, str):
@@ -209,6 +212,8 @@ def _shown(value: object) -> str:
         return str(value).lower()
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, tuple):
+        return "+".join(map(_shown, value))
     return str(getattr(value, "name", value))
 
 
@@ -219,6 +224,8 @@ def _describe(kind: Any) -> str:
         return " or ".join(choices)
     if get_origin(kind) in (Union, types.UnionType):
         return " or ".join(_describe(part) for part in get_args(kind))
+    if get_origin(kind) is tuple:
+        return f"{_describe(get_args(kind)[0])}, or several joined by +"
     words = {
         int: "a whole number",
         float: "a number",

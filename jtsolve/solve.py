@@ -184,14 +184,15 @@ def choose(problem: Problem, limits: Limits) -> Choice:
     """Returns the backend that `auto` stands for.
 
     It is the exact backend with the least predicted time among those that take the problem and whose
-    predicted memory and time are within the limits; else the heuristic one with the least predicted time.
+    predicted memory and time are within the limits. Else it is a heuristic one of the highest rank, of these
+    the one with the least predicted time, which may exceed the limit: they return the best tree so far.
 
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
     """
     time_left = inf if limits.time is None else limits.time - limits.elapsed
     refusals = []
-    fitting: list[tuple[bool, float, Backend, Estimate]] = []
+    fitting: list[tuple[bool, int, float, Backend, Estimate]] = []
     for name, backend in REGISTRY.items():
         objections = backend.capabilities.objections(problem)
         if objections:
@@ -203,13 +204,15 @@ def choose(problem: Problem, limits: Limits) -> Choice:
         elif backend.capabilities.exact and estimate.seconds > time_left:
             refusals.append(f"{name}: It would take about {estimate.seconds:.3g} s.")
         else:
-            fitting.append((not backend.capabilities.exact, estimate.seconds, backend, estimate))
+            heuristic = not backend.capabilities.exact
+            rank = backend.capabilities.rank if heuristic else 0
+            fitting.append((heuristic, -rank, estimate.seconds, backend, estimate))
     if not fitting:
         raise LimitError("no backend takes this problem within the limits: " + " ".join(refusals))
-    heuristic, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:2])
-    kind = "heuristic" if heuristic else "exact"
+    heuristic, _, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:3])
+    kind = "heuristic backend of the highest rank" if heuristic else "exact backend"
     reason = (
-        f"auto took '{backend.name}', the {kind} backend with the least predicted time "
+        f"auto took '{backend.name}', the {kind} with the least predicted time "
         f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."
     )
     if heuristic:
@@ -221,13 +224,14 @@ def options_of(backend: Backend) -> dict[str, Any]:
     """Returns a backend's fields as JSON values; a backend within is an object with its name."""
     if not is_dataclass(backend):
         return {}
-    options: dict[str, Any] = {}
-    for entry in fields(backend):
-        value = getattr(backend, entry.name)
+
+    def plain(value: Any) -> Any:
         if is_dataclass(value) and hasattr(value, "capabilities"):
-            value = {"name": value.name, **options_of(value)}
-        options[entry.name] = value
-    return options
+            inner: Any = value
+            return {"name": inner.name, **options_of(inner)}
+        return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+    return {entry.name: plain(getattr(backend, entry.name)) for entry in fields(backend)}
 
 
 @contextmanager

@@ -7,6 +7,7 @@ order of the masks is the colexicographic order, in which score tables are store
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import comb
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -75,6 +76,7 @@ def bounded_subsets(n: int, max_size: int) -> Iterator[VarSet]:
             yield from ((1 << top) | rest for rest in bounded_subsets(top, max_size - 1))
 
 
+@lru_cache(maxsize=4096)
 def count_bounded_subsets(n: int, max_size: int) -> int:
     """Returns the number of subsets of {0..n-1} with at most `max_size` members (0 if it is negative).
 

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from itertools import combinations
 from math import inf
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -55,12 +56,16 @@ ONE_OF_EACH = {
 def variants(backend: Any) -> list[Backend]:
     """Returns a backend as registered, then on its own, with each value of the options that have a list.
 
-    On its own: an option that is another backend is None.
+    On its own: an option that is another backend is None, if it may be.
     """
     entries = fields(backend)
-    helpers = [entry.name for entry in entries if hasattr(getattr(backend, entry.name), "capabilities")]
-    alone = replace(backend, **dict.fromkeys(helpers))
     hints = get_type_hints(type(backend))
+    helpers = [
+        entry.name
+        for entry in entries
+        if hasattr(getattr(backend, entry.name), "capabilities") and NoneType in get_args(hints[entry.name])
+    ]
+    alone = replace(backend, **dict.fromkeys(helpers))
     choices = [
         replace(alone, **{entry.name: choice})
         for entry in entries

@@ -22,7 +22,8 @@ from problems import (
 
 from jtsolve.backend import Limits
 from jtsolve.backends.brute import Brute, meets_constraints
-from jtsolve.backends.forward import Forward, triangulated
+from jtsolve.backends.forward import Forward
+from jtsolve.backends.required import triangulated
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Stop
 from jtsolve.scores import SparseScores

@@ -331,8 +331,10 @@ def test_another_thread_may_solve(problem: Problem) -> None:
 # choose
 
 
-def backend(name: str, seconds: float, memory: int = 1000, *, exact: bool = True, most: int = 9) -> Scripted:
-    capabilities = Capabilities(exact=exact, max_variables=most)
+def backend(
+    name: str, seconds: float, memory: int = 1000, *, exact: bool = True, most: int = 9, rank: int = 0
+) -> Scripted:
+    capabilities = Capabilities(exact=exact, max_variables=most, rank=rank)
     return Scripted(
         lambda _problem, _limits, _report: Outcome(CHAIN), capabilities, Estimate(memory, seconds), name
     )
@@ -376,6 +378,18 @@ def test_the_time_that_is_gone_does_not_count_as_time_left(
     assert choose(problem, Limits(time=10)).backend.name == "exact"
     reading_took = Limits(time=10, started=time.monotonic() - 5)
     assert choose(problem, reading_took).backend.name == "rough"
+
+
+def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
+    for one in (
+        backend("quick", 0.1, exact=False),
+        backend("slow", 1e6, exact=False, rank=1),
+        backend("good", 1e5, exact=False, rank=1),
+    ):
+        registry[one.name] = one
+    assert choose(problem, Limits(time=1)).backend.name == "good"
+    registry["exact"] = backend("exact", 0.5)
+    assert choose(problem, Limits(time=1)).backend.name == "exact"
 
 
 def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: dict[str, Backend]) -> None:

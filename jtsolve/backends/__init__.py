@@ -14,6 +14,8 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
+from jtsolve.backends.ktree import KTree
+from jtsolve.backends.lns import LargeNeighbourhoodSearch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,5 +29,7 @@ REGISTRY: Mapping[str, Backend] = {
         ChowLiu(),
         DynamicProgramming(start=Forward(), forest=ChowLiu()),
         Forward(),
+        KTree(),
+        LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4))),
     )
 }

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.backends.dp_plan import Plan, Precision, TableClass
+from jtsolve.backends.dp_plan import Plan, Precision, TableClass, plan_of
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature, Problem
@@ -79,7 +79,7 @@ class DynamicProgramming:
         """Returns the predicted peak memory of the process and the predicted seconds."""
         if (forest := self._forest_for(problem)) is not None:
             return forest.estimate(problem, limits)
-        plan = Plan(problem.n, problem.max_clique_size)
+        plan = plan_of(problem.n, problem.max_clique_size)
         held = _memory_at_start()
         precision = self._fitting(plan, limits.memory_bytes - held) or self._smallest
         return Estimate(held + plan.memory(precision), plan.seconds(precision, limits.workers))
@@ -90,7 +90,7 @@ class DynamicProgramming:
             outcome = forest.solve(problem, limits, report)
             stats = {**outcome.stats, "handed_over_to": forest.name}
             return Outcome(outcome.tree, outcome.bound, outcome.stop, stats, outcome.seconds)
-        plan = Plan(problem.n, problem.max_clique_size)
+        plan = plan_of(problem.n, problem.max_clique_size)
         held = _memory_at_start()
         precision = self._fitting(plan, limits.memory_bytes - held)
         if precision is None:
@@ -125,7 +125,7 @@ class DynamicProgramming:
         if precision == "float64" and held + plan.memory("int32") <= limit:
             ways.append("--option precision=int32")
         for width in range(plan.width - 1, 1, -1):
-            need = held + Plan(plan.n, width).memory(precision)
+            need = held + plan_of(plan.n, width).memory(precision)
             if need <= limit:
                 ways.append(f"--treewidth {width - 1} ({need / 1e9:.3g} GB)")
                 break
@@ -282,14 +282,26 @@ class _Run:
 
     def _run(self, pool: ThreadPoolExecutor, tasks: Sequence[_Task], note: str) -> None:
         """Runs tasks on all threads; asks the report after each whether to go on."""
+        if self.workers == 1:  # no pool: small problems by the thousand are solved as parts of larger ones
+            for task in tasks:
+                task.call()
+                self._done(task.seconds, note)
+            return
         futures = {pool.submit(task.call): task.seconds for task in tasks}
-        for future in as_completed(futures):
-            future.result()
-            self.work += futures[future]
-            if not self.report(done=min(1.0, self.work / self.total_work), note=note):
-                for other in futures:
-                    other.cancel()
-                raise _Stopped
+        try:
+            for future in as_completed(futures):
+                future.result()
+                self._done(futures[future], note)
+        except _Stopped:
+            for other in futures:
+                other.cancel()
+            raise
+
+    def _done(self, seconds: float, note: str) -> None:
+        """Counts a finished task, and asks whether to go on."""
+        self.work += seconds
+        if not self.report(done=min(1.0, self.work / self.total_work), note=note):
+            raise _Stopped
 
     # Tree -------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ Everything follows from n and w by counting; nothing is allocated here, and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import comb
 from typing import Literal
 
@@ -111,7 +111,7 @@ class Plan:
         sets = comb(self.m - self.block, high) * comb(self.block, low)
         return sets * self.row_cells(high + low)
 
-    @property
+    @cached_property
     def peak_layer_cells(self) -> int:
         """The most numbers F(S,U) held at once: (high, low) is done with (high - 1, low and more) at hand."""
         lows = range(self.block + 1)
@@ -121,6 +121,12 @@ class Plan:
             for high in self.layers
             for low in lows
         )
+
+    @cached_property
+    def swept_cells(self) -> int:
+        """The numbers F(S,U) computed; F(S,∅) = s(S) is given."""
+        cells = sum(self.layer_cells(high, low) for high in self.layers for low in range(self.block + 1))
+        return cells - self.row_cells(0)
 
     @property
     def layers(self) -> range:
@@ -132,7 +138,7 @@ class Plan:
         sets = comb(entry.elements - entry.bits, high)
         return int(entry.groups * LANES * sets * (2 ** max(high - 1, 0) - 1) * 3**entry.bits)
 
-    @property
+    @cached_property
     def additions(self) -> int:
         """The additions over all classes and layers."""
         return sum(self.split_additions(entry, high) for entry in self.classes for high in self.layers)
@@ -155,10 +161,15 @@ class Plan:
 
     def core_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for all layers."""
-        cells = sum(self.layer_cells(high, low) for high in self.layers for low in range(self.block + 1))
-        cells -= self.row_cells(0)  # F(S,∅) = s(S) is given
-        return self.additions * self.addition_seconds(precision) + cells * self.cell_seconds
+        cells = self.swept_cells * self.cell_seconds
+        return self.additions * self.addition_seconds(precision) + cells
 
     def seconds(self, precision: Precision, workers: int) -> float:
         """Returns the predicted seconds of wall clock."""
         return _SECONDS_TO_BEGIN + self.core_seconds(precision) / workers
+
+
+@lru_cache(maxsize=64)
+def plan_of(n: int, width: int) -> Plan:
+    """Returns the plan of a run, made once: large-neighbourhood search solves a shape thousands of times."""
+    return Plan(n, width)

@@ -1,0 +1,325 @@
+"""`ktree`: growth of a clique forest vertex by vertex, from several first vertices. A heuristic.
+
+As Prim's algorithm grows a spanning tree: of all vertices v that are left and all sets S, |S| < w, within a
+clique, it takes the pair that gains most, s(S∪v) − s(S) − s(v), and joins v to S. If S is a maximal clique,
+S∪v takes its place; else S∪v is a new clique and S a separator. For treewidth 1 this is Prim's algorithm;
+S = ∅ gains 0. Each vertex in turn is the first, on which the tree depends, in an order drawn from the seed.
+
+One heap holds the pairs. A pair enters only if it gains more than the best pair of its vertex so far that can
+never be ruled out, so that few do. It is looked at again when its turn comes.
+
+Constraints. A separator stays for good, so one that is not permitted is never made. A clique may still grow:
+one that is not permitted is grown first, and made only where nothing else is left. Required edges are filled
+up to a chordal graph H (`required`); the vertices of each of its components join by maximum cardinality
+search, so that those of their neighbours in H that came before are within one clique, which S has to hold.
+A growth that gets stuck gives no tree.
+
+A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
+
+Time: for each growth O(n²) gains for each of the 2^(w-1) sets S of a clique; memory O(n) for each set S that
+improves on what a vertex has.
+
+References:
+    Prim, Shortest connection networks and some generalizations, Bell System Technical Journal, 1957.
+    Malvestuto, Approximating discrete probability distributions with decomposable models, IEEE Transactions
+    on Systems, Man, and Cybernetics, 1991 (greedy growth with cliques of one size; here of any size up to w).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from heapq import heappop, heappush
+from itertools import combinations, groupby, islice
+from math import inf
+from random import Random
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from jtsolve.backend import Capabilities, Estimate
+from jtsolve.backends.required import triangulated
+from jtsolve.machine import resident_memory
+from jtsolve.problem import ALL_FEATURES
+from jtsolve.result import Outcome, Stop
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import VarSet, is_subset, members, varset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from jtsolve.backend import Limits, Report
+    from jtsolve.problem import Problem
+
+_ROWS = 1 << 16
+"""Gains to a batch: some hundredths of a second, so that an interruption acts at once."""
+
+_Entry = tuple[bool, float, int, VarSet]
+"""Whether S∪v is not permitted as a clique, minus the gain in nats, v, S: entries sort as they are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class KTree:
+    """Greedy growth of a clique forest, vertex by vertex. Heuristic; supports every constraint.
+
+    It returns a tree that meets all constraints or none at all, and never claims that there is none. It ends
+    when every vertex has been the first, or earlier by an option.
+
+    Args:
+        steps: the most growths, at least 1; None for no limit.
+        patience: ends after so many growths in a row that give no better tree, at least 1.
+
+    Raises:
+        ValueError: a number is below 1.
+    """
+
+    steps: int | None = None
+    patience: int = 20
+
+    name: ClassVar[str] = "ktree"
+    capabilities: ClassVar[Capabilities] = Capabilities(features=ALL_FEATURES)
+
+    def __post_init__(self) -> None:
+        for key in ("steps", "patience"):
+            value = getattr(self, key)
+            if value is not None and value < 1:
+                raise ValueError(f"{key} is {value}; it must be at least 1")
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
+        """See `Backend.estimate`: half a microsecond a gain, as measured; growths until its patience ends."""
+        n, width = problem.n, problem.max_clique_size
+        gains = n**2 / 2 * 2 ** min(width - 1, n)
+        growths = min(n, self.patience, self.steps or n)
+        return Estimate(resident_memory() + 500 * n + 200 * _ROWS, 1e-3 + growths * (1e-4 * n + 5e-7 * gains))
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `Backend.solve`."""
+        required = triangulated(problem)
+        if required is None:
+            return Outcome(None, stats={"note": "the required edges could not be made a chordal graph"})
+        order = list(range(problem.n))
+        Random(limits.seed).shuffle(order)  # noqa: S311 - nothing here is secret
+        best: JunctionTree | None = None
+        score, grown, failed, stale, stop = -inf, 0, 0, 0, None
+        for first in order:
+            if grown == self.steps or stale == self.patience:
+                stop = Stop.STEPS if grown == self.steps else None
+                break
+            tree = _Growth(problem, required, first, report, hurried=best is None).tree()
+            grown += 1
+            stale += 1
+            failed += tree is None
+            if tree is not None and (value := tree.score(problem.scores)) > score:
+                best, score, stale = tree, value, 0
+                report(tree=tree)
+            stop = report.stop
+            if stop is not None:
+                break
+        return Outcome(best, stop=stop or Stop.FINISHED, stats={"growths": grown, "without_tree": failed})
+
+
+class _Growth:
+    """One growth: the families so far, the maximal cliques, and the heap of the pairs to join.
+
+    Args:
+        problem: what is wanted.
+        required: the neighbours of each vertex in the chordal graph of the required edges.
+        first: the first vertex.
+        report: is asked whether to go on.
+        hurried: whether a growth that is cut short should still give a tree, by joining the rest to ∅.
+    """
+
+    def __init__(
+        self, problem: Problem, required: list[VarSet], first: int, report: Report, *, hurried: bool
+    ) -> None:
+        self.problem, self.required, self.first = problem, required, first
+        self.report, self.hurried = report, hurried
+        limits = problem.constraints
+        self.width = problem.max_clique_size
+        self.good_clique = cache(problem.permits_clique)
+        self.good_separator = cache(problem.permits_separator)
+        self.enemies = [0] * problem.n
+        for edge in limits.forbidden_edges:
+            for v in members(edge):
+                self.enemies[v] |= edge & ~(1 << v)
+        self.max_cliques = min(problem.n, limits.max_cliques or problem.n)
+        # A pair of such a vertex may be ruled out later, so that no pair makes the others idle.
+        bounded = self.max_cliques < problem.n
+        self.fickle = np.array([bounded or neighbours > 0 for neighbours in required])
+        self.own = _filled(problem.scores.batch(np.arange(problem.n)[:, None]), np.zeros(problem.n))
+        self.floor = np.full(problem.n, -inf)  # of each vertex: a gain that it can have whatever happens
+        self.left = (1 << problem.n) - 1
+        self.families: list[tuple[int, VarSet]] = []
+        self.cliques: set[VarSet] = set()
+        self.unfit: list[VarSet] = []  # cliques that are not permitted: they have to grow
+        self.heap: list[_Entry] = []
+        self.early: list[_Entry] = []  # pairs whose vertex is not the next of its component of H
+
+    def tree(self) -> JunctionTree | None:
+        """Returns the tree of the growth; None if it got stuck, or was stopped and could not be finished."""
+        self.join(self.first, 0)
+        self.offer([0])
+        self.offer([1 << self.first])
+        while self.left and self.report.stop is None:
+            chosen = self.mend() or self.take()
+            if chosen is None:
+                return None
+            v, separator = chosen
+            self.join(v, separator)
+            self.offer(_sets_with(v, separator, self.width - 1))
+        if self.left and not self.hurried:
+            return None
+        tree = JunctionTree.from_families([*self.families, *((v, 0) for v in members(self.left))])
+        return tree if self.meets_constraints(tree) else None
+
+    def join(self, v: int, separator: VarSet) -> None:
+        """Joins v to S."""
+        clique = separator | 1 << v
+        self.cliques.discard(separator)
+        self.cliques.add(clique)
+        self.unfit = [other for other in self.unfit if other != separator]
+        if not self.good_clique(clique):
+            self.unfit.append(clique)
+        self.families.append((v, separator))
+        self.left ^= 1 << v
+        if self.required[v]:
+            for entry in self.early:
+                heappush(self.heap, entry)
+            self.early = []
+
+    def take(self) -> tuple[int, VarSet] | None:
+        """Returns the best pair (v, S) that may be joined now, or None."""
+        while self.heap:
+            entry = heappop(self.heap)
+            _, _, v, separator = entry
+            if not self.left >> v & 1 or not self.may_join(v, separator):
+                continue  # for good: what rules a pair out never goes away
+            if self.is_next(v):
+                return v, separator
+            self.early.append(entry)
+        return None
+
+    def mend(self) -> tuple[int, VarSet] | None:
+        """Returns the best pair (v, C) by which a clique C that is not permitted grows to one that is."""
+        pairs = [
+            (v, clique)
+            for clique in self.unfit
+            for v in members(self.left)
+            if self.good_clique(clique | 1 << v) and self.may_join(v, clique) and self.is_next(v)
+        ]
+
+        def gain(pair: tuple[int, VarSet]) -> float:
+            v, clique = pair
+            return float(self.problem.scores.score(clique | 1 << v) - self.value([clique])[0] - self.own[v])
+
+        return max(pairs, key=gain, default=None)
+
+    def may_join(self, v: int, separator: VarSet) -> bool:
+        """Tells whether v may be joined to S as things are: S∪v may have to grow, but S stays for good."""
+        if self.enemies[v] & separator or not is_subset(self.required[v] & ~self.left, separator):
+            return False
+        if separator in self.cliques:
+            return separator.bit_count() < self.width
+        return self.good_separator(separator) and self.has_room(separator)
+
+    def has_room(self, separator: VarSet) -> bool:
+        """Tells whether a new clique S∪v leaves room for the rest under `max_cliques`."""
+        if self.max_cliques == self.problem.n:
+            return True
+        fresh = self.max_cliques - len(self.cliques) - 1
+        if fresh < 0:
+            return False
+        smallest = self.problem.constraints.min_separator_size
+        room = sum(self.width - clique.bit_count() for clique in self.cliques)
+        room += self.width - separator.bit_count() - 1 + fresh * max(0, self.width - smallest)
+        return self.left.bit_count() - 1 <= room
+
+    def is_next(self, v: int) -> bool:
+        """Tells whether none of v's component of H has more neighbours in H that are placed already."""
+        if not self.required[v]:
+            return True
+        component = 1 << v
+        while (grown := component | self._neighbours(component)) != component:
+            component = grown
+        counts = {u: (self.required[u] & ~self.left).bit_count() for u in members(component & self.left)}
+        return counts[v] == max(counts.values())
+
+    def _neighbours(self, vertices: VarSet) -> VarSet:
+        union = 0
+        for u in members(vertices):
+            union |= self.required[u]
+        return union
+
+    def offer(self, separators: Iterable[VarSet]) -> None:
+        """Puts the pairs of the vertices that are left with the separators on the heap, if they may count."""
+        left = np.array(list(members(self.left)), dtype=np.intp)
+        for _, same in groupby(separators, int.bit_count):
+            while some := list(islice(same, max(1, _ROWS // max(1, left.size)))):
+                if self.report.stop is not None or left.size == 0:
+                    return
+                fitting = [mask for mask in some if self.good_separator(mask) or mask in self.cliques]
+                if fitting:
+                    self.push(fitting, left)
+
+    def push(self, separators: list[VarSet], left: NDArray[np.intp]) -> None:
+        """Puts the pairs of the vertices with separators of one size on the heap, if they may count."""
+        gains, scored = self.gains(separators, left)
+        worth = gains > self.floor[left]
+        for i in np.flatnonzero(worth.any(axis=1)).tolist():
+            separator = separators[i]
+            lasting = self.good_separator(separator)
+            for j in np.flatnonzero(worth[i]).tolist():
+                v = int(left[j])
+                if self.enemies[v] & separator:
+                    continue
+                gain = float(gains[i, j])
+                unfit = not (scored[i, j] and self.good_clique(separator | 1 << v))
+                heappush(self.heap, (unfit, -gain, v, separator))
+                if lasting and not unfit and not self.fickle[v]:
+                    self.floor[v] = max(self.floor[v], gain)
+
+    def gains(
+        self, separators: list[VarSet], left: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Returns s(S∪v) − s(S) − s(v) in nats, a row for each S, and whether S∪v has a score."""
+        size = separators[0].bit_count()
+        rows = np.empty((len(separators), left.size, size + 1), dtype=np.intp)
+        rows[:, :, :size] = np.array([list(members(mask)) for mask in separators], dtype=np.intp)[:, None, :]
+        rows[:, :, size] = left
+        rows = np.sort(rows.reshape(-1, size + 1), axis=1)
+        scores = self.problem.scores.batch(rows)
+        shape = len(separators), left.size
+        values = _filled(scores, self.own[rows].sum(axis=1)).reshape(shape)
+        return values - self.value(separators)[:, None] - self.own[left], (scores > -inf).reshape(shape)
+
+    def value(self, masks: list[VarSet]) -> NDArray[np.float64]:
+        """Returns the scores of sets of one size, or what stands in for them, in nats."""
+        rows = np.array([list(members(mask)) for mask in masks], dtype=np.intp).reshape(len(masks), -1)
+        return _filled(self.problem.scores.batch(rows), self.own[rows].sum(axis=1))
+
+    def meets_constraints(self, tree: JunctionTree) -> bool:
+        """Tells whether the tree meets the constraints; by growth, no clique holds a forbidden edge."""
+        return (
+            all(self.good_clique(clique) for clique in tree.cliques)
+            and all(self.good_separator(separator) for separator in tree.separators)
+            and len(tree.cliques) <= self.max_cliques
+            and all(
+                any(is_subset(edge, clique) for clique in tree.cliques)
+                for edge in self.problem.constraints.required_edges
+            )
+        )
+
+
+def _sets_with(v: int, separator: VarSet, most: int) -> Iterator[VarSet]:
+    """Yields the sets S∪v's subsets that hold v and have at most `most` members, the larger ones first."""
+    others = list(members(separator))
+    for size in range(min(most - 1, len(others)), -1, -1):
+        for chosen in combinations(others, size):
+            yield varset(chosen) | 1 << v
+
+
+def _filled(scores: NDArray[np.float64], instead: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the scores, with a stand-in for a set that has none."""
+    return np.where(scores == -inf, instead, scores)

@@ -1,0 +1,292 @@
+"""`lns`: large-neighbourhood search. A heuristic that improves a tree by exact solves of its parts.
+
+It begins with the best tree of some other backends. Over and over, it takes a connected part of the tree, a
+region of at most so many variables; finds a best junction tree over them by an exact backend, such that what
+hangs on the region can hang on the new part (`lns_region`); and puts it in if it is better. How good a best
+one is depends only on the variables and on what it has to cover: it is kept, and no region is solved twice in
+vain.
+
+Before each region, a tree edge moves to other cliques that hold its separator: another junction tree of the
+same graph, with other regions. After many regions in a row without success, the regions become larger; after
+the largest, the search goes back to the best tree and is kicked: some regions are solved under noisy scores
+and put in as they come. Most regions then begin at cliques that are new since the kick, and fewer are tried.
+
+It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
+better tree. Constraints: all but `max_cliques`, as far as the exact backend has them.
+
+Time: that of the exact backend on `region` variables for each step: some milliseconds.
+
+References:
+    Pisinger and Ropke, Large neighborhood search, Handbook of Metaheuristics, 2010 (the frame). Ramaswamy and
+    Szeider, Turbocharging treewidth-bounded Bayesian network structure learning, AAAI 2021 (the same idea for
+    Bayesian networks).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from random import Random
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import numpy as np
+
+from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.backends.lns_region import Noise, local_problem
+from jtsolve.backends.lns_tree import MutableTree, Region
+from jtsolve.problem import ALL_FEATURES, Feature, Problem, Variable
+from jtsolve.result import Outcome, Stop
+from jtsolve.scores import SparseScores
+from jtsolve.varset import is_subset, members
+
+if TYPE_CHECKING:
+    from jtsolve.tree import JunctionTree
+    from jtsolve.varset import VarSet
+
+_TOLERANCE = 1e-7
+"""Nats by which a tree has to be better: above the noise of the sums within a region."""
+_SMALLEST = 4
+"""Variables of the smallest regions that are worth a solve."""
+_PATIENCE = 20
+_PATIENCE_PER_CLIQUE = 4
+"""Regions in a row without success before the next size: so many, and so many for each clique that is new, as
+each begins some regions. On plants at treewidth 2, two seeds, no worse than 40 and 2 for each clique."""
+_KEPT = 1 << 18
+"""Regions whose best is kept: some tens of megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargeNeighbourhoodSearch:
+    """Large-neighbourhood search: exact solves of parts of a tree. Heuristic, the strongest one here.
+
+    It returns a tree that meets all constraints or none at all, and never claims that there is none.
+
+    Args:
+        exact: solves the regions.
+        start: give the first trees; the best is taken.
+        region: the most variables of a region, at least 4, and no more than `exact` takes.
+        kicks: ends after so many kicks in a row that give no better tree.
+        strength: of a kick: the largest standard deviation of its noise, as a multiple of what a region's
+            tree gains on the empty graph per variable.
+        steps: the most exact solves; None for no limit.
+
+    Raises:
+        ValueError: `exact` is not exact, there is no start, or a number is out of range.
+    """
+
+    exact: Backend
+    start: tuple[Backend, ...]
+    region: int = 10
+    kicks: int = 100
+    strength: float = 1.0
+    steps: int | None = None
+
+    name: ClassVar[str] = "lns"
+
+    def __post_init__(self) -> None:
+        if not self.exact.capabilities.exact:
+            raise ValueError(f"'{self.exact.name}' is not exact; give an exact backend, such as dp")
+        if not self.start:
+            raise ValueError("there is no backend to start from; give at least one, such as forward")
+        most = self.exact.capabilities.max_variables
+        if self.region < _SMALLEST or (most is not None and self.region > most):
+            raise ValueError(
+                f"regions of {self.region} variables; give at least {_SMALLEST}"
+                + ("" if most is None else f" and at most {most}, as '{self.exact.name}' takes")
+            )
+        if self.kicks < 0 or not 0 <= self.strength < inf or (self.steps is not None and self.steps < 1):
+            raise ValueError("kicks and strength must be at least 0, and steps at least 1")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All constraints that the exact backend supports but `max_cliques`: regions inherit them."""
+        features = (ALL_FEATURES - {Feature.MAX_CLIQUES}) & self.exact.capabilities.features
+        return Capabilities(features=features, rank=1 + max(one.capabilities.rank for one in self.start))
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
+        """See `Backend.estimate`: that of the starts, and a thousand regions for each kick."""
+        size = min(self.region, problem.n)
+        width = min(size, problem.max_clique_size)
+        example = Problem(
+            tuple(Variable(str(v)) for v in range(size)), SparseScores(size, {(1 << width) - 1: 0.0})
+        )
+        parts = [backend.estimate(problem, limits) for backend in self.start]
+        inner = self.exact.estimate(example, limits)
+        memory = max(estimate.memory for estimate in [inner, *parts])
+        seconds = sum(estimate.seconds for estimate in parts) + 10.0 * problem.n / size
+        return Estimate(memory + 300 * _KEPT, seconds)
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `Backend.solve`."""
+        best: JunctionTree | None = None
+        score = -inf
+        for backend in self.start:
+            if report.stop is not None or backend.capabilities.objections(problem):
+                continue
+            tree = backend.solve(problem, limits, report).tree
+            if tree is not None and (value := tree.score(problem.scores)) > score:
+                best, score = tree, value
+        if best is None:
+            return Outcome(None, stop=report.stop or Stop.FINISHED, stats={"note": "no start gave a tree"})
+        report(tree=best)
+        return _Search(self, problem, limits, report, best).outcome()
+
+
+class _Part(NamedTuple):
+    """A junction tree over a region's variables: its score in nats, and how much more another may have."""
+
+    cliques: list[VarSet]
+    edges: tuple[tuple[int, int], ...]
+    value: float
+    gap: float
+
+
+class _Ear:
+    """The report of an exact solve within the search: asks the search's, and tells it nothing."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    @property
+    def stop(self) -> Stop | None:
+        return self._report.stop
+
+    def __call__(self, **_news: object) -> bool:
+        return self._report.stop is None
+
+
+class _Search:
+    """The tree at hand, the best tree, and what is known of regions."""
+
+    def __init__(
+        self,
+        options: LargeNeighbourhoodSearch,
+        problem: Problem,
+        limits: Limits,
+        report: Report,
+        start: JunctionTree,
+    ) -> None:
+        self.options, self.problem, self.report = options, problem, report
+        self.inner = Limits(memory=limits.memory_bytes, threads=1, seed=limits.seed)
+        self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
+        self.generator = np.random.default_rng(limits.seed)
+        self.current, self.value = MutableTree(start), start.score(problem.scores)
+        self.best, self.best_value = self.current.copy(), self.value
+        largest = min(options.region, problem.n)
+        self.sizes = sorted({max(min(_SMALLEST, largest), largest - less) for less in (4, 2, 0)})
+        self.level = 0
+        self.failures = 0  # regions in a row without success
+        self.idle_kicks = 0
+        self.fresh = 0  # nodes from this number on came with the last kick, or after it
+        self.known: dict[tuple[VarSet, frozenset[VarSet]], float] = {}  # what a region's best is worth
+        singles = problem.scores.batch(np.arange(problem.n)[:, None]).tolist()
+        self.own = [score if score > -inf else 0.0 for score in singles]
+        self.bound = inf
+        self.steps = self.improvements = self.kicks = 0
+
+    def outcome(self) -> Outcome:
+        """Searches until there is a reason to end."""
+        stop = self.run()
+        stats = {"steps": self.steps, "improvements": self.improvements, "kicks": self.kicks}
+        return Outcome(self.best.frozen(), self.bound, stop, stats)
+
+    def run(self) -> Stop:
+        """Searches; returns why it ended."""
+        while self.idle_kicks <= self.options.kicks and self.bound == inf:
+            if (stop := self.report.stop) is not None:
+                return stop
+            if self.steps == self.options.steps:
+                return Stop.STEPS
+            if self.failures < _PATIENCE + _PATIENCE_PER_CLIQUE * len(self.new_nodes()):
+                self.improve()
+            elif self.level + 1 < len(self.sizes):
+                self.level += 1
+                self.failures = 0
+            else:
+                self.kick()
+        return Stop.FINISHED
+
+    def improve(self) -> None:
+        """Looks at a region, and puts a better tree in its place if there is one."""
+        self.current.rehang(self.random)
+        region = self.pick(self.sizes[self.level])
+        self.failures += 1
+        if region.variables.bit_count() > self.options.region:
+            return  # one clique, and too large to solve
+        old = self.current.score_of(region, self.problem.scores)
+        key = (region.variables, region.covered)
+        if self.known.get(key, inf) <= old + _TOLERANCE:
+            return
+        found = self.solve(region)
+        if found is None:
+            return
+        if len(self.known) == _KEPT:
+            self.known.clear()
+        self.known[key] = max(old, found.value)
+        if found.value > old + _TOLERANCE:
+            self.put(region, found, old)
+            self.improvements += 1
+            self.failures = 0
+            self.level = max(0, self.level - self.random.randrange(2))
+            if self.value > self.best_value + _TOLERANCE:
+                self.keep()
+        if not region.boundary:  # a region of all variables: nothing is left to search
+            self.bound = self.best_value + found.gap
+
+    def kick(self) -> None:
+        """Goes back to the best tree and changes some regions of it at random."""
+        self.kicks += 1
+        self.idle_kicks += 1
+        self.level = self.failures = 0
+        self.report(note=f"kick {self.kicks}")
+        self.current, self.value = self.best.copy(), self.best_value
+        self.fresh = self.current.next
+        for _ in range(max(1, min(3, len(self.current.cliques) // 8))):
+            region = self.pick(self.random.choice(self.sizes))
+            if region.variables.bit_count() > self.options.region or self.steps == self.options.steps:
+                continue
+            old = self.current.score_of(region, self.problem.scores)
+            gain = abs(old - sum(self.own[v] for v in members(region.variables)))
+            deviation = self.options.strength * self.random.random() * gain / region.variables.bit_count()
+            found = self.solve(region, Noise(deviation, self.generator))
+            if found is not None:
+                self.put(region, found, old)
+
+    def new_nodes(self) -> list[int]:
+        """Returns the nodes that are new since the last kick; before the first, all are."""
+        return [node for node in self.current.cliques if node >= self.fresh]
+
+    def pick(self, size: int) -> Region:
+        """Returns a random region that begins, seven times of eight, at a node that is new."""
+        fresh = self.new_nodes() if self.random.randrange(8) else []
+        start = self.random.choice(fresh or list(self.current.cliques))
+        return self.current.pick(start, size, self.random)
+
+    def solve(self, region: Region, noise: Noise | None = None) -> _Part | None:
+        """Returns a best tree over the region's variables; None if it is cut short."""
+        local = local_problem(self.problem, region, noise)
+        self.steps += 1
+        outcome = self.options.exact.solve(local.problem, self.inner, _Ear(self.report))
+        if outcome.tree is None:
+            return None
+        cliques = local.whole(outcome.tree)
+        if not all(any(is_subset(one, clique) for clique in cliques) for one in region.covered):
+            return None  # an exact backend that rounds, and was stopped
+        scores = self.problem.scores
+        value = sum(scores.score(clique) for clique in cliques)
+        value -= sum(scores.score(cliques[a] & cliques[b]) for a, b in outcome.tree.edges)
+        gap = max(0.0, outcome.bound - outcome.tree.score(local.problem.scores))
+        return _Part(cliques, outcome.tree.edges, value, gap)
+
+    def put(self, region: Region, part: _Part, old: float) -> None:
+        """Puts a tree over the region's variables in its place, which was worth `old`."""
+        self.current.splice(region, part.cliques, part.edges, self.random)
+        self.value += part.value - old
+
+    def keep(self) -> None:
+        """Takes the tree at hand as the best one."""
+        tree = self.current.frozen()
+        self.value = self.best_value = tree.score(self.problem.scores)  # anew: differences add up their noise
+        self.best = self.current.copy()
+        self.idle_kicks = 0
+        self.report(tree=tree)

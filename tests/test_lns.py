@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from problems import (
+    Recording,
+    from_data,
+    from_network,
+    gaussian,
+    integers,
+    named,
+    random_problem,
+    repeatable,
+    with_holes,
+)
+
+from jtsolve.backend import Limits
+from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
+from jtsolve.backends.dp import DynamicProgramming
+from jtsolve.backends.forward import Forward
+from jtsolve.backends.ktree import KTree
+from jtsolve.backends.lns import LargeNeighbourhoodSearch
+from jtsolve.backends.lns_region import Noise, local_problem
+from jtsolve.backends.lns_tree import MutableTree, Region
+from jtsolve.instance import read_problem
+from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.result import Outcome, Status, Stop
+from jtsolve.scores import SparseScores
+from jtsolve.solve import options_of, solve
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import VarSet, is_subset, members, varset
+from prove import read_optima
+
+if TYPE_CHECKING:
+    from jtsolve.scores import LocalScores
+
+INSTANCES = Path(__file__).parents[1] / "instances" / "uci"
+LOCAL_FEATURES = sorted(set(Feature) - {Feature.MAX_CLIQUES}, key=lambda feature: feature.value)
+
+
+def lns(**options: Any) -> LargeNeighbourhoodSearch:
+    given: dict[str, Any] = {"exact": DynamicProgramming(), "start": (Forward(), KTree(steps=2)), **options}
+    return LargeNeighbourhoodSearch(**given)
+
+
+def some_tree(problem: Problem, seed: int) -> JunctionTree | None:
+    return KTree(steps=1).solve(problem, Limits(seed=seed), Recording()).tree
+
+
+def spliced(tree: MutableTree, region: Region, cliques: list[VarSet], part: JunctionTree) -> JunctionTree:
+    """Returns the whole tree with a part in the place of a region; the constructor validates it."""
+    whole = tree.copy()
+    whole.splice(region, cliques, part.edges, repeatable(0))
+    return whole.frozen()
+
+
+def best_by_brute_force(problem: Problem, tree: MutableTree, region: Region) -> float:
+    """Returns the best score of a whole tree with some junction tree over U in the region's place."""
+    variables = list(members(region.variables))
+    best = -inf
+    for part in chordal_trees(len(variables)):
+        cliques = [varset(variables[i] for i in members(clique)) for clique in part.cliques]
+        needed = [separator for _, _, separator in region.boundary]
+        if all(any(is_subset(one, clique) for clique in cliques) for one in needed):
+            whole = spliced(tree, region, cliques, part)
+            if meets_constraints(problem, whole):
+                best = max(best, whole.score(problem.scores))
+    return best
+
+
+# Regions as problems.
+
+
+@pytest.mark.parametrize("features", [frozenset(), *({f} for f in LOCAL_FEATURES)], ids=str)
+def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -> None:
+    tried = bounded = 0
+    for seed in range(30):
+        problem = random_problem(seed, 7, frozenset(features))
+        start = some_tree(problem, seed)
+        if start is None:
+            continue
+        tree, random = MutableTree(start), repeatable(seed)
+        size = 4 if seed % 8 else 5  # there are 61 chordal graphs on four variables, 822 on five
+        region = tree.pick(random.choice(list(tree.cliques)), size, random)
+        if region.variables.bit_count() > size:
+            continue
+        tried += 1
+        bounded += bool(region.covered)
+        expected = best_by_brute_force(problem, tree, region)
+        local = local_problem(problem, region)
+        for exact in (DynamicProgramming(), Brute()):
+            part = solve(local.problem, exact).tree
+            assert part is not None
+            whole = spliced(tree, region, local.whole(part), part)
+            assert meets_constraints(problem, whole)
+            assert whole.score(problem.scores) == pytest.approx(expected, abs=1e-9)
+    assert tried >= 6
+    assert bounded >= 2
+
+
+def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
+    chosen = 0
+    for seed in range(40):
+        problem = named(integers(seed, 8, 3))
+        start = some_tree(named(integers(seed + 1000, 8, 3)), seed)  # one that is not good here
+        assert start is not None
+        tree, random = MutableTree(start), repeatable(seed)
+        region = tree.pick(random.choice(list(tree.cliques)), 4, random)
+        boundary = frozenset(separator for _, _, separator in region.boundary if separator)
+        problem = replace(problem, constraints=Constraints(forbidden_cliques=boundary))
+        local = local_problem(problem, region)
+        part = solve(local.problem, DynamicProgramming()).tree
+        assert part is not None
+        whole = spliced(tree, region, local.whole(part), part)
+        assert meets_constraints(problem, whole)
+        assert whole.score(problem.scores) == best_by_brute_force(problem, tree, region)
+        chosen += not boundary.isdisjoint(local.whole(part))
+    assert chosen > 0
+
+
+def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
+    problem = named(from_network(2, 12, 3))
+    start = some_tree(problem, 0)
+    assert start is not None
+    tree, random = MutableTree(start), repeatable(2)
+    region = tree.pick(3, 8, random)
+    assert region.covered
+    found = set()
+    for seed in range(8):
+        local = local_problem(problem, region, Noise(1e9, np.random.default_rng(seed)))
+        part = solve(local.problem, DynamicProgramming()).tree
+        assert part is not None
+        spliced(tree, region, local.whole(part), part)
+        found.add(part)
+    assert len(found) > 1
+    silent = local_problem(problem, region, Noise(0.0, np.random.default_rng(0)))
+    assert silent == local_problem(problem, region) or not isinstance(silent.problem.scores, SparseScores)
+
+
+def test_sets_without_a_score_have_none_in_the_region() -> None:
+    problem = named(with_holes(5, gaussian(5, 7, 3), 0.3, singles=False))
+    region = Region((0,), 0b1011010, ())
+    local = local_problem(problem, region)
+    variables = list(members(region.variables))
+    for mask in range(1 << 4):
+        whole = varset(variables[i] for i in members(mask))
+        assert (local.problem.scores.score(mask) == -inf) == (problem.scores.score(whole) == -inf)
+
+
+# The tree.
+
+
+def test_rehanging_never_changes_the_graph() -> None:
+    moved = 0
+    for seed in range(10):
+        start = some_tree(named(from_network(seed, 20, 3)), seed)
+        assert start is not None
+        tree, random = MutableTree(start), repeatable(seed)
+        before = {frozenset(edge) for edge in start.edges}
+        for _ in range(50):
+            tree.rehang(random)
+            assert tree.frozen() == start
+        moved += {frozenset((a, b)) for a in tree.adjacent for b in tree.adjacent[a]} != before
+    assert moved >= 8
+
+
+def test_a_tree_of_one_clique_cannot_be_rehung() -> None:
+    start = JunctionTree(2, (0b11,), ())
+    tree = MutableTree(start)
+    tree.rehang(repeatable(0))
+    assert tree.frozen() == start
+
+
+def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
+    start = some_tree(named(from_network(0, 25, 4)), 0)
+    assert start is not None
+    tree, random = MutableTree(start), repeatable(0)
+    merged = 0
+    for turn in range(400):
+        tree.rehang(random)
+        region = tree.pick(random.choice(list(tree.cliques)), 9, random)
+        noise = Noise(1.0, np.random.default_rng(turn))
+        local = local_problem(named(gaussian(turn, 25, 4)), region, noise)
+        part = solve(local.problem, DynamicProgramming()).tree
+        assert part is not None
+        count = len(tree.cliques)
+        tree.splice(region, local.whole(part), part.edges, random)
+        merged += len(tree.cliques) < count - len(region.nodes) + len(part.cliques)
+        tree.frozen()  # raises unless it is a junction tree
+    assert merged > 10
+
+
+def test_a_copy_is_a_tree_of_its_own() -> None:
+    start = some_tree(named(from_network(1, 12, 3)), 0)
+    assert start is not None
+    tree = MutableTree(start)
+    copy = tree.copy()
+    for _ in range(20):
+        copy.rehang(repeatable(1))
+    copy.cliques.clear()
+    assert tree.frozen() == start
+
+
+# The search.
+
+
+SOLVED = [
+    (name, k) for name in ("nursery", "tic-tac-toe", "poker", "bridges", "flare") for k in (1, 2, 3)
+] + [(name, 2) for name in ("zoo", "voting", "tumor", "lymph")]
+
+
+@pytest.mark.parametrize(("name", "treewidth"), SOLVED)
+def test_finds_the_optimum(name: str, treewidth: int) -> None:
+    problem = read_problem(INSTANCES / f"{name}.json.gz").with_treewidth(treewidth)
+    optima = read_optima(INSTANCES / f"{name}.opt.json")
+    optimum = next(one.score for one in optima.optima if one.treewidth == treewidth)
+    small = problem.n <= 13
+    result = solve(problem, lns(region=8 if small else 10, steps=600), Limits(seed=1))
+    assert result.score == pytest.approx(optimum, abs=1e-5)
+
+
+@pytest.mark.parametrize("feature", LOCAL_FEATURES, ids=lambda feature: feature.value)
+def test_every_tree_on_the_way_meets_the_constraints(feature: Feature) -> None:
+    improved = 0
+    for seed in range(12):
+        problem = random_problem(seed, 9, frozenset({feature}))
+        report = Recording()
+        outcome = lns(region=5, kicks=3).solve(problem, Limits(seed=seed), report)
+        for tree in [*report.trees, *([outcome.tree] if outcome.tree else [])]:
+            assert meets_constraints(problem, tree)
+        improved += outcome.stats.get("improvements", 0)
+    assert improved > 0
+
+
+def test_is_as_good_as_the_exact_backend_on_few_variables() -> None:
+    optimal = 0
+    for seed in range(20):
+        problem = random_problem(seed, 8)
+        best = solve(problem, DynamicProgramming()).score
+        score = solve(problem, lns(region=6, kicks=10), Limits(seed=seed)).score
+        if best is not None and score is not None:
+            assert score <= best + 1e-9
+            optimal += score >= best - 1e-7
+    assert optimal >= 16
+
+
+def test_a_region_of_all_variables_is_a_proof() -> None:
+    problem = named(gaussian(3, 8, 3))
+    result = solve(problem, lns(region=8))
+    assert (result.status, result.stop) == (Status.OPTIMAL, Stop.FINISHED)
+    assert result.score == solve(problem, DynamicProgramming()).score
+    rounded = solve(problem, lns(region=8, exact=DynamicProgramming(precision="int32")))
+    assert rounded.bound >= rounded.score  # type: ignore[operator]
+
+
+def test_improves_on_its_start_and_reports_better_and_better_trees() -> None:
+    problem = named(from_network(4, 30, 3))
+    start = solve(problem, Forward()).score
+    report = Recording()
+    outcome = lns(start=(Forward(),), steps=200).solve(problem, Limits(), report)
+    scores = [tree.score(problem.scores) for tree in report.trees]
+    assert scores == sorted(scores)
+    assert outcome.tree is not None
+    assert start is not None
+    assert outcome.tree.score(problem.scores) == scores[-1] > start
+
+
+def test_takes_the_best_start() -> None:
+    problem = named(from_network(4, 30, 3))
+    scores = [solve(problem, backend).score or -inf for backend in (Forward(), KTree(steps=2))]
+    for start in ((Forward(), KTree(steps=2)), (KTree(steps=2), Forward())):
+        outcome = lns(start=start).solve(problem, Limits(), Recording(15, Stop.TIME))
+        assert outcome.tree is not None or outcome.stop is Stop.TIME
+        full = lns(start=start, steps=1, kicks=0).solve(problem, Limits(), Recording())
+        assert full.tree is not None
+        assert full.tree.score(problem.scores) >= max(scores)
+
+
+def test_ends_by_steps_and_by_kicks() -> None:
+    problem = named(from_network(3, 20, 3))
+    few = lns(steps=7).solve(problem, Limits(), Recording())
+    assert (few.stop, few.stats["steps"]) == (Stop.STEPS, 7)
+    still = lns(kicks=0, region=6).solve(problem, Limits(), Recording())
+    assert still.stop is Stop.FINISHED
+    assert still.stats["kicks"] == 1  # the one after which it sees that there may be none
+    kicked = lns(kicks=2, region=6).solve(problem, Limits(), Recording())
+    assert kicked.stats["kicks"] >= 3
+    for steps in range(40, 60):  # some of them fall within a kick
+        outcome = lns(steps=steps, region=6).solve(problem, Limits(), Recording())
+        assert outcome.stats["steps"] <= steps
+
+
+def test_is_repeatable_and_depends_on_the_seed() -> None:
+    problem = named(from_network(5, 40, 3))
+    backend = lns(steps=60)
+    first, second, other = (backend.solve(problem, Limits(seed=seed), Recording()) for seed in (1, 1, 2))
+    assert (first.tree, first.stats) == (second.tree, second.stats)
+    assert (first.tree, first.stats) != (other.tree, other.stats)
+
+
+@pytest.mark.parametrize("patience", [0, 3, 30, 200, 300, 400, 600, 1000, 2000, 4000])
+def test_stops_with_the_tree_at_hand(patience: int) -> None:
+    problem = named(from_network(7, 14, 3))
+    report = Recording(patience, Stop.INTERRUPTED)
+    outcome = lns(region=8).solve(problem, Limits(), report)
+    assert outcome.stop is Stop.INTERRUPTED
+    assert report.asked <= patience + 50
+    assert patience < 30 or outcome.tree is not None
+    if outcome.tree is not None:
+        assert meets_constraints(problem, outcome.tree)
+
+
+def test_says_so_if_no_start_gives_a_tree() -> None:
+    constraints = Constraints(required_edges=frozenset({0b011, 0b101, 0b110}), max_treewidth=1)
+    outcome = lns().solve(named(gaussian(0, 4), constraints), Limits(), Recording())
+    assert outcome.tree is None
+    assert "no start" in outcome.stats["note"]
+
+
+def test_a_start_that_does_not_take_the_problem_is_left_out() -> None:
+    problem = named(from_network(1, 12, 3))
+    outcome = lns(start=(Brute(), Forward()), kicks=1).solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+
+
+def test_cliques_larger_than_a_region_are_left_alone() -> None:
+    # Where every clique is too large for a region, nothing can be solved, and the search still ends.
+    problem = named(SparseScores(6, {1 << v: 0.0 for v in range(6)} | {0b111111: 10.0, 0b11111: 0.5}))
+    outcome = lns(region=4, kicks=2, start=(Whole(),)).solve(problem, Limits(), Recording())
+    assert outcome.tree == JunctionTree(6, (0b111111,), ())
+    assert outcome.stats["steps"] == 0
+
+
+class Whole(Brute):
+    """Gives the complete graph, whatever the size."""
+
+    capabilities = replace(Brute.capabilities, max_variables=None)
+
+    def solve(self, problem: Problem, *_: object) -> Outcome:
+        return Outcome(JunctionTree(problem.n, ((1 << problem.n) - 1,), ()))
+
+
+class Careless(Brute):
+    """Forgets the bonus: its part need not cover what it has to."""
+
+    capabilities = replace(Brute.capabilities, max_variables=None)
+
+    def solve(self, problem: Problem, *_: object) -> Outcome:
+        singles = tuple(1 << v for v in range(problem.n))
+        return Outcome(JunctionTree(problem.n, singles, tuple((v, v + 1) for v in range(problem.n - 1))))
+
+
+def test_a_part_that_does_not_cover_the_boundary_is_not_put_in() -> None:
+    problem = named(from_network(1, 12, 3))
+    outcome = lns(exact=Careless(), region=5, kicks=1).solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert meets_constraints(problem, outcome.tree)
+
+
+def test_what_is_known_of_regions_is_forgotten_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = named(from_network(1, 14, 3))
+    full = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
+    monkeypatch.setattr("jtsolve.backends.lns._KEPT", 2)
+    forgetful = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
+    assert forgetful.tree is not None
+    assert full.tree is not None
+    assert forgetful.stats["steps"] > full.stats["steps"]
+
+
+def test_asks_only_for_scores_of_permitted_sizes() -> None:
+    problem = named(Lazy(from_data(3, 16, 4)), Constraints(max_treewidth=2))
+    outcome = lns(region=8, steps=60).solve(problem, Limits(), Recording())
+    dense = replace(problem, scores=problem.scores.table)  # type: ignore[attr-defined]
+    assert outcome.tree == lns(region=8, steps=60).solve(dense, Limits(), Recording()).tree
+    assert problem.scores.largest <= 3  # type: ignore[attr-defined]
+
+
+class Lazy:
+    """Scores of another kind than the tables that some backends know."""
+
+    def __init__(self, table: LocalScores) -> None:
+        self.table, self.n, self.max_size, self.largest = table, table.n, table.max_size, 0
+
+    def score(self, mask: VarSet) -> float:
+        self.largest = max(self.largest, mask.bit_count())
+        return self.table.score(mask)
+
+    def batch(self, sets: Any) -> Any:
+        self.largest = max(self.largest, sets.shape[1])
+        return self.table.batch(sets)
+
+    def extremes(self) -> tuple[float, float]:
+        return self.table.extremes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exact": Forward()}, "'forward' is not exact"),
+        ({"start": ()}, "no backend to start from"),
+        ({"region": 3}, "give at least 4 and at most 28"),
+        ({"region": 29}, "give at least 4 and at most 28"),
+        ({"kicks": -1}, "kicks"),
+        ({"strength": inf}, "strength"),
+        ({"steps": 0}, "steps"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        lns(**options)
+
+
+def test_supports_what_its_exact_backend_does_but_the_number_of_cliques() -> None:
+    assert lns().capabilities.features == set(LOCAL_FEATURES)
+    assert not lns().capabilities.exact
+    assert lns().capabilities.rank == 1
+    assert lns(start=(lns(), Forward())).capabilities.rank == 2
+
+
+def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:
+    options = options_of(lns())
+    assert options["start"][1] == {"name": "ktree", "steps": 2, "patience": 20}
+    assert options["exact"]["name"] == "dp"
+    estimate = lns().estimate(named(integers(0, 30, 3)), Limits())
+    assert estimate.memory > 0
+    assert estimate.seconds > 0
