@@ -208,7 +208,10 @@ def choose(problem: Problem, limits: Limits) -> Choice:
             rank = backend.capabilities.rank if heuristic else 0
             fitting.append((heuristic, -rank, estimate.seconds, backend, estimate))
     if not fitting:
-        raise LimitError("no backend takes this problem within the limits: " + " ".join(refusals))
+        raise LimitError(
+            f"no backend takes this problem within the limits: {' '.join(refusals)} Ways out: a larger "
+            "--memory-limit, a smaller --treewidth."
+        )
     heuristic, _, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:3])
     kind = "heuristic backend of the highest rank" if heuristic else "exact backend"
     reason = (
