@@ -77,7 +77,7 @@ class LargeNeighbourhoodSearch:
     exact: Backend
     start: tuple[Backend, ...]
     region: int = 10
-    kicks: int = 100
+    kicks: int = 200
     strength: float = 1.0
     steps: int | None = None
 
@@ -234,14 +234,14 @@ class _Search:
             self.bound = self.best_value + found.gap
 
     def kick(self) -> None:
-        """Goes back to the best tree and changes some regions of it at random."""
+        """Goes back to the best tree, and changes regions of it at random: more after many in vain."""
         self.kicks += 1
         self.idle_kicks += 1
         self.level = self.failures = 0
         self.report(note=f"kick {self.kicks}")
         self.current, self.value = self.best.copy(), self.best_value
         self.fresh = self.current.next
-        for _ in range(max(1, min(3, len(self.current.cliques) // 8))):
+        for _ in range(max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20):
             region = self.pick(self.random.choice(self.sizes))
             if region.variables.bit_count() > self.options.region or self.steps == self.options.steps:
                 continue
