@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.scores import SparseScores
+from jtsolve.scores import DenseScores, SparseScores
 from jtsolve.varset import members
 
 if TYPE_CHECKING:
@@ -28,12 +28,16 @@ _SLOWER = 2
 
 
 def problem_bound(problem: Problem) -> float:
-    """Returns the family bound where it takes about a second, else the range bound; in nats, finite."""
+    """Returns the family bound where it takes about a second, else the range bound; in nats, finite.
+
+    Scores that are computed on demand may take any time each: they get the range bound.
+    """
     n, width = problem.n, problem.max_clique_size
     look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
     if isinstance(problem.scores, SparseScores):
         look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
-    bound = family_bound(problem) if look_ups <= _LOOK_UPS else range_bound(problem)
+    is_table = isinstance(problem.scores, DenseScores | SparseScores)
+    bound = family_bound(problem) if is_table and look_ups <= _LOOK_UPS else range_bound(problem)
     # Rounding must not put it below the score of a tree: n gains of sums of at most `width` scores each.
     largest = max(map(abs, problem.scores.extremes()))
     return bound + 4 * n * width * sys.float_info.epsilon * largest

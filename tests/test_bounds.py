@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 from jtsolve.bounds import family_bound, problem_bound, range_bound
 from jtsolve.problem import Constraints, Problem, Variable
 from jtsolve.scores import DenseScores, SparseScores
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.table import DataTable
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import bounded_subsets, count_bounded_subsets, members
 
@@ -109,3 +112,11 @@ def test_the_family_bound_is_taken_where_it_is_cheap() -> None:
     assert problem_bound(small) == pytest.approx(family_bound(small), abs=1e-9)
     pairs = problem(3000, 2, 0)
     assert problem_bound(pairs) == pytest.approx(range_bound(pairs), rel=1e-9)
+
+
+def test_scores_on_demand_get_the_range_bound() -> None:
+    codes = np.array([[0, 0, 1, 1], [0, 1, 1, 1]])
+    table = DataTable(("a", "b"), (("no", "yes"),) * 2, codes)
+    lazy = Problem((Variable("a"), Variable("b")), DataScores(table, Bdeu(), max_size=2))
+    assert problem_bound(lazy) == pytest.approx(range_bound(lazy), rel=1e-9)
+    assert problem_bound(lazy) >= lazy.scores.score(0b11)

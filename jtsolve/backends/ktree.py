@@ -96,6 +96,7 @@ class KTree:
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
+        self.estimate(problem, limits).require_memory(self.name, limits)
         required = triangulated(problem)
         if required is None:
             return Outcome(None, stats={"note": "the required edges could not be made a chordal graph"})

@@ -55,6 +55,17 @@ _KEPT = 1 << 18
 """Regions whose best is kept: some tens of megabytes."""
 
 
+_LARGEST_SCORE = 1e90
+"""Nats; the bonuses of a region are up to some 10^6 times the largest score, and scores end at 10^100."""
+
+
+def _leaves_room_for_bonuses(problem: Problem) -> str | None:
+    """Objects to scores so large that a region's scores with its bonuses would be no scores."""
+    if max(map(abs, problem.scores.extremes())) <= _LARGEST_SCORE:
+        return None
+    return f"It adds bonuses to scores, and takes none beyond ±{_LARGEST_SCORE:g} nats."
+
+
 @dataclass(frozen=True, slots=True)
 class LargeNeighbourhoodSearch:
     """Large-neighbourhood search: exact solves of parts of a tree. Heuristic, the strongest one here.
@@ -101,7 +112,8 @@ class LargeNeighbourhoodSearch:
     def capabilities(self) -> Capabilities:
         """All constraints that the exact backend supports but `max_cliques`: regions inherit them."""
         features = (ALL_FEATURES - {Feature.MAX_CLIQUES}) & self.exact.capabilities.features
-        return Capabilities(features=features, rank=1 + max(one.capabilities.rank for one in self.start))
+        rank = 1 + max(one.capabilities.rank for one in self.start)
+        return Capabilities(features=features, rank=rank, rules=(_leaves_room_for_bonuses,))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: that of the starts, and a thousand regions for each kick."""
@@ -118,6 +130,7 @@ class LargeNeighbourhoodSearch:
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
+        self.estimate(problem, limits).require_memory(self.name, limits)
         best: JunctionTree | None = None
         score = -inf
         for backend in self.start:
