@@ -29,6 +29,7 @@ from jtsolve.errors import InputError, InternalError
 from jtsolve.instance import read_problem, write_problem
 from jtsolve.problem import Constraints
 from jtsolve.result import Outcome, Status, Stop, read_result, result_to_json
+from jtsolve.scores import SparseScores
 from jtsolve.solve import solve
 
 if TYPE_CHECKING:
@@ -595,6 +596,21 @@ def test_convert_writes_another_format(command: Command, instance: Path, tmp_pat
     assert read_problem(packed).digest() == read_problem(instance).digest()
     assert command("convert", packed, junctor) == 0
     assert junctor.read_text(encoding="utf-8").startswith("4 4")
+
+
+def test_convert_prunes_and_keeps_the_optimum(command: Command, instance: Path, tmp_path: Path) -> None:
+    best = solve(read_problem(instance), REGISTRY["brute"])
+    pruned = tmp_path / "pruned.json"
+    assert command("convert", instance, pruned, "--prune-below", f"{best.score:.6f}") == 0
+    assert (command.out, command.err) == ("", "")
+    scores = read_problem(pruned).scores
+    assert isinstance(scores, SparseScores)
+    assert len(scores.table) < 16
+    assert solve(read_problem(pruned), REGISTRY["brute"]).tree == best.tree
+    assert command("convert", instance, tmp_path / "none.json", "--prune-below", "1000") == 2
+    assert "no tree of the problem scores 1000" in command.err
+    assert command("convert", instance, tmp_path / "none.json", "--prune-below", "nan") == 2
+    assert not (tmp_path / "none.json").exists()
 
 
 def test_convert_refuses_what_it_cannot_write(command: Command, instance: Path, tmp_path: Path) -> None:

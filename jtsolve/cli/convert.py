@@ -1,4 +1,4 @@
-"""`jtsolve convert`: an instance in another format."""
+"""`jtsolve convert`: an instance in another format, and, if asked, without hopeless sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +13,14 @@ def convert(
     target: Annotated[
         Path, typer.Argument(readable=False, metavar="OUT", help="The file to write; its ending says how.")
     ],
+    prune_below: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="Leave out the sets that are provably in no tree of this score (nats) or a higher one: the "
+            "score of a tree that is known, under the instance's constraints. Every tree worth it stays.",
+        ),
+    ] = None,
 ) -> None:
     """Write an instance in another format.
 
@@ -22,4 +30,9 @@ def convert(
 
     from jtsolve.instance import read_problem, write_problem
 
-    write_problem(read_problem(source), target)
+    problem = read_problem(source)
+    if prune_below is not None:
+        from jtsolve.pruning import prune
+
+        problem = prune(problem, prune_below)
+    write_problem(problem, target)
