@@ -16,6 +16,7 @@ import typer
 from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
 from jtsolve.cli.convert import convert
+from jtsolve.cli.data import data
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, complain, exit_code
 from jtsolve.cli.score import score
 from jtsolve.cli.show import show
@@ -30,6 +31,7 @@ app = typer.Typer(
 )
 for command in (solve, score, check, backends, convert, show):
     app.command()(command)
+app.add_typer(data, name="data")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks

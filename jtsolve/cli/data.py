@@ -1,0 +1,86 @@
+"""`jtsolve data`: public data sets by name, and data drawn from Bayesian networks."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jtsolve.cli.output import emit, require_writable
+from jtsolve.errors import ChoiceError
+
+data = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Get public data sets, or draw data.")
+
+
+@data.command("list")
+def list_data_sets() -> None:
+    """List the data sets that can be fetched by name."""
+    from jtsolve.data.registry import registry
+
+    lines = [f"{'name':<17} {'kind':<8} {'rows':>7} {'columns':>7}  terms"]
+    for entry in registry().values():
+        rows = "" if entry.rows is None else str(entry.rows)
+        lines.append(f"{entry.name:<17} {entry.kind:<8} {rows:>7} {entry.columns:>7}  {entry.terms}")
+    emit("\n".join(lines))
+
+
+@data.command("fetch")
+def fetch_data_set(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="One of 'jtsolve data list'.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="FOLDER", readable=False, help="Take it from here, not from the network."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", readable=False, help="Write it here (.gz: packed); default: the cache."),
+    ] = None,
+) -> None:
+    """Fetch a data set, verify its SHA-256, and print the path of its file.
+
+    Files are kept in the system's cache folder for jtsolve, or in that of the environment variable
+    JTSOLVE_CACHE.
+    """
+    from jtsolve.data.fetch import download, keep, read_local
+    from jtsolve.data.registry import find
+    from jtsolve.data.sample import packed_for
+    from jtsolve.files import read_file, write_atomically
+
+    entry = find(name)
+    if output is not None:
+        require_writable(output)
+    if folder is not None:
+        content = read_local(entry, folder)
+        path = keep(entry, content) if output is None else output
+    else:
+        path = download(entry)
+        content = b"" if output is None else read_file(path)
+    if output is not None:
+        path = output
+        write_atomically(output, packed_for(output.name, content))
+    emit(str(path))
+
+
+@data.command("sample")
+def sample_network(
+    network: Annotated[
+        Path, typer.Argument(readable=False, metavar="NETWORK", help="A Bayesian network (.bif, .bif.gz).")
+    ],
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")],
+    output: Annotated[
+        Path, typer.Option(readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz).")
+    ],
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
+) -> None:
+    """Draw rows from a Bayesian network, as CSV with a header."""
+    if not output.name.endswith((".csv", ".csv.gz")):
+        raise ChoiceError(f"{output}: rows are written as .csv or .csv.gz; give such a name")
+    require_writable(output, network)
+
+    from jtsolve.data.bif import read_network
+    from jtsolve.data.sample import packed_for, sample_csv
+    from jtsolve.files import write_atomically
+
+    content = sample_csv(read_network(network), rows, seed)
+    write_atomically(output, packed_for(output.name, content))

@@ -1,0 +1,143 @@
+"""Data sets from the network, through a cache, or from a local folder; always verified.
+
+The cache holds contents unpacked. `JTSOLVE_CACHE` names another folder for it than that of the system.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.errors import InputError
+from jtsolve.files import read_file, write_atomically
+
+if TYPE_CHECKING:
+    from jtsolve.data.registry import DataSet
+
+_TIMEOUT = 30
+"""Seconds to wait for a silent server."""
+
+
+def cache_folder() -> Path:
+    """Returns the folder where fetched data sets are kept; it need not exist."""
+    import pooch
+
+    return Path(os.environ.get("JTSOLVE_CACHE") or pooch.os_cache("jtsolve"))
+
+
+def cached_path(data_set: DataSet) -> Path:
+    """Returns where a data set lies once it is fetched."""
+    return cache_folder() / data_set.file
+
+
+def download(data_set: DataSet) -> Path:
+    """Fetches a data set into the cache, if its right content is not there, and returns its path.
+
+    Nothing half-written or wrong takes the name in the cache.
+
+    Raises:
+        InputError: no network, a server's refusal, content of another hash, a cache that cannot be written.
+    """
+    import pooch
+
+    target = cached_path(data_set)
+    _make_folder(target.parent)
+    # pooch tells of each download at level INFO on standard error, which is for errors here.
+    pooch.get_logger().setLevel(logging.WARNING)
+    try:
+        pooch.retrieve(
+            data_set.url,
+            known_hash=f"sha256:{data_set.sha256}",
+            fname=target.name,
+            path=target.parent,
+            downloader=_download_unpacked,
+        )
+    except ValueError:  # pooch's error for a wrong hash
+        raise _mismatch(data_set, data_set.url) from None
+    except OSError as error:  # the errors of requests are some, too
+        raise InputError(
+            data_set.url,
+            "",
+            f"data set '{data_set.name}' cannot be fetched ({_first_line(error)})",
+            "look at the network, try again, or give a folder that holds it with --from",
+        ) from None
+    return target
+
+
+def read_local(data_set: DataSet, folder: Path) -> bytes:
+    """Returns the verified content of a data set from a folder.
+
+    The file may be packed (.gz), and may lie in the subfolder of its kind or in the folder itself.
+
+    Raises:
+        InputError: it is not there, cannot be read, or its content has another hash.
+    """
+    if not folder.is_dir():
+        raise InputError(str(folder), "", "there is no such folder", "check the path for spelling")
+    names = [data_set.file, Path(data_set.file).name]
+    places = [folder / f"{name}{ending}" for name in names for ending in ("", ".gz")]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise InputError(
+            str(folder),
+            "",
+            f"data set '{data_set.name}' is not in it, as {data_set.file} or {data_set.file}.gz",
+            "give the folder that holds it, or leave out --from to fetch it from the network",
+        )
+    content = read_file(path)
+    if hashlib.sha256(content).hexdigest() != data_set.sha256:
+        raise _mismatch(data_set, str(path))
+    return content
+
+
+def keep(data_set: DataSet, content: bytes) -> Path:
+    """Writes verified content into the cache and returns its path.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    target = cached_path(data_set)
+    _make_folder(target.parent)
+    write_atomically(target, content)
+    return target
+
+
+def _download_unpacked(url: str, output_file: str, pooch_object: Any) -> None:
+    """Downloads to a temporary file and unpacks it there, before pooch compares the hash and renames it."""
+    import pooch
+
+    pooch.HTTPDownloader(timeout=_TIMEOUT)(url, output_file, pooch_object)
+    try:
+        content = read_file(output_file)
+    except InputError as error:
+        raise InputError(url, error.place, error.reason, "try again later") from None
+    Path(output_file).write_bytes(content)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            str(folder),
+            "",
+            f"the cache cannot be made ({error.strerror})",
+            "name another folder in the environment variable JTSOLVE_CACHE, or use --from with --output",
+        ) from None
+
+
+def _mismatch(data_set: DataSet, source: str) -> InputError:
+    return InputError(
+        source,
+        "",
+        f"the content of data set '{data_set.name}' does not have the SHA-256 {data_set.sha256}, so it is "
+        "damaged or another version",
+        "fetch it again, or take it from another place",
+    )
+
+
+def _first_line(error: OSError) -> str:
+    return (error.strerror or str(error) or type(error).__name__).splitlines()[0]
