@@ -19,6 +19,10 @@ Rule: TypeAlias = Callable[[Problem], str | None]
 """A condition beyond features: None if the problem meets it, else the objection in one sentence."""
 
 
+def _never(_problem: Problem) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """What a backend declares; asked before any work.
@@ -27,6 +31,7 @@ class Capabilities:
         features: the constraints that it supports.
         exact: whether it proves optimality when it finishes.
         max_variables: the largest n that it takes, or None.
+        any_size: tells of a problem whether it is taken however many variables it has.
         rules: further conditions, each a function that returns its objection.
         rank: of heuristic backends, `auto` takes one of the highest rank: 0 for one that makes its own tree,
             one more than theirs for one that improves the trees of others, so that its own are no worse.
@@ -35,6 +40,7 @@ class Capabilities:
     features: frozenset[Feature] = ALL_FEATURES
     exact: bool = False
     max_variables: int | None = None
+    any_size: Callable[[Problem], bool] = _never
     rules: tuple[Rule, ...] = ()
     rank: int = 0
 
@@ -44,7 +50,8 @@ class Capabilities:
             f"It does not support the constraint {feature.value}."
             for feature in sorted(problem.constraints.features - self.features, key=lambda f: f.value)
         ]
-        if self.max_variables is not None and problem.n > self.max_variables:
+        too_many = self.max_variables is not None and problem.n > self.max_variables
+        if too_many and not self.any_size(problem):
             reasons.append(f"It takes at most {self.max_variables} variables, not {problem.n}.")
         reasons.extend(reason for rule in self.rules if (reason := rule(problem)) is not None)
         return tuple(reasons)

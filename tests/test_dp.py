@@ -97,6 +97,16 @@ def test_treewidth_one_is_handed_over_as_a_value() -> None:
     assert "handed_over_to" not in kept.stats
 
 
+def test_a_forest_may_have_any_number_of_variables() -> None:
+    forest = named(gaussian(0, 40, 2))
+    result = solve(forest, DynamicProgramming(forest=ChowLiu()))
+    assert result.status is Status.OPTIMAL
+    assert result.score == solve(forest, ChowLiu()).score
+    assert "It takes at most 28 variables, not 40." in PLAIN.capabilities.objections(forest)
+    wider = DynamicProgramming(forest=ChowLiu()).capabilities.objections(named(gaussian(0, 40, 3)))
+    assert wider == ("It takes at most 28 variables, not 40.",)
+
+
 def test_the_start_gives_the_first_incumbent() -> None:
     report = Recording()
     DynamicProgramming(start=Forward()).solve(named(gaussian(1, 6)), Limits(), report)

@@ -71,9 +71,16 @@ class DynamicProgramming:
     forest: Backend | None = None
 
     name: ClassVar[str] = "dp"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        features=ALL_FEATURES - {Feature.MAX_CLIQUES}, exact=True, max_variables=28
-    )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All constraints but `max_cliques`; any number of variables where `forest` takes the problem."""
+        return Capabilities(
+            features=ALL_FEATURES - {Feature.MAX_CLIQUES},
+            exact=True,
+            max_variables=28,
+            any_size=lambda problem: self._forest_for(problem) is not None,
+        )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """Returns the predicted peak memory of the process and the predicted seconds."""
