@@ -37,7 +37,7 @@ def score(
         int, typer.Option(metavar="K", min=1, help="The largest sets to score: the treewidth plus one.")
     ],
     score: Annotated[
-        str, typer.Option(metavar="NAME", help="bdeu, bdj, ml, aic, bic, mdl; gaussian-bic, bge.")
+        str, typer.Option(metavar="NAME", help="bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge.")
     ] = "bdeu",
     ess: Annotated[
         float | None, typer.Option(metavar="A", help="Equivalent sample size of bdeu; the default is 1.")
