@@ -138,6 +138,36 @@ def test_score_writes_for_junctor_too(command: Command, data: Path, tmp_path: Pa
     assert values_of(read_problem(tmp_path / "i.score")).tolist() == values_of(read_problem(output)).tolist()
 
 
+def test_score_writes_families_too(command: Command, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "i.json.gz"
+    assert command("score", data, "--max-size", "3", "--output", output, "--also", "jkl,junctor,pss") == 0
+    lines = command.out.splitlines()
+    assert lines[0].endswith("0.52 kB as .score, 1.31 kB as .pss")
+    assert [line.partition(":")[0] for line in lines[2:]] == [
+        str(tmp_path / name) for name in ("i.json.gz", "i.jkl", "i.score", "i.pss")
+    ]
+    for name in ("i.jkl", "i.pss"):
+        found = read_problem(tmp_path / name)
+        assert found.names == ("a", "b", "c", "d", "e")
+        np.testing.assert_allclose(values_of(found), values_of(read_problem(output)), rtol=0, atol=1e-10)
+
+
+def test_a_name_that_a_format_cannot_hold_is_told_before_the_work(command: Command, tmp_path: Path) -> None:
+    path, output = tmp_path / "d.csv", tmp_path / "i.json"
+    path.write_text("a b,c\n1,2\n2,1\n")
+    assert command("score", path, "--max-size", "2", "--output", output, "--also", "jkl") == 2
+    assert "cannot hold the name 'a b'" in command.err
+    assert not output.exists()
+
+
+def test_files_of_families_are_refused_where_they_are_too_large(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(",".join(f"v{i}" for i in range(200)) + "\n" + 2 * ("0," * 199 + "1\n"))
+    arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json", "--memory-limit", "1e6"]
+    assert command(*arguments, "--max-size", "4", "--also", "jkl") == 4
+    assert "a file of 9.01 GB, but no more than 2.15 GB are read. Ways out: --max-size 3" in command.err
+
+
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) -> None:
     path, output = tmp_path / "d.csv", tmp_path / "i.json"
@@ -164,7 +194,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         (["--missing", "guess"], "cannot be handled by 'guess'"),
         (["--discretise", "mdlp:e"], "no discretisation 'mdlp:0'"),
         (["--separator", "dot"], "there is no separator 'dot'; there are comma, semicolon, tab, blank"),
-        (["--also", "jkl"], "scores are written also for 'junctor', not for 'jkl'"),
+        (["--also", "jkl,xml"], "scores are written also for junctor, jkl, pss, not for 'xml'"),
         (["--drop", "z"], "there is none called 'z'"),
         (["--edge-penalty", "nan"], "the penalty per edge is nan"),
         (["--memory-limit", "0"], "the memory limit is 0.0 GB"),

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.scoring.tabulate import TableEstimate
 
-JUNCTOR = "junctor"
+ALSO = {"junctor": "score", "jkl": "jkl", "pss": "pss"}
+"""By the names on the command line, the endings of the files of other programs."""
 
 
 def score(
@@ -82,7 +83,11 @@ def score(
         str | None, typer.Option(metavar="NAME", help="comma, semicolon, tab or blank; default: found out.")
     ] = None,
     also: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Write the scores also for 'junctor', as .score.")
+        str | None,
+        typer.Option(
+            metavar="F,F,…",
+            help="Write other formats beside it: junctor (.score), jkl (GOBNILP), pss (urlearning).",
+        ),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(metavar="S", help="Seconds from start to finish.")
@@ -123,6 +128,7 @@ def score(
         ),
         header=not no_header,
         separator=_separator(separator),
+        also=tuple(path.suffix.removeprefix(".") for path in outputs[1:]),
     )
     limits = make_limits(time_limit, memory_limit, threads, 0, context.obj)
     say = silent if quiet else emit
@@ -146,6 +152,7 @@ class Task:
     prior: "StructurePrior | None" = None
     header: bool = True
     separator: str | None = None
+    also: tuple[str, ...] = ()
 
 
 def chosen_score(name: str, ess: float | None) -> "LocalScore":
@@ -187,8 +194,8 @@ def score_data(
     max_size = min(task.max_size, table.n)  # all sets of at most ten of eight variables are all sets
     scorer = make_scorer(table, task.score, max_size, task.prior)
     cost = estimate(scorer, max_size, limits.workers)
-    say(_forecast(scorer, cost))
-    _require_room(scorer, max_size, limits)
+    say(_forecast(scorer, cost) + _others(scorer, max_size, task.also))
+    _require_room(scorer, max_size, limits, families="jkl" in task.also or "pss" in task.also)
     note = f"{cost.sets} sets by {task.score.name}"
     with progress(note, shown=shows_progress) as listener:
 
@@ -244,6 +251,18 @@ def _forecast(scorer: "Scorer", cost: "TableEstimate") -> str:
     )
 
 
+def _others(scorer: "Scorer", max_size: int, also: tuple[str, ...]) -> str:
+    """Returns how large the files beside the instance are predicted to be."""
+    from jtsolve.families import FAMILY_FORMATS, family_bytes, require_words
+    from jtsolve.scoring.tabulate import estimate
+
+    if not set(FAMILY_FORMATS).isdisjoint(also):
+        require_words(scorer.table.names, "--also")
+    plain = estimate(scorer, max_size).file_bytes
+    family = family_bytes(scorer.table.names, max_size)
+    return "".join(f", {_size(family if kind in FAMILY_FORMATS else plain)} as .{kind}" for kind in also)
+
+
 def _duration(seconds: float) -> str:
     return "less than a second" if seconds < 1 else f"about {seconds:.2g} s"
 
@@ -258,25 +277,26 @@ def _size(count: int) -> str:
     return f"{count / unit:.3g} {name}"
 
 
-def _require_room(scorer: "Scorer", max_size: int, limits: "Limits") -> None:
+def _require_room(scorer: "Scorer", max_size: int, limits: "Limits", *, families: bool) -> None:
     """Refuses a table that exceeds the limits, with the largest size that does not.
 
     Raises:
         LimitError: with the need, the limit and the ways out.
     """
+    from jtsolve.families import family_bytes
     from jtsolve.files import LARGEST
     from jtsolve.machine import resident_memory
     from jtsolve.scoring.tabulate import estimate
 
     def excess(size: int) -> str | None:
         cost = estimate(scorer, size, limits.workers)
-        if held + cost.memory > limits.memory_bytes:
-            need, limit = (held + cost.memory) / 1e9, limits.memory_bytes / 1e9
+        file = max(cost.file_bytes, family_bytes(scorer.table.names, size) if families else 0)
+        memory = held + cost.memory + 2 * (file - cost.file_bytes)
+        if memory > limits.memory_bytes:
+            need, limit = memory / 1e9, limits.memory_bytes / 1e9
             return f"{need:.3g} GB of memory, but the limit is {limit:.3g} GB"
-        if cost.file_bytes > LARGEST:
-            return (
-                f"a file of {cost.file_bytes / 1e9:.3g} GB, but no more than {LARGEST / 1e9:.3g} GB are read"
-            )
+        if file > LARGEST:
+            return f"a file of {file / 1e9:.3g} GB, but no more than {LARGEST / 1e9:.3g} GB are read"
         if left is not None and cost.seconds > left:
             return f"about {cost.seconds:.3g} s, but {max(0.0, left):.3g} s are left"
         return None
@@ -295,15 +315,15 @@ def _require_room(scorer: "Scorer", max_size: int, limits: "Limits") -> None:
 
 
 def _outputs(output: Path, also: str | None) -> list[Path]:
-    """Returns the files to write, and finds out whether their names tell a format."""
+    """Returns the files to write, the instance first, and finds out whether their names tell a format."""
     if not output.name.endswith((".json", ".json.gz")):
         raise ChoiceError(f"{output}: an instance is written as .json or .json.gz; give such a name")
-    if also is None:
-        return [output]
-    if also != JUNCTOR:
-        raise ChoiceError(f"scores are written also for '{JUNCTOR}', not for '{also}'")
+    formats = dict.fromkeys(_names(also)) if also is not None else {}
+    for name in formats:
+        if name not in ALSO:
+            raise ChoiceError(f"scores are written also for {', '.join(ALSO)}, not for '{name}'")
     stem = output.name.removesuffix(".gz").removesuffix(".json")
-    return [output, output.with_name(f"{stem}.score")]
+    return [output, *(output.with_name(f"{stem}.{ALSO[name]}") for name in formats)]
 
 
 def make_coding(
