@@ -14,7 +14,7 @@ import pytest
 
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.instance import read_problem
-from jtsolve.kernels.counting import LEAST_BINS, colex_sets, row_groups, sums_over_cells
+from jtsolve.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
 from jtsolve.problem import Problem, Variable
 from jtsolve.scores import DenseScores, colex_table
 from jtsolve.scoring import DISCRETE, GAUSSIAN, REGISTRY
@@ -409,12 +409,14 @@ def test_distinct_rows_stand_for_all() -> None:
     assert weights.tolist() == (2 * distinct.weights).tolist()
 
 
-def test_rows_are_grouped_in_order_of_first_occurrence() -> None:
-    table = data_table((3, 300, 300), 700)
-    group, count = row_groups(table.codes, table.arities)
-    first = {row: i for i, row in enumerate(dict.fromkeys(map(tuple, table.codes.T.tolist())))}
-    assert group.tolist() == [first[tuple(row)] for row in table.codes.T.tolist()]
-    assert count == len(first)
+@pytest.mark.parametrize("arity", [3, 300, 70_000])
+def test_distinct_rows_come_in_the_order_of_their_first_occurrence(arity: int) -> None:
+    table = data_table((3, arity, arity), 700)
+    counts = Counter(map(tuple, table.codes.T.tolist()))
+    distinct = distinct_rows(replace(table, weights=np.full(700, 3)))
+    assert list(map(tuple, distinct.codes.T.tolist())) == list(counts)
+    assert distinct.weights is not None
+    assert distinct.weights.tolist() == [3 * times for times in counts.values()]
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 1), (5, 1), (5, 3), (6, 6)])
