@@ -4,7 +4,8 @@ The score of a variable v with the parents P is w(v,P) = s(P∪v) − s(P), in n
 `max_size` variables is written, none is pruned, with all digits. `foreign` reads such files back: s(A) is the
 sum of the families along an order, equal up to the rounding of the differences.
 
-Both formats are words between blanks, so that names with blanks, and such as begin a remark, cannot be written.
+Both formats are words between blanks, so that names with blanks, and such as begin a remark, cannot be
+written.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FAMILY_FORMATS = ("jkl", "pss")
 _SETS = 1 << 16
 """Parent sets that are looked up at one time."""
 _BYTES_PER_SCORE = 19
-"""Of a difference of scores as text with all its digits, and its separator; measured: plants 18.8, mushroom 19.3."""
+"""Of a difference of scores as text, and its separator; measured: plants 18.8, mushroom 19.3."""
 
 
 def family_bytes(names: Sequence[str], max_size: int) -> int:
@@ -57,8 +58,9 @@ def family_text(scores: DenseScores, variables: Sequence[Variable], source: str,
     size = family_bytes(names, scores.max_size)
     if size > LARGEST:
         raise LimitError(
-            f"{source}: the families would take {size / 1e9:.3g} GB, but no more than {LARGEST / 1e9:.3g} GB are "
-            "read. Ways out: smaller sets (--max-size), fewer columns, or .json or .score, which hold each set once"
+            f"{source}: the families would take {size / 1e9:.3g} GB, but no more than {LARGEST / 1e9:.3g} GB "
+            "are read. Ways out: smaller sets (--max-size), fewer columns, or .json or .score, which hold each "
+            "set once"
         )
     lines = _jkl(scores, names) if kind == "jkl" else _pss(scores, variables)
     # In pieces: a million short texts take several times the memory of one long text.
@@ -99,7 +101,7 @@ def _pss(scores: DenseScores, variables: Sequence[Variable]) -> Iterator[str]:
 
 
 def _states(variable: Variable) -> str:
-    """Returns the lines on a variable's states: their labels where the format can hold them, else how many."""
+    """Returns the lines on a variable's states: labels where the format can hold them, else how many."""
     states = variable.states
     if states is None:
         return ""

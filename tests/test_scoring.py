@@ -126,7 +126,10 @@ def plain_parameters(table: DataTable, v: int, parents: VarSet) -> int:
 
 def plain_normaliser(cells: int, rows: int) -> float:
     """C(q,N) by Kontkanen's and Myllymäki's recurrence: C(q + 2) = C(q + 1) + N/q C(q)."""
-    one, two = 1.0, sum(comb(rows, h) * (h / rows) ** h * (1 - h / rows) ** (rows - h) for h in range(rows + 1))
+    one, two = (
+        1.0,
+        sum(comb(rows, h) * (h / rows) ** h * (1 - h / rows) ** (rows - h) for h in range(rows + 1)),
+    )
     for q in range(1, cells):
         one, two = two, two + rows / q * one
     return one

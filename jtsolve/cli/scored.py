@@ -109,14 +109,14 @@ def _read(task: Task, limits: "Limits", listener: "Listener | None") -> "Table":
             listener(seconds=limits.elapsed, score=None, bound=inf, done=None, note=note)
         if limits.time is not None and limits.elapsed >= limits.time:
             raise LimitError(
-                f"the time limit ended the reading of {task.data} after {rows} rows; nothing is written. Ways "
-                "out: more time, fewer columns (--columns, --drop)"
+                f"the time limit ended the reading of {task.data} after {rows} rows; nothing is written. "
+                "Ways out: more time, fewer columns (--columns, --drop)"
             )
         need = resident_memory() + memory
         if need > limits.memory_bytes:
             raise LimitError(
-                f"the different rows among the first {rows} of {task.data} need {need / 1e9:.3g} GB of memory, "
-                f"but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: fewer columns (--columns, "
+                f"the different rows among the first {rows} of {task.data} need {need / 1e9:.3g} GB of "
+                f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: fewer columns (--columns, "
                 "--drop), which have fewer different rows, or a larger --memory-limit"
             )
 
@@ -242,14 +242,10 @@ def _excess(scorer: "Scorer", max_size: int, limits: "Limits", *, families: bool
     return None
 
 
-def _no_room(
-    scorer: "Scorer", max_size: int, reason: str, limits: "Limits", *, families: bool
-) -> LimitError:
+def _no_room(scorer: "Scorer", max_size: int, reason: str, limits: "Limits", *, families: bool) -> LimitError:
     """Returns the refusal of a table that exceeds the limits, with the largest size that does not."""
     sizes = range(max_size - 1, 0, -1)
-    fitting = next(
-        (size for size in sizes if _excess(scorer, size, limits, families=families) is None), None
-    )
+    fitting = next((size for size in sizes if _excess(scorer, size, limits, families=families) is None), None)
     way = f"--max-size {fitting}, " if fitting else ""
     return LimitError(
         f"the scores of all sets of at most {max_size} of {scorer.table.n} variables need {reason}. "

@@ -1,8 +1,8 @@
 """A hash table of different rows: rows come in blocks, and equal ones are counted.
 
 The rows that are there lie one after another in the order in which they first came; the table holds their
-numbers, from 1. A row is looked for from the slot of its hash on, slot by slot (linear probing), and compared whole,
-so that rows are equal if and only if they are put together.
+numbers, from 1. A row is looked for from the slot of its hash on, slot by slot (linear probing), and compared
+whole, so that rows are equal if and only if they are put together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _slot_of(row, mask):
 
 @njit(nogil=True, cache=True)
 def insert_rows(block, weights, rows, times, slots, used):
-    """Counts the rows of a block, puts the new ones behind the `used` that are there; returns how many there are.
+    """Counts the rows of a block, puts new ones behind the `used` that are there; returns how many there are.
 
     Args:
         block: shape (count, width), unsigned.

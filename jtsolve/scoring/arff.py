@@ -48,7 +48,9 @@ def read_arff(lines: Lines, intake: Intake) -> RawTable:
     require_distinct(names, source)
     gatherer = Gatherer(names, intake)
     while batch := list(islice(texts, _ROWS)):
-        columns = list(zip(*(_arff_row(line, number, len(heads), source) for number, line in batch), strict=True))
+        columns = list(
+            zip(*(_arff_row(line, number, len(heads), source) for number, line in batch), strict=True)
+        )
         gatherer.add([pl.Series(columns[place], dtype=pl.String) for place in gatherer.places])
     if not gatherer.rows:
         raise InputError(source, "@data", "there are no rows", "give a table with rows")
@@ -66,9 +68,7 @@ def _texts(lines: Lines) -> Iterator[tuple[int, str]]:
 
 def _arff_row(line: str, number: int, width: int, source: str) -> list[str | None]:
     if line.startswith("{"):
-        raise InputError(
-            source, f"line {number}", "sparse rows are not read", "save the file with full rows"
-        )
+        raise InputError(source, f"line {number}", "sparse rows are not read", "save the file with full rows")
     row = _arff_words(line, number, source)
     if len(row) != width:
         raise ragged(source, number, len(row), width)

@@ -150,7 +150,7 @@ def _coded(
 def _found_cuts(
     column: RawColumn, discretise: Discretisation, selection: Selection, source: str
 ) -> tuple[float, ...]:
-    """Returns the cuts of a continuous column, by the rows in which it and the class, if needed, have a value."""
+    """Returns the cuts of a continuous column, by the rows in which it, and the class if needed, is known."""
     present = column.present()
     classes = selection.classes if discretise.method == "mdlp" else None
     if classes is not None:
@@ -228,7 +228,9 @@ def _labelled(
         labels = (*labels, GAP_STATE)
     place = {label: i for i, label in enumerate(labels)}
     places = np.array([place.get(label, GAP) for label in column.labels], dtype=np.int32)
-    codes = column.recoded(places).codes.astype(signed_type(len(labels)), copy=False)
+    codes: NDArray[np.signedinteger[Any]] = column.recoded(places).codes.astype(
+        signed_type(len(labels)), copy=False
+    )
     if as_state:
         codes[codes == GAP] = place[GAP_STATE]
     return labels, codes

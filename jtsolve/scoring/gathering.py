@@ -1,7 +1,7 @@
-"""The rows of a file, gathered piece by piece: what does not fit as it is, is kept as different rows and counts.
+"""The rows of a file, gathered piece by piece: many rows are kept as different rows and counts.
 
-Up to `KEPT` rows stay as they come. Beyond, equal rows are put together as they are read, in the order in which
-they first came, so that a table takes the memory of its different rows, whatever the size of its file. Scores
+Up to `KEPT` rows stay as they come. Beyond, equal rows are put together as they are read, in the order in
+which they first came, so that a table takes the memory of its different rows, whatever the size of its file. Scores
 depend on counts alone: they are the same, to the bit.
 """
 
@@ -64,7 +64,9 @@ class Gatherer:
         self._counted: DistinctRows | None = None
 
     def add(
-        self, columns: Sequence[pl.Series], label: Callable[[object], str] | Sequence[Callable[..., str]] = str
+        self,
+        columns: Sequence[pl.Series],
+        label: Callable[[object], str] | Sequence[Callable[..., str]] = str,
     ) -> None:
         """Adds rows.
 
@@ -84,11 +86,16 @@ class Gatherer:
                 pieces.append(codes)
             if self.rows > KEPT and self._intake.together:
                 coded, self._kept = [np.concatenate(pieces) for pieces in self._kept], []
-                self._counted = DistinctRows(len(coded), self._intake.watch)
+                self._counted = DistinctRows(len(coded), self._tell)
         if self._counted is not None:
             largest = max(len(encoder.known) for encoder in self._encoders)
             # A gap is -1, and values are from 0.
             self._counted.add([codes.astype(np.int64) - GAP for codes in coded], largest)
+
+    def _tell(self, *, rows: int, memory: int) -> None:
+        """Passes on what different rows are about to need; of rows, those that were read count."""
+        del rows
+        self._intake.watch(rows=self.rows, memory=memory)
 
     def table(self, *, typed: bool, states: Sequence[tuple[str, ...] | None] | None = None) -> RawTable:
         """Returns the table, and forgets the rows.
@@ -97,14 +104,14 @@ class Gatherer:
             typed: whether gaps are marked by the format, and not by words.
             states: what the file declares for each of all its columns, or None.
         """
-        times = None
+        times: NDArray[np.int64] | None = None
         if self._counted is not None:
-            columns, times = self._counted.taken()
+            rows, counts = self._counted.taken()
             self._counted = None
-            times = None if (times == 1).all() else times
+            times = None if (counts == 1).all() else counts
             codes = [
                 (column.astype(np.int64) + GAP).astype(signed_type(len(encoder.known)))
-                for column, encoder in zip(columns, self._encoders, strict=True)
+                for column, encoder in zip(rows, self._encoders, strict=True)
             ]
         else:
             codes = [np.concatenate(pieces) for pieces in self._kept]
@@ -126,7 +133,7 @@ class Encoder:
         self.known: dict[str, int] = {}
 
     def codes(self, values: pl.Series, label: Callable[[object], str]) -> NDArray[Any]:
-        """Returns the codes of values, of the smallest type; null is a gap. Different values may share a label."""
+        """Returns the codes of values, of the smallest type; null is a gap. Values may share a label."""
         import polars as pl
 
         different = values.drop_nulls().unique(maintain_order=True)

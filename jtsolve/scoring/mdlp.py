@@ -8,15 +8,14 @@ S₁ being the rows up to T and S₂ those above, if
 
     Ent(S) − E(T) > [ log₂(N − 1) + log₂(3^k − 2) − (k Ent(S) − k₁ Ent(S₁) − k₂ Ent(S₂)) ] / N,
 
-and S₁ and S₂ are cut in the same way; k₁ and k₂ are their numbers of classes, and Ent is in bits. T is half-way
-between two values that follow one another; of equally good ones, the least. No values that share their only
-class have the best cut between them (theorem 1 of the paper): it is enough that it is looked for everywhere.
+and S₁ and S₂ are cut in the same way; k₁ and k₂ are their numbers of classes, and Ent is in bits. T is
+half-way between two values that follow one another; of equally good ones, the least.
 
 Time: the number of different values times that of the classes, for each level of cuts.
 
 Reference:
-    U. M. Fayyad, K. B. Irani, Multi-interval discretization of continuous-valued attributes for classification
-    learning, IJCAI 1993.
+    U. M. Fayyad, K. B. Irani, Multi-interval discretization of continuous-valued attributes for
+    classification learning, IJCAI 1993.
 """
 
 from __future__ import annotations

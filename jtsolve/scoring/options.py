@@ -142,8 +142,8 @@ class Coding:
             )
         if self.discretise is not None and self.discretise.method == "mdlp" and self.classes is None:
             raise ChoiceError(
-                "mdlp cuts columns so that they tell of a class, and none is named; give --discretise mdlp:CLASS "
-                "or --class"
+                "mdlp cuts columns so that they tell of a class, and none is named; give --discretise "
+                "mdlp:CLASS or --class"
             )
         if self.max_states < 1:
             raise ChoiceError(f"at most {self.max_states} states leave no column; give a number of 1 or more")

@@ -12,9 +12,10 @@ The normaliser is the sum of positive terms of Mononen and Myllymäki,
 
     C(q,N) = Σ_{k=0}^{N} t_k,   t_0 = 1,   t_{k+1} / t_k = (N − k) (q − 1 + k) / (N (k + 1)),
 
-exact for any q, real numbers included. Its ratios fall, so that the terms beyond one are bounded by a geometric
-series: the sum ends where they no longer count, after some √N terms for small q, and N at most. The recurrence of
-Kontkanen and Myllymäki (2007), linear in q, would be out of reach for q = 10^20 cells; tests compare with it.
+exact for any q, real numbers included. Its ratios fall, so that the terms beyond one are bounded by a
+geometric series: the sum ends where they no longer count, after some √N terms for small q, and N at most. The
+recurrence of Kontkanen and Myllymäki (2007), linear in q, would be out of reach for q = 10^20 cells; tests
+compare with it.
 
 References:
     T. Silander, J. Leppä-aho, E. Jääsaari, T. Roos, Quotient normalized maximum likelihood criterion for

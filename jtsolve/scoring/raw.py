@@ -46,7 +46,8 @@ class RawColumn:
 
     def present(self) -> NDArray[np.bool_]:
         """Returns in which rows something stands."""
-        return self.codes != GAP
+        present: NDArray[np.bool_] = self.codes != GAP
+        return present
 
     def numbers(self) -> NDArray[np.float64]:
         """Returns the number that each label stands for; NaN where it is no finite number."""

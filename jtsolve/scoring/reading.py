@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 from jtsolve.errors import InputError
 from jtsolve.files import read_file
 from jtsolve.scoring.coding import to_numbers, to_states
+from jtsolve.scoring.distinct import Watch, unwatched
 from jtsolve.scoring.formats import read_raw
-from jtsolve.scoring.gathering import Intake, Watch, unwatched
+from jtsolve.scoring.gathering import Intake
 from jtsolve.scoring.options import Coding, Schema
 from jtsolve.scoring.source import Source
 
@@ -58,7 +59,7 @@ def read_numbers(
     separator: str | None = None,
     watch: Watch = unwatched,
 ) -> ContinuousTable:
-    """Returns the table of real numbers in a data file; see `read_states`. All rows are kept in their order."""
+    """Returns the table of real numbers in a data file; see `read_states`. All rows are kept."""
     coding = coding or Coding()
     source = Source(path)
     intake = Intake(coding.reads, together=False, watch=watch)

@@ -96,7 +96,7 @@ def make_scorer(
 def distinct_rows(table: DataTable) -> DataTable:
     """Returns the different rows of a table, weighted by how often they occur, as they come first."""
     rows = DistinctRows(table.n)
-    rows.add(table.codes, int(table.arities.max()) - 1, table.weights)
+    rows.add(list(table.codes), int(table.arities.max()) - 1, table.weights)
     codes, weights = rows.taken()
     return table if weights.size == table.rows else replace(table, codes=codes, weights=weights)
 

@@ -90,9 +90,7 @@ def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     return column.recoded(np.array(codes, dtype=np.int32))
 
 
-def _row_weights(
-    column: RawColumn, times: NDArray[np.int64] | None, source: str
-) -> NDArray[np.int64]:
+def _row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str) -> NDArray[np.int64]:
     """Returns the weight of each row, times how often it stands in the file."""
     by_label = column.numbers()
     whole = column.gaps(None) == 0 and bool(((by_label >= 0) & (by_label == np.floor(by_label))).all())

@@ -64,9 +64,7 @@ def _fields(line: str, separator: str) -> list[str]:
     return line.split() if separator == " " else [field.strip() for field in line.split(separator)]
 
 
-def _add_pieces(
-    pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separator: str, source: str
-) -> None:
+def _add_pieces(pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separator: str, source: str) -> None:
     """Adds the rows of pieces of text; those from the first quotation mark on as quoted text."""
     import polars as pl
 

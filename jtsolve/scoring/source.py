@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _PIECE = 1 << 23
 """Bytes that are read, and turned into words, at one time."""
+_LONGEST_MARK = 3
+"""Bytes of the longest mark of an encoding at the beginning of a text."""
 _LONGEST_LINE = 1 << 28
 """Bytes; a longer line is none."""
 
@@ -69,7 +71,7 @@ class Source:
                 raise InputError(
                     self.name,
                     "",
-                    f"it holds more than {LARGEST / 2**30:.3g} GiB once unpacked, and cannot be read in pieces",
+                    f"it holds more than {LARGEST / 2**30:.3g} GiB unpacked, and cannot be read in pieces",
                     "unpack it, or save it as CSV",
                 )
         return b"".join(held)
@@ -97,7 +99,7 @@ class Lines:
         return next(self._pieces) if held is None else held
 
     def first(self) -> tuple[int, str]:
-        """Takes the first line that is not blank; returns its number, and the line. (0, "") if there is none."""
+        """Takes the first line that is not blank; returns its number and it, or (0, "") if there is none."""
         for number, piece in self:
             start = 0
             for offset, line in enumerate(piece.split(b"\n")):
@@ -118,7 +120,10 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
     number, rest, first, blank = 1, b"", True, True
     for piece in _then_nothing(source.pieces()):
         data = rest + (piece or b"")
-        if first and data:
+        if first:
+            if len(data) < _LONGEST_MARK and piece is not None:
+                rest = data
+                continue
             if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 raise InputError(source.name, "", "it is UTF-16", "save the file as UTF-8")
             data, first = data.removeprefix(b"\xef\xbb\xbf"), False
