@@ -29,7 +29,6 @@ def entropy(classes: list[int]) -> float:
 def plain_cuts(rows: list[tuple[float, int]]) -> list[float]:
     """Fayyad's and Irani's recursion, as it is written in the paper."""
     values = sorted({value for value, _ in rows})
-    whole = [c for _, c in rows]
     best: tuple[float, float] | None = None
     for low, high in pairwise(values):
         cut = (low + high) / 2

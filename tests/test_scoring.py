@@ -14,6 +14,7 @@ import pytest
 
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.instance import read_problem
+from jtsolve.kernels.bits import bit_sets, sums_over_bits
 from jtsolve.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
 from jtsolve.problem import Problem, Variable
 from jtsolve.scores import DenseScores, colex_table
@@ -31,7 +32,7 @@ from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.qnml import Qnml, log_normaliser
 from jtsolve.scoring.reading import read_numbers, read_states
 from jtsolve.scoring.score import is_discrete, is_gaussian
-from jtsolve.scoring.scorer import distinct_rows, make_scorer
+from jtsolve.scoring.scorer import CountingScorer, distinct_rows, make_scorer
 from jtsolve.scoring.table import ContinuousTable, DataTable
 from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
 from jtsolve.solve import solve
@@ -375,6 +376,38 @@ def test_cells_are_counted_by_bins_and_by_hashing(arity: int, *, weighted: bool)
         assert sums[mask] == pytest.approx(plain_sums(plain, mask, 0.5), rel=1e-12)
         assert cells[mask] == np.prod(table.arities[list(members(mask))], dtype=float)
     assert (arity * arity > LEAST_BINS) == (arity > 64)
+
+
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 500])
+def test_bit_sets_count_binary_columns_to_the_bit(rows: int) -> None:
+    table = data_table((2, 2, 1, 2, 2, 2, 2), rows, seed=rows)
+    constant = table.codes.copy()
+    constant[3] = 1
+    for data in (table, replace(table, codes=constant)):
+        sets = colex_sets(np.full(5, -1), 120, 7)
+        for shared, each in ((0.0, 0.0), (0.0, 0.5), (2.0, 0.0)):
+            plain = sums_over_cells(sets, data.codes, data.arities, np.empty(0, np.int64), shared, each)
+            # Out of order, too, where nothing is kept from one set to the next.
+            for order in (np.arange(120), np.random.default_rng(0).permutation(120)):
+                bits = sums_over_bits(sets[order], bit_sets(data.codes), rows, data.arities, shared, each)
+                assert bits[0].tobytes() == plain[0][order].tobytes()
+                assert bits[1].tobytes() == plain[1][order].tobytes()
+
+
+def test_bit_sets_are_taken_where_they_are_faster() -> None:
+    def bits(table: DataTable, max_size: int) -> bool:
+        scorer = make_scorer(table, Bdeu(), max_size)
+        assert isinstance(scorer, CountingScorer)
+        return scorer.bits is not None
+
+    binary = data_table((2,) * 14, 2000)
+    assert bits(binary, 4)
+    assert not bits(binary, 14), "too many cells"
+    assert not bits(replace(binary, weights=np.full(2000, 3)), 4), "weights"
+    assert not bits(data_table((2, 3, 2, 2), 2000), 2), "three states"
+    assert not bits(data_table((2, 2), 2000), 2), "few distinct rows"
+    whole = make_scorer(binary, Bdeu(), 4)
+    assert 500 < whole.steps < make_scorer(replace(binary, weights=np.full(2000, 3)), Bdeu(), 4).steps
 
 
 def test_weights_are_repeated_rows_to_the_bit() -> None:

@@ -30,6 +30,10 @@ _LEAST_PIVOT = 1e-10
 rounding takes some 10^-16 of it, times the condition number."""
 
 
+_WORDS_PER_ROW = 2
+"""Words of bit sets that take no longer than one row in bins; measured on plants: 0.4 and 1.2 ns."""
+
+
 class Scorer(Protocol):
     """Computes local scores; immutable, safe to share by threads."""
 
@@ -110,18 +114,28 @@ class CountingScorer:
     prior: StructurePrior
     counted: DataTable
     """The table that is counted: its distinct rows, if these are much fewer."""
+    max_size: int
+    bits: NDArray[np.uint64] | None = None
+    """The columns as bit sets, where that is faster; see `kernels.bits`."""
 
     @property
     def steps(self) -> float:
         """See `Scorer`."""
+        if self.bits is not None:
+            return 500 + 0.4 * (_bit_words(self.counted.rows, self.max_size))
         return 500 + 0.8 * self.counted.rows
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`."""
+        from jtsolve.kernels.bits import sums_over_bits
         from jtsolve.kernels.counting import sums_over_cells
 
         terms = self.score.cell_terms
         shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
+        if self.bits is not None:
+            rows, arities = self.counted.rows, self.counted.arities
+            sums, cells = sums_over_bits(sets, self.bits, rows, arities, shared, each)
+            return _with_rest(sets, sums, cells, self._rest)
         weights = self.counted.weights
         sums, cells = sums_over_cells(
             sets,
@@ -168,9 +182,19 @@ def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: Stru
             "score smaller sets, or cut or leave out columns with many states",
         )
     distinct = distinct_rows(table)
+    binary = table.weights is None and int(table.arities.max()) <= 2  # noqa: PLR2004 - states
+    if binary and _bit_words(table.rows, max_size) <= _WORDS_PER_ROW * distinct.rows:
+        from jtsolve.kernels.bits import bit_sets
+
+        return CountingScorer(table, score, prior, table, max_size, bit_sets(table.codes))
     # A weighted row takes somewhat longer than a plain one.
     counted = distinct if table.weights is not None or 2 * distinct.rows <= table.rows else table
-    return CountingScorer(table, score, prior, counted)
+    return CountingScorer(table, score, prior, counted, max_size)
+
+
+def _bit_words(rows: int, max_size: int) -> int:
+    """Returns how many words a set of the largest size takes by bit sets: one count for each two cells."""
+    return (-(-rows // 64)) << (max_size - 1)
 
 
 def _with_rest(
