@@ -59,8 +59,8 @@ def family_text(scores: DenseScores, variables: Sequence[Variable], source: str,
     if size > LARGEST:
         raise LimitError(
             f"{source}: the families would take {size / 1e9:.3g} GB, but no more than {LARGEST / 1e9:.3g} GB "
-            "are read. Ways out: smaller sets (--max-size), fewer columns, or .json or .score, which hold each "
-            "set once"
+            "are read. Ways out: smaller sets (--max-size), fewer columns, or .json or .score, which hold "
+            "each set once"
         )
     lines = _jkl(scores, names) if kind == "jkl" else _pss(scores, variables)
     # In pieces: a million short texts take several times the memory of one long text.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.backends import REGISTRY as REGISTERED
+from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.instance import read_problem
 from jtsolve.kernels.bits import bit_sets, sums_over_bits
 from jtsolve.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
@@ -499,6 +500,7 @@ def test_lazy_scores_count_hits_and_misses_and_forget() -> None:
     assert lazy.score(0b1111) == -inf
     assert lazy.batch(np.array([[0, 1, 2, 3]])).tolist() == [-inf]
     assert lazy.batch(np.empty((2, 0), np.intp)).tolist() == [0.0, 0.0]
+    assert lazy.batch(np.empty((0, 2), np.intp)).tolist() == []
     with pytest.raises(InputError, match="a variable is not among 0 to 5"):
         lazy.score(1 << 6)
     with pytest.raises(ChoiceError, match="holds none"):
@@ -524,6 +526,19 @@ def test_lazy_scores_make_a_problem_that_backends_solve() -> None:
     assert solve(lazy).score == pytest.approx(solve(table).score)
     assert lazy.digest() == Problem(variables, DataScores(TABLE, Bdeu(), 3)).digest()
     assert lazy.digest() != Problem(variables, DataScores(TABLE, Bdeu(2.0), 3)).digest()
+
+
+def test_backends_that_need_a_table_refuse_scores_on_demand_and_say_the_way_out() -> None:
+    table = data_table((2,) * 22, 100)
+    problem = Problem(tuple(map(Variable, table.names)), DataScores(table, Bdeu(), 8))
+    with pytest.raises(
+        RefusedError, match=r"all 600370 sets of at most 8 variables as a table, .*--max-size"
+    ):
+        solve(problem, REGISTERED["dp"])
+    narrow = solve(problem.with_treewidth(1), REGISTERED["dp"])
+    assert narrow.stats["scores"]["misses"] <= 22 + 231
+    assert REGISTERED["dp"].capabilities.objections(problem.with_treewidth(2)) == ()
+    assert "scores" in solve(problem, REGISTERED["forward"]).stats
 
 
 def test_a_thousand_variables_need_no_table() -> None:

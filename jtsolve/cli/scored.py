@@ -116,8 +116,8 @@ def _read(task: Task, limits: "Limits", listener: "Listener | None") -> "Table":
         if need > limits.memory_bytes:
             raise LimitError(
                 f"the different rows among the first {rows} of {task.data} need {need / 1e9:.3g} GB of "
-                f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: fewer columns (--columns, "
-                "--drop), which have fewer different rows, or a larger --memory-limit"
+                f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: fewer columns "
+                "(--columns, --drop), which have fewer different rows, or a larger --memory-limit"
             )
 
     read = read_states if is_discrete(task.score) else read_numbers

@@ -1,15 +1,17 @@
 """Counts the cells of sets of binary columns by bit sets, and sums a function of the counts.
 
-The rows in which a column is 1 are a bit set, 64 rows to a word; so are the rows of a cell. The cells of A ∪ {v}
-are the intersections of those of A with the bit set of v, and what is left of them: one needs counting, the other
-is the difference. Where a set begins as the one before it does, the bit sets of the common part are kept: in
-colex order, most sets cost a conjunction and a count of ones for each cell of the set without its smallest
-member, 2^(|A| − 1) · rows / 64 words. Rows with weights cannot be counted so.
+The rows in which a column is 1 are a bit set, 64 rows to a word; so are the rows of a cell. The cells of the
+set A ∪ {v} are the intersections of those of A with the bit set of v, and what is left of them: one needs
+counting, the other is the difference. Where a set begins as the one before it does, the bit sets of the common
+part are kept: in colex order, most sets cost a conjunction and a count of ones for each cell of the set without
+its smallest member, 2^(|A| − 1) · rows / 64 words. Rows with weights cannot be counted so.
 
 The sums are those of `counting`, to the bit, since the counts are.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit, types, uint64
@@ -17,10 +19,13 @@ from numba.extending import intrinsic
 
 from jtsolve.kernels.counting import SMALL, sum_terms
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 @intrinsic
 def _ones(_context, word):
-    """Returns the number of ones in a word: the processor's own instruction, which loops can take in lanes."""
+    """Returns the number of ones in a word: one instruction of the processor, or of its vector lanes."""
 
     def code(_context, builder, _signature, arguments):
         return builder.ctpop(arguments[0])
@@ -29,7 +34,7 @@ def _ones(_context, word):
     return types.uint64(types.uint64), code
 
 
-def bit_sets(codes):
+def bit_sets(codes: NDArray[Any]) -> NDArray[np.uint64]:
     """Returns the rows in which each column is 1, and those that there are, as bit sets.
 
     Args:

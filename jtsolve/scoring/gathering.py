@@ -1,8 +1,8 @@
 """The rows of a file, gathered piece by piece: many rows are kept as different rows and counts.
 
 Up to `KEPT` rows stay as they come. Beyond, equal rows are put together as they are read, in the order in
-which they first came, so that a table takes the memory of its different rows, whatever the size of its file. Scores
-depend on counts alone: they are the same, to the bit.
+which they first came, so that a table takes the memory of its different rows, whatever the size of its file.
+Scores depend on counts alone: they are the same, to the bit.
 """
 
 from __future__ import annotations
