@@ -190,7 +190,7 @@ LARGE_COLUMNS = ["file", "MB", "rows", "columns", "sets", "seconds", "scored in"
 
 
 def measure_large(folder: Path, rows: int) -> list[list[str]]:
-    """Returns a row for each kind of file: `jtsolve score` on rows that all differ, in a process of its own."""
+    """Returns a row for each kind of file: `jtsolve score` on rows that all differ, in its own process."""
     import polars as pl  # noqa: PLC0415 - only here
 
     generator = np.random.default_rng(0)

@@ -2,9 +2,9 @@
 
 The rows in which a column is 1 are a bit set, 64 rows to a word; so are the rows of a cell. The cells of the
 set A ∪ {v} are the intersections of those of A with the bit set of v, and what is left of them: one needs
-counting, the other is the difference. Where a set begins as the one before it does, the bit sets of the common
-part are kept: in colex order, most sets cost a conjunction and a count of ones for each cell of the set without
-its smallest member, 2^(|A| − 1) · rows / 64 words. Rows with weights cannot be counted so.
+counting, the other is the difference. Where a set begins as the one before it does, the bit sets of the
+common part are kept: in colex order, most sets cost a conjunction and a count of ones for each cell of the
+set without its smallest member, 2^(|A| − 1) · rows / 64 words. Rows with weights cannot be counted so.
 
 The sums are those of `counting`, to the bit, since the counts are.
 """
