@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.errors import ChoiceError, InputError
@@ -57,6 +57,7 @@ def test_mdlp_cuts_as_the_paper_says(seed: int) -> None:
     assert mdlp_cuts(numbers, classes) == pytest.approx(expected)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2)), min_size=1, max_size=40))
 def test_mdlp_cuts_small_tables_as_the_paper_says(rows: list[tuple[int, int]]) -> None:
     numbers, classes = np.array([v for v, _ in rows], float), np.array([c for _, c in rows])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.errors import ChoiceError, LimitError
@@ -50,6 +50,7 @@ def test_families_are_read_back_as_the_same_scores(
         np.testing.assert_allclose(values_of(found), values_of(problem), rtol=0, atol=1e-11)
 
 
+@settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(-8, 8), min_size=15, max_size=15))
 def test_whole_numbers_and_ties_are_read_back_to_the_bit(numbers: list[int]) -> None:
     scores = DenseScores(4, 4, np.array([0.0, *map(float, numbers)]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.errors import InputError, LimitError
@@ -106,6 +106,7 @@ def test_small_pieces_change_no_bit_of_the_scores(
         assert scores_of(table) == scores_of(expected)
 
 
+@settings(deadline=None, max_examples=40)
 @given(
     rows=st.lists(
         st.tuples(*[st.sampled_from(["0", "1", "2", "?", " x ", "10"])] * 3), min_size=1, max_size=60
