@@ -11,6 +11,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.tabulate import tabulate_with
 from jtsolve.varset import VarSet, members
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ class DataScores:
         row = np.array([list(members(mask))], dtype=np.intp)
         return float(self.batch(row)[0])
 
+    def tabulated(self, max_size: int) -> NDArray[np.float64]:
+        """Returns the scores of all sets of at most `max_size` in colex order; the cache has no part."""
+        return tabulate_with(self._scorer, max_size).values
+
     def extremes(self) -> tuple[float, float]:
         """See `LocalScores.extremes`; from sizes and numbers of states alone, so not narrow."""
         return self._scorer.extremes(self.max_size)
@@ -102,7 +107,7 @@ class DataScores:
         count, size = sets.shape
         if size > self.max_size:
             return np.full(count, -inf)
-        if size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
+        if sets.size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
             raise InputError("scores", "sets", f"a variable is not among 0 to {self.n - 1}", "mend the set")
         masks = [sum(1 << v for v in row) for row in sets.tolist()]
         values = np.empty(count)
