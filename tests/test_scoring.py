@@ -686,3 +686,13 @@ def test_scores_of_all_rows_of_a_cube_are_known() -> None:
     table = DataTable(("a", "b", "c"), BINARY[:1] * 3, np.array(list(product((0, 1), repeat=3))).T)
     scores = tabulate_with(make_scorer(table, MaximumLikelihood(), 3), 3)
     assert scores.values == pytest.approx([-8 * log(2) * mask.bit_count() for mask in range(8)])
+
+
+def test_the_time_of_large_data_is_predicted_from_sets_that_are_tried() -> None:
+    table = data_table((3,) * 5, 1_300_000)
+    scorer = make_scorer(table, Bdeu(), 3)
+    assert isinstance(scorer, CountingScorer)
+    many = replace(scorer, counted=table)  # as if no row were there twice
+    assert many.steps > 1e6
+    for size in (1, 3, 5):
+        assert 0 < estimate(many, size, 1).seconds < 600
