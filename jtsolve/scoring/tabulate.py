@@ -69,8 +69,8 @@ class TableEstimate:
 def estimate(scorer: Scorer, max_size: int, workers: int | None = None) -> TableEstimate:
     """Returns the predicted cost of a table of all sets of at most `max_size` variables.
 
-    Where one set takes milliseconds, a few are computed and timed: how long a row takes depends on how much of
-    the data the processor's caches hold.
+    Where one set takes milliseconds, a few are computed and timed: how long a row takes depends on how much
+    of the data the processor's caches hold.
     """
     sets = count_bounded_subsets(scorer.table.n, max_size)
     text = sets * _BYTES_PER_NUMBER
