@@ -16,6 +16,7 @@ from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns import LargeNeighbourhoodSearch
+from jtsolve.backends.search import LocalSearch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,5 +32,6 @@ REGISTRY: Mapping[str, Backend] = {
         Forward(),
         KTree(),
         LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4))),
+        LocalSearch(start=(Forward(), KTree(steps=4))),
     )
 }
