@@ -6,13 +6,14 @@ some. `annealing` takes a move of gain g with the probability min(1, exp(g/T)), 
 took away; a tree that is better than all before is always welcome. `climb` takes the best move of a sample
 while it gains.
 
-A round ends when T has reached its end, or after many samples without a better tree. The next one is a restart
-from the best tree, the first, or a random one, and may begin with perturbed data: a climb under noisy scores.
-Rounds of annealing become longer as they fail. Between samples a tree edge moves to other cliques that hold its
-separator: another junction tree of the same graph, with other moves.
+A round ends when T has reached its end, or after many samples without a better tree. The next one is a
+restart from the best tree, the first, or a random one, and may begin with perturbed data: a climb under noisy
+scores. Rounds of annealing become longer as they fail. Between samples a tree edge moves to other cliques
+that hold its separator: another junction tree of the same graph, with other moves.
 
 All moves of a sample are drawn for the tree at hand, and their scores are looked up in one batch a size; in
-annealing they are then judged one after the other until one is taken, which is the same as to draw them one by one.
+annealing they are then judged one after the other until one is taken, which is the same as to draw them one
+by one.
 
 Constraints: a move that breaks one is not taken. Sets without a score count as the sum of their variables'
 scores while gains are summed, and are in no tree that is taken.
@@ -22,8 +23,8 @@ better tree, O(n), when it is left.
 
 References:
     Kirkpatrick, Gelatt, Vecchi, Optimization by simulated annealing, Science, 1983. Glover, Tabu search, part
-    I, ORSA Journal on Computing, 1989. Elidan, Ninio, Friedman, Schuurmans, Data perturbation for escaping local
-    maxima in learning, AAAI 2002 (there the data are weighted anew; here the scores get normal noise).
+    I, ORSA Journal on Computing, 1989. Elidan, Ninio, Friedman, Schuurmans, Data perturbation for escaping
+    local maxima in learning, AAAI 2002 (there the data are weighted anew; here the scores get normal noise).
 """
 
 from __future__ import annotations
@@ -336,7 +337,9 @@ class _Search:
             self.keep()
         if self.best_value > self.reported:
             tree = self.best.frozen()
-            self.best_value = self.reported = tree.score(self.problem.scores)  # differences add up their noise
+            self.best_value = self.reported = tree.score(
+                self.problem.scores
+            )  # differences add up their noise
             self.report(tree=tree)
 
 

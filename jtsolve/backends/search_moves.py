@@ -7,14 +7,15 @@ counts once as a clique and once as a separator, so that the gains hold whatever
   and separates u from v: S∪{u,v} comes between. Gain f(S∪{u,v}) + f(S) − f(S∪u) − f(S∪v).
 - `split`: the edge uv goes, where only the clique C holds both: C−u and C−v with the separator C−u−v take its
   place, and each neighbour goes to the one that holds its separator.
-- `relocate`: a variable v is taken out of every clique that holds it, and joined to a set S' within some clique.
-  Deleting a vertex keeps a graph chordal, and v is simplicial afterwards. If one clique held it, this is the
-  simplicial move.
-- `regraft`: the variables R that only the leaf clique C holds leave their separator S for a set S' within some
-  clique: f(R∪S') − f(S') − f(C) + f(S); for R of several variables or one, and any clique, not only a leaf.
-- `replace`: for a tree edge ab and x in its separator, T' is the part of the cliques that hold x on b's side. In
-  T', y takes the place of x, where y is in a clique next to T' and in none of T'. The cliques with x are still
-  connected without T', those with y now with T'. Or x only leaves T'; or y only enters b.
+- `relocate`: a variable v is taken out of every clique that holds it, and joined to a set S' within some
+  clique. Deleting a vertex keeps a graph chordal, and v is simplicial afterwards. If one clique held it, this
+  is the simplicial move.
+- `regraft`: the variables R that only the leaf clique C holds leave their separator S for a set S' within
+  some clique: f(R∪S') − f(S') − f(C) + f(S); for R of several variables or one, and any clique, not only a
+  leaf.
+- `replace`: for a tree edge ab and x in its separator, T' is the part of the cliques that hold x on b's side.
+  In T', y takes the place of x, where y is in a clique next to T' and in none of T'. The cliques with x are
+  still connected without T', those with y now with T'. Or x only leaves T'; or y only enters b.
 
 `relocate` and `replace` pass where more than a few cliques would change.
 
@@ -29,13 +30,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.backends.search_tree import Change
-from jtsolve.varset import VarSet, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
     from jtsolve.backends.search_tree import SearchTree
+    from jtsolve.varset import VarSet
 
 _MOST = 12
 """Cliques that a move changes; more change too much at once to be worth their scores."""
@@ -43,6 +44,12 @@ _MOST = 12
 
 _PARTNER, _ANYWHERE = 0.6, 0.1
 """How often the place for a variable is where a partner is, and anywhere; else it is near."""
+_ALL, _ON, _SMALLER = 0.5, 0.5, 0.2
+"""How often all own variables of a clique move; how often a walk to a place near by ends; how often a place
+loses another variable."""
+_ENTERS, _LEAVES, _ASIDE = 0.2, 0.2, 0.3
+"""How often `replace` only lets a variable enter, or only leave; how often y is looked for on another
+side."""
 
 
 class Drawing(NamedTuple):
@@ -111,9 +118,7 @@ def split(tree: SearchTree, by: Drawing) -> Move | None:
             if separator & v:
                 return None
             moved.append(other)
-    change = Change(
-        {node: clique ^ u}, clique ^ v, tuple((node, other) for other in moved), (node, *moved)
-    )
+    change = Change({node: clique ^ u}, clique ^ v, tuple((node, other) for other in moved), (node, *moved))
     return Move([clique ^ u, clique ^ v], [clique ^ u ^ v, clique], change)
 
 
@@ -137,7 +142,7 @@ def regraft(tree: SearchTree, by: Drawing) -> Move | None:
         own &= ~separator
     if not own:
         return None
-    return _moved(tree, by, [node], own if random.random() < 0.5 else 1 << draw(own, random))
+    return _moved(tree, by, [node], own if random.random() < _ALL else 1 << draw(own, random))
 
 
 def _moved(tree: SearchTree, by: Drawing, nodes: list[int], rest: VarSet) -> Move | None:
@@ -171,7 +176,7 @@ def _host(tree: SearchTree, start: int, rest: VarSet, by: Drawing) -> int:
     node = start
     while tree.adjacent[node]:
         node = random.choice(list(tree.adjacent[node]))
-        if random.random() < 0.5:
+        if random.random() < _ON:
             break
     return node
 
@@ -180,7 +185,7 @@ def _some(mask: VarSet, most: int, random: Random) -> VarSet:
     """Returns a random subset of at most so many members; large ones are more likely."""
     while mask.bit_count() > most:
         mask ^= 1 << draw(mask, random)
-    while mask and random.random() < 0.2:
+    while mask and random.random() < _SMALLER:
         mask ^= 1 << draw(mask, random)
     return mask
 
@@ -195,7 +200,7 @@ def replace(tree: SearchTree, by: Drawing) -> Move | None:
     turn = random.random()
     leaving = entering = 0
     part = [b]
-    if turn < 0.8:
+    if turn < 1 - _ENTERS:
         if not separator:
             return None
         x = draw(separator, random)
@@ -203,7 +208,7 @@ def replace(tree: SearchTree, by: Drawing) -> Move | None:
         part = tree.nodes_with(b, x, _MOST, barred=a)
         if len(part) > _MOST:
             return None
-    if turn > 0.2:
+    if turn > _LEAVES:
         entering = _entering(tree, random, part, a)
         if not entering:
             return None
@@ -217,7 +222,7 @@ def _entering(tree: SearchTree, random: Random, part: list[int], a: int) -> VarS
     inside = 0
     for node in part:
         inside |= tree.cliques[node]
-    if random.random() < 0.3:
+    if random.random() < _ASIDE:
         node = random.choice(part)
         a = random.choice([other for other in tree.adjacent[node] if other not in part] or [a])
     outside = tree.cliques[a] & ~inside

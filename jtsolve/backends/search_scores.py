@@ -42,14 +42,15 @@ class KnownScores:
         return sum(self._own)
 
     def partners(self, most: int) -> list[list[int]]:
-        """Returns for each variable v the u that gain most by the edge uv, s(uv) − s(u) − s(v), best first."""
+        """Returns for each v the u whose edges uv gain most, s(uv) − s(u) − s(v), the best first."""
         n = self._scores.n
         u, v = np.triu_indices(n, 1)
         own = np.array(self._own)
         pairs = self._scores.batch(np.column_stack([u, v]))
         gains = np.full((n, n), -inf)
         gains[u, v] = gains[v, u] = pairs - own[u] - own[v]
-        return np.argsort(-gains, axis=1, kind="stable")[:, : min(most, n - 1)].tolist()
+        ranked: list[list[int]] = np.argsort(-gains, axis=1, kind="stable")[:, : min(most, n - 1)].tolist()
+        return ranked
 
     def perturb(self, deviation: float) -> None:
         """Adds normal noise of a standard deviation in nats to each score from now on; 0 for none."""

@@ -2,8 +2,8 @@
 
 A `Change` says what becomes of some nodes, in terms that keep running intersection (`search_moves` sees to
 it); nodes that come to lie within a neighbour are merged into it. The separators stand at the tree edges, and
-a random node is drawn in constant time, so that a step costs the degrees of the nodes that it touches, whatever
-the number of variables.
+a random node is drawn in constant time, so that a step costs the degrees of the nodes that it touches,
+whatever the number of variables.
 """
 
 from __future__ import annotations
