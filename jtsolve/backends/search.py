@@ -54,8 +54,8 @@ _LEAST, _SAMPLE = 8, 64
 _COOLED = 1e-3
 """T at the end of a round, as a share of T at its beginning."""
 _COOLEST = 0.2
-"""The lowest T at the beginning of a round, as a share of the highest. Which one is good depends on the data: on
-networks of 8 variables 0.5, on plants 0.1, as multiples of `temperature`'s unit; each round draws one."""
+"""The lowest T at the beginning of a round, as a share of the highest. Which one is good depends on the data:
+on networks of 8 variables 0.5, on plants 0.1, as multiples of `temperature`'s unit; each round draws one."""
 _ROUND = 100
 """Moves drawn for each variable in the first round of annealing, but no more than 3 n² in all."""
 _LONGER = 2.0
