@@ -3,9 +3,9 @@
     python benchmarks/search_quality.py --data FOLDER --cases nltcs:3,plants:4
 
 BIC scores in nats of the training split, counted when they are asked for; a case is set:size of the largest
-clique. The column "annealing" is what a sketch of single-edge annealing in Python reached in 30 s on one core, the
-figure to beat. FOLDER holds NAME.train.data.gz, comma-separated. Each case and backend takes `--seconds`: all
-default cases take six minutes.
+clique. The column "annealing" is what a sketch of single-edge annealing in Python reached in 30 s on one
+core. FOLDER holds NAME.train.data.gz, comma-separated. Each case and backend takes `--seconds`: all default cases
+take six minutes.
 """
 
 from __future__ import annotations
@@ -67,9 +67,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
     machine = describe(arguments.threads or Limits().workers)
-    print(
-        f"{machine['processor']}, {machine['threads']} threads; seed {arguments.seed}; {arguments.seconds:g} s.\n"
-    )
+    run = f"{machine['threads']} threads; seed {arguments.seed}; {arguments.seconds:g} s"
+    print(f"{machine['processor']}, {run}.\n")
     print(f"Command: `{' '.join(['python', 'benchmarks/search_quality.py', *sys.argv[1:]])}`\n")
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     for case in arguments.cases.split(","):

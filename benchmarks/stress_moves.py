@@ -5,7 +5,7 @@
 After every move that is made: the graph is chordal and its maximal cliques are those of the tree (networkx),
 no clique is too large, the separators at the tree edges are intersections, and the score, summed anew,
 differs from the one before by the gain that the move claimed. Every fifth move is taken back, and the tree
-must be as before. Scores are independent normal numbers. It prints a table of the moves by kind; a fault ends it.
+must be as before. Scores are independent normal numbers. It prints a table of the moves; a fault ends it.
 """
 
 from __future__ import annotations

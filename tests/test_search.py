@@ -181,7 +181,7 @@ def test_partners_are_ranked_by_the_gain_of_their_edge() -> None:
 
 # The backend.
 
-METHODS = [
+METHODS: list[dict[str, Any]] = [
     {"method": "annealing"},
     {"method": "annealing", "temperature": 0.0},
     {"method": "tabu", "noise": 0.2},

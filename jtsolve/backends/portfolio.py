@@ -201,8 +201,12 @@ class _Ledger:
         """Returns the best of all.
 
         Raises:
-            JtsolveError: all members failed.
+            LimitError: all members failed for want of memory.
+            InternalError: all members failed.
         """
+        order = [job.label for job in plan.jobs]
+        self.failed = {label: self.failed[label] for label in order if label in self.failed}
+        self.stats = {label: self.stats[label] for label in order if label in self.stats}
         if len(self.failed) == len(plan.jobs) and self.tree is None:
             reasons = " ".join(f"{label}: {reason}" for label, reason in self.failed.items())
             kind = LimitError if all(isinstance(e, LimitError) for e in self.errors) else InternalError

@@ -172,7 +172,7 @@ class Pool:
 def _death(process: subprocess.Popen[bytes]) -> str:
     """Returns how a process ended that said nothing."""
     try:
-        code: Any = process.wait(1)
+        code: Any = process.wait(5)
     except subprocess.TimeoutExpired:
         code = None
     return f"its process ended without an answer (exit code {code}; below 0: the signal that killed it)"
