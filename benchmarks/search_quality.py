@@ -4,8 +4,8 @@
 
 BIC scores in nats of the training split, counted when they are asked for; a case is set:size of the largest
 clique. The column "annealing" is what a sketch of single-edge annealing in Python reached in 30 s on one
-core. FOLDER holds NAME.train.data.gz, comma-separated. Each case and backend takes `--seconds`: all default cases
-take six minutes.
+core. FOLDER holds NAME.train.data.gz, comma-separated. Each case and backend takes `--seconds`; all default
+cases take six minutes.
 """
 
 from __future__ import annotations

@@ -51,11 +51,11 @@ _TOLERANCE = 1e-7
 """Nats by which a tree has to be better: above the noise of the sums of gains."""
 _LEAST, _SAMPLE = 8, 64
 """Moves in a sample of annealing at least, and in any sample at most."""
-_COOLED = 1e-3
+_COOLED = 0.02
 """T at the end of a round, as a share of T at its beginning."""
 _COOLEST = 0.2
 """The lowest T at the beginning of a round, as a share of the highest. Which one is good depends on the data:
-on networks of 8 variables 0.5, on plants 0.1, as multiples of `temperature`'s unit; each round draws one."""
+each round draws one."""
 _ROUND = 100
 """Moves drawn for each variable in the first round of annealing, but no more than 3 n² in all."""
 _LONGER = 2.0
