@@ -6,9 +6,9 @@ some. `annealing` takes a move of gain g with the probability min(1, exp(g/T)), 
 took away; a tree that is better than all before is always welcome. `climb` takes the best move of a sample
 while it gains.
 
-A round ends when T has reached its end, or after many samples without a better tree. The next one is a
-restart from the best tree, the first, or a random one, and may begin with perturbed data: a climb under noisy
-scores. Rounds of annealing become longer as they fail. Between samples a tree edge moves to other cliques
+A round ends when T has reached its end, or after many samples without a better tree. The next one is a restart
+from the best tree, the first, or a random one, and may begin with perturbed data: a climb under noisy scores.
+Rounds of annealing become longer and hotter as they fail. Between samples a tree edge moves to other cliques
 that hold its separator: another junction tree of the same graph, with other moves.
 
 All moves of a sample are drawn for the tree at hand, and their scores are looked up in one batch a size; in
@@ -53,13 +53,13 @@ _LEAST, _SAMPLE = 8, 64
 """Moves in a sample of annealing at least, and in any sample at most."""
 _COOLED = 0.02
 """T at the end of a round, as a share of T at its beginning."""
-_COOLEST = 0.2
-"""The lowest T at the beginning of a round, as a share of the highest. Which one is good depends on the data:
-each round draws one."""
+_COOLEST = 0.06
+"""T at the beginning of the first round, as a share of the highest: cold and short rounds improve a good
+start at once, hot ones need to be long."""
 _ROUND = 100
 """Moves drawn for each variable in the first round of annealing, but no more than 3 n² in all."""
 _LONGER = 2.0
-"""By how much a round is longer than the one before it, if that failed."""
+"""By how much a round is longer, and hotter, than the one before it, if that failed."""
 _IN_VAIN = 2
 """Samples in a row without a better tree before a round of `tabu` or `climb` ends, for each variable."""
 _WALK = 4
@@ -203,9 +203,9 @@ class _Search:
         """Searches until the round's end."""
         if self.options.method == "annealing":
             first = min(_ROUND, 3 * self.problem.n) * self.problem.n
-            length = int(first * _LONGER ** min(idle, 30))
-            share = _COOLEST ** self.random.random()
-            self.anneal(length, self.options.temperature * share * self.unit)
+            longer = _LONGER ** min(idle, 30)
+            heat = self.options.temperature * min(1.0, _COOLEST * longer)
+            self.anneal(int(first * longer), heat * self.unit)
             self.uphill(1 + self.problem.n // 4)
         elif self.options.method == "tabu":
             self.avoid(_IN_VAIN * self.problem.n)
