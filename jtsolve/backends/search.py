@@ -7,9 +7,9 @@ took away; a tree that is better than all before is always welcome. `climb` take
 while it gains.
 
 A round ends when T has reached its end, or after many samples without a better tree. The next one is a
-restart from the best tree, the first, or a random one, and may begin with perturbed data: a climb under noisy
-scores. Rounds of annealing become longer and hotter as they fail. Between samples a tree edge moves to other cliques
-that hold its separator: another junction tree of the same graph, with other moves.
+restart from the best tree, the first, or a random one, and may begin with perturbed data: a climb under
+noisy scores. Rounds of annealing become longer and hotter as they fail. Between samples a tree edge moves
+to other cliques that hold its separator: another junction tree of the same graph, with other moves.
 
 All moves of a sample are drawn for the tree at hand, and their scores are looked up in one batch a size; in
 annealing they are then judged one after the other until one is taken, which is the same as to draw them one
