@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.scorer import Scorer
     from jtsolve.scoring.table import Table
 
 DEFAULT_CACHE = 1_000_000
@@ -75,6 +76,17 @@ class DataScores:
         return (
             f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size}, prior={scorer.prior!r})"
         )
+
+    def __getstate__(self) -> tuple[int, int, Scorer, int]:
+        """Returns what another process needs to compute the same scores; not the cache."""
+        return self.n, self.max_size, self._scorer, self._room
+
+    def __setstate__(self, state: tuple[int, int, Scorer, int]) -> None:
+        """Takes what `__getstate__` returned; the cache is empty."""
+        self.n, self.max_size, self._scorer, self._room = state
+        self._cache = {}
+        self._lock = threading.Lock()
+        self._hits = self._misses = 0
 
     @property
     def stats(self) -> dict[str, int]:
