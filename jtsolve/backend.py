@@ -151,6 +151,15 @@ class Report(Protocol):
         """Why the backend has to end now, or None to go on."""
         ...
 
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """The best tree that anyone has reported so far, or None; any thread may ask.
+
+        In a portfolio that is anyone's of its members, some tenths of a second late. A backend that improves
+        trees may go on from it where its search begins anew: by itself, it finds there what it reported.
+        """
+        ...
+
     def __call__(
         self,
         *,

@@ -66,6 +66,11 @@ class Recorder:
             return Stop.TIME
         return None
 
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """The best tree so far, or None."""
+        return self.tree
+
     def __call__(
         self,
         *,

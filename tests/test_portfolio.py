@@ -281,7 +281,7 @@ def test_a_process_answers_whatever_happens(
     handler = signal.getsignal(signal.SIGINT)
     ours, theirs = Pipe()
     ours.send_bytes(pack(wide(), tmp_path / "scores"))
-    ours.send_bytes(pickled(Order(Member(what), 60.0, 10**9, 1, 5)))
+    ours.send_bytes(pickled(Order(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
     main(os.dup(theirs.fileno()))
     signal.signal(signal.SIGINT, handler)
     said, content = ours.recv()

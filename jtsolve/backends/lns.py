@@ -10,6 +10,7 @@ Before each region, a tree edge moves to other cliques that hold its separator: 
 same graph, with other regions. After many regions in a row without success, the regions become larger; after
 the largest, the search goes back to the best tree and is kicked: some regions are solved under noisy scores
 and put in as they come. Most regions then begin at cliques that are new since the kick, and fewer are tried.
+If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
 better tree. Constraints: all but `max_cliques`, as far as the exact backend has them.
@@ -164,6 +165,10 @@ class _Ear:
     def stop(self) -> Stop | None:
         return self._report.stop
 
+    @property
+    def incumbent(self) -> None:
+        return None  # the trees of the search are of another problem
+
     def __call__(self, **_news: object) -> bool:
         return self._report.stop is None
 
@@ -187,6 +192,7 @@ class _Search:
         self.best, self.best_value = self.current.copy(), self.value
         largest = min(options.region, problem.n)
         self.sizes = sorted({max(min(_SMALLEST, largest), largest - less) for less in (4, 2, 0)})
+        self.seen: JunctionTree | None = None  # the incumbent that was looked at last
         self.level = 0
         self.failures = 0  # regions in a row without success
         self.idle_kicks = 0
@@ -252,6 +258,7 @@ class _Search:
         self.idle_kicks += 1
         self.level = self.failures = 0
         self.report(note=f"kick {self.kicks}")
+        self.adopt()
         self.current, self.value = self.best.copy(), self.best_value
         self.fresh = self.current.next
         for _ in range(max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20):
@@ -264,6 +271,16 @@ class _Search:
             found = self.solve(region, Noise(deviation, self.generator))
             if found is not None:
                 self.put(region, found, old)
+
+    def adopt(self) -> None:
+        """Takes the best tree of all as the best one, if it scores more: that of another in a portfolio."""
+        tree = self.report.incumbent
+        if tree is None or tree is self.seen:
+            return
+        self.seen = tree
+        score = tree.score(self.problem.scores)
+        if score > self.best_value + _TOLERANCE:
+            self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
 
     def new_nodes(self) -> list[int]:
         """Returns the nodes that are new since the last kick; before the first, all are."""
