@@ -205,7 +205,7 @@ class SmallTask(NamedTuple):
 
 
 class SmallAnswer(NamedTuple):
-    """The optimum in nats, up to rounding, and a tree that has it; no cliques if it is not above the target."""
+    """The optimum in nats, up to rounding, and a tree that has it: no cliques unless above the target."""
 
     value: float
     cliques: tuple[VarSet, ...]

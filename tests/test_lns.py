@@ -96,7 +96,7 @@ def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -
         for exact in (DynamicProgramming(), Brute()):
             part = solve(local.problem, exact).tree
             assert part is not None
-            whole = spliced(tree, region, local.whole(part), part)
+            whole = spliced(tree, region, local.whole(part.cliques), part)
             assert meets_constraints(problem, whole)
             assert whole.score(problem.scores) == pytest.approx(expected, abs=1e-9)
     assert tried >= 6
@@ -116,10 +116,10 @@ def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
         local = local_problem(problem, region)
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
-        whole = spliced(tree, region, local.whole(part), part)
+        whole = spliced(tree, region, local.whole(part.cliques), part)
         assert meets_constraints(problem, whole)
         assert whole.score(problem.scores) == best_by_brute_force(problem, tree, region)
-        chosen += not boundary.isdisjoint(local.whole(part))
+        chosen += not boundary.isdisjoint(local.whole(part.cliques))
     assert chosen > 0
 
 
@@ -135,7 +135,7 @@ def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
         local = local_problem(problem, region, Noise(1e9, np.random.default_rng(seed)))
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
-        spliced(tree, region, local.whole(part), part)
+        spliced(tree, region, local.whole(part.cliques), part)
         found.add(part)
     assert len(found) > 1
     silent = local_problem(problem, region, Noise(0.0, np.random.default_rng(0)))
@@ -189,7 +189,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         count = len(tree.cliques)
-        tree.splice(region, local.whole(part), part.edges, random)
+        tree.splice(region, local.whole(part.cliques), part.edges, random)
         merged += len(tree.cliques) < count - len(region.nodes) + len(part.cliques)
         tree.frozen()  # raises unless it is a junction tree
     assert merged > 10

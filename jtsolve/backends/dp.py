@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.backends.dp_small import SmallDynamicProgramming
 from jtsolve.backends.dp_plan import Plan, Precision, TableClass, plan_of
+from jtsolve.backends.dp_small import SmallDynamicProgramming
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature, Problem
@@ -110,7 +110,7 @@ class DynamicProgramming:
                 return Outcome(first.tree, first.bound, report.stop or first.stop)
         return _Run(problem, plan, precision, limits, report).outcome()
 
-    def small_solver(self, width: int) -> SmallSolver:  # noqa: PLR6301 - see `backend.SolvesSmall`
+    def small_solver(self, width: int) -> SmallSolver:
         """Returns a solver for groups of small problems; always in float64."""
         return SmallDynamicProgramming(width)
 

@@ -1,6 +1,6 @@
 """Many small problems by the dynamic programming, side by side: what large-neighbourhood search asks of `dp`.
 
-See `kernels.small`. Unlike a run of the backend, there is no report, and no constraint but what the scores say.
+See `kernels.small`. Unlike in a run of the backend, there is no report, and no constraint but the scores.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _tree(
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     """Returns the cliques and edges without the variables that filled the problem up, the lowest ones.
 
-    Each of these is a clique of its own, and has a parent, as the first clique holds the last variable; with an
-    empty separator, so that its children may hang on its parent.
+    Each of these is a clique of its own, and has a parent, as the first clique holds the last variable; its
+    separators are empty, so that its children may hang on its parent.
     """
     place: list[int] = []  # of each node, or of what stands for it
     cliques: list[int] = []

@@ -16,12 +16,12 @@ its rank is looked at again when its turn comes. An entry carries its S, which g
 A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
 
 With a level of `significance`, an edge has to pass the likelihood-ratio test as well (`significance`); for a
-score with a penalty, such as bic, the gain counts that is left of it, so that the test is stricter than asked.
+score with a penalty, such as bic, the gain counts that is left of it: the test is then stricter than asked.
 
-Without other constraints, the first gains stay sorted arrays, and a pair becomes an entry when its turn comes.
+Without other constraints, the first gains stay sorted arrays; a pair becomes an entry when its turn comes.
 
-Time: O(n²) gains for the first queue, then O(degree) gains for each accepted edge, and for each pair looked at
-a search from both ends that is over when the smaller side is; memory 24 bytes a pair that gains, and with
+Time: O(n²) gains for the first queue, then O(degree) gains for each accepted edge, and for each pair looked
+at a search from both ends that is over when the smaller side is; memory 24 bytes a pair that gains, and with
 constraints some 500 a pair.
 
 References:
@@ -66,9 +66,9 @@ class Forward:
     It returns a tree that meets all constraints or none at all, and never claims that there is none.
 
     Args:
-        significance: None, or the level α of the likelihood-ratio test that an edge has to pass, for all pairs
-            of a step together: 0.05 for an edge between independent variables in one step of twenty at most.
-            Above 0 and below 1; exact for the score ml, and for no other.
+        significance: None, or the level α of the likelihood-ratio test that an edge has to pass, for all
+            pairs of a step together: 0.05 for an edge between independent variables in one step of twenty at
+            most. Above 0 and below 1; exact for the score ml, and for no other.
 
     Raises:
         ValueError: the level is out of range.
@@ -93,7 +93,9 @@ class Forward:
         pairs = problem.n**2 / 2
         memory, seconds = (80, 5e-6) if _is_plain(problem) else (500, 5e-5)
         own = 20_000 * problem.n  # the scores that are kept, the queue, and bit masks
-        return Estimate(resident_memory() + int(memory * pairs) + own, 1e-3 + 5e-3 * problem.n + seconds * pairs)
+        return Estimate(
+            resident_memory() + int(memory * pairs) + own, 1e-3 + 5e-3 * problem.n + seconds * pairs
+        )
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
@@ -116,7 +118,9 @@ def _knows_all_states(problem: Problem) -> str | None:
     unknown = [variable.name for variable in problem.variables if state_count(variable) == 0]
     if not unknown:
         return None
-    return f"A test of significance needs the number of states of every variable, and '{unknown[0]}' has none."
+    return (
+        f"A test of significance needs the number of states of every variable, and '{unknown[0]}' has none."
+    )
 
 
 def _is_plain(problem: Problem) -> bool:
@@ -266,7 +270,7 @@ class _Search:
         return None
 
     def worth_removing(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float]:
-        """Returns those of the pairs that are edges, may go, and are worth more than 0 nats less than none."""
+        """Returns what the tree gains without each pair that is an edge and may go, if above 0 nats."""
         gains = {(u, v): -self.gain(u, v) for u, v in self.removable(pairs)}
         return {edge: gain for edge, gain in gains.items() if gain > 0}
 

@@ -1,4 +1,4 @@
-"""The gains of all pairs of variables, sorted: what forward selection begins with, for thousands of variables."""
+"""The gains of all pairs of variables, sorted: forward selection begins with them, and may have millions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BLOCK = 1 << 15
 
 @dataclass(slots=True)
 class Pairs:
-    """Pairs in the order in which they are taken: by loss, that is minus the gain in nats, then by their ends.
+    """Pairs in the order in which they are taken: by loss, which is minus the gain in nats, then by ends.
 
     Args:
         u: shape (count,): the lower ends.
@@ -74,7 +74,7 @@ def gaining_pairs(scores: LocalScores, width: int, report: Report) -> Pairs:
         found.append(Pairs(lower[gains].astype(np.int32), upper[gains].astype(np.int32), loss[gains]))
         report(done=v**2 / n**2, note="the gains of all pairs")
         v = last
-    lower, upper = np.concatenate([one.u for one in found]), np.concatenate([one.v for one in found])
+    first, second = np.concatenate([one.u for one in found]), np.concatenate([one.v for one in found])
     loss = np.concatenate([one.loss for one in found])
-    order = np.lexsort((upper, lower, loss))
-    return Pairs(lower[order], upper[order], loss[order])
+    order = np.lexsort((second, first, loss))
+    return Pairs(first[order], second[order], loss[order])

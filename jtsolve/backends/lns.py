@@ -241,7 +241,9 @@ class _Search:
         if self.value > self.best_value + _TOLERANCE:
             self.keep()
         if parts[0] is not None and not regions[0].boundary:
-            self.bound = self.best_value + parts[0].gap  # a region of all variables: nothing is left to search
+            self.bound = (
+                self.best_value + parts[0].gap
+            )  # a region of all variables: nothing is left to search
 
     def batch(self) -> int:
         """Returns how many regions to solve at a time: more where the tree has room for them side by side."""
@@ -250,7 +252,7 @@ class _Search:
         return wanted if self.options.steps is None else min(wanted, self.options.steps - self.steps)
 
     def learn(self, key: tuple[VarSet, frozenset[VarSet]], region: Region, old: float, part: Part) -> None:
-        """Keeps what a region's best is worth, and puts it in if it is better and the region is still there."""
+        """Keeps what a region's best is worth; puts it in if it is better and the region is still there."""
         if len(self.known) == _KEPT:
             self.known.clear()
         self.known[key] = max(old, part.value)
@@ -319,8 +321,8 @@ class _Search:
     def put(self, region: Region, part: Part, old: float) -> bool:
         """Puts a tree over the region's variables in its place, which was worth `old`, if it is still there.
 
-        Where another region's tree came in first, a node of this one may be gone; if none is, the tree within is
-        as it was, but other nodes may hang on it.
+        Where another region's tree came in first, a node of this one may be gone; if none is, the tree within
+        is as it was, but other nodes may hang on it.
         """
         if any(node not in self.current.cliques for node in region.nodes):
             return False

@@ -122,7 +122,7 @@ def local_scores(
     width: int,
     noises: Sequence[Noise | None],
 ) -> list[NDArray[np.float64]]:
-    """Returns the scores of all sets of at most `width` of each region's variables, in colex order, with noise.
+    """Returns the scores of all sets of at most `width` of each region's variables, colex order, with noise.
 
     The scores of all regions are asked for at once, one batch for each size.
     """

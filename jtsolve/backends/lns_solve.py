@@ -1,7 +1,7 @@
 """Regions of a junction tree solved exactly: many at a time where the exact backend can, else one by one.
 
 Many at a time: if there is no constraint but a bound on the treewidth, and the exact backend has a solver for
-groups of small problems. Threads take a group each; which regions form a group does not depend on their number.
+groups of small problems. Threads take a group each; what the groups are does not depend on their number.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Ear:
 
 
 def small_solver(exact: Backend, problem: Problem, region: int) -> SmallSolver | None:
-    """Returns the solver for many regions of at most so many variables at a time, if there is one for them."""
+    """Returns the solver for groups of regions of at most so many variables, if there is one for them."""
     if not isinstance(exact, SolvesSmall) or problem.constraints.features - {Feature.MAX_TREEWIDTH}:
         return None
     solver = exact.small_solver(problem.max_clique_size)
@@ -76,9 +76,7 @@ class RegionSolver:
         report: is asked whether to go on.
     """
 
-    def __init__(
-        self, problem: Problem, exact: Backend, region: int, limits: Limits, report: Report
-    ) -> None:
+    def __init__(self, problem: Problem, exact: Backend, region: int, limits: Limits, report: Report) -> None:
         self.problem, self.exact, self.ear = problem, exact, _Ear(report)
         self.inner = Limits(memory=limits.memory_bytes, threads=1, seed=limits.seed)
         self.small = small_solver(exact, problem, region)
@@ -148,7 +146,7 @@ class RegionSolver:
     def _part(
         self, region: Region, cliques: list[VarSet], edges: tuple[tuple[int, int], ...], gap: float
     ) -> Part | None:
-        """Returns a tree over a region's variables with its score, computed anew; None if it does not cover."""
+        """Returns a tree over a region's variables with its score, computed anew; None unless it covers."""
         if not all(any(is_subset(one, clique) for clique in cliques) for one in region.covered):
             return None  # an exact backend that rounds, and was stopped
         scores = self.problem.scores
@@ -158,6 +156,6 @@ class RegionSolver:
 
 
 def _rounding(scores: NDArray[np.float64], variables: int) -> float:
-    """Returns by how much rounding can have lowered an optimum: that of at most 4n additions of such scores."""
+    """Returns by how much rounding can have lowered an optimum: that of 4n additions of such scores."""
     high = float(np.abs(scores[scores > -inf]).max())
     return 4 * variables * float(np.finfo(np.float64).eps) * 2 * variables * high

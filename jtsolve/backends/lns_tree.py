@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from random import Random
 
 
-
 @dataclass(frozen=True, slots=True)
 class Region:
     """A connected part of a junction tree.
@@ -86,7 +85,7 @@ class MutableTree:
         return self.region(nodes, variables)
 
     def region(self, nodes: Collection[int], variables: VarSet) -> Region:
-        """Returns the region of connected nodes, whose cliques have this union, with its boundary as it is now."""
+        """Returns the region of some connected nodes, `variables` being the union of their cliques."""
         boundary = [
             (node, other, self.cliques[node] & self.cliques[other])
             for node in nodes

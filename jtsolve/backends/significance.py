@@ -4,15 +4,16 @@ Adding the edge uv to a decomposable model, S = N(u) ∩ N(v), gains G nats of l
 
     df = (r_u − 1)(r_v − 1) Π_{s ∈ S} r_s
 
-parameters, r the numbers of states. If u and v are independent given S, 2G has asymptotically the χ² distribution
-with df degrees of freedom (Wilks). At each step, up to n(n−1)/2 pairs are candidates: with the level α / (n(n−1)/2)
-for each (Bonferroni), the step adds an edge between independent variables with a probability of at most α.
+parameters, r the numbers of states. If u and v are independent given S, 2G has asymptotically the χ²
+distribution with df degrees of freedom (Wilks). At each step, up to n(n−1)/2 pairs are candidates: at the
+level α / (n(n−1)/2) for each (Bonferroni), the step adds an edge between independent variables with a
+probability of at most α.
 
 References:
     Wilks, The large-sample distribution of the likelihood ratio for testing composite hypotheses, Annals of
-    Mathematical Statistics 9, 1938. Dunn, Multiple comparisons among means, Journal of the American Statistical
-    Association 56, 1961. Whittaker, Graphical Models in Applied Multivariate Statistics, 1990 (edges of
-    decomposable models). Press et al., Numerical Recipes, section 6.2 (incomplete gamma function).
+    Mathematical Statistics 9, 1938. Dunn, Multiple comparisons among means, Journal of the American
+    Statistical Association 56, 1961. Whittaker, Graphical Models in Applied Multivariate Statistics, 1990
+    (edges of decomposable models). Press et al., Numerical Recipes, section 6.2 (incomplete gamma function).
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def state_count(variable: Variable) -> int:
 
 
 def log_tail(statistic: float, freedom: float) -> float:
-    """Returns ln P(X > x) for X with the χ² distribution: ln Q(freedom/2, x/2), Q the incomplete gamma function.
+    """Returns ln P(X > x), X with the χ² distribution: ln Q(freedom/2, x/2), Q the incomplete gamma function.
 
     >>> round(exp(log_tail(3.841459, 1)), 6)
     0.05

@@ -7,8 +7,8 @@ bits too, and the cells of A ∪ {v} are those bits with the column's, and witho
 
 The last member of a set is only counted, by one population count for each cell of the others; their cells
 are kept as bits, and reused where the next set begins as this one does, as in `kernels.counting`. The counts
-are whole numbers, and the sums over them those of `counting.sum_terms`, which depend on the multiset of counts
-alone: they are the same to the bit as by `counting.sums_over_cells`.
+are whole numbers, and the sums over them those of `counting.sum_terms`, which depend on the multiset of
+counts alone: they are the same to the bit as by `counting.sums_over_cells`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WIDEST = 8
 def ones(typing, word):  # noqa: ARG001 - numba's signature
     """Returns how many bits of an uint64 are 1: the processor's own instruction, on many words at once."""
 
-    def generate(context, builder, signature, arguments):
+    def generate(_context, builder, _signature, arguments):
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate

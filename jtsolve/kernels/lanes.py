@@ -1,6 +1,6 @@
-"""Maxima of LANES numbers at a time: the same step of LANES problems, side by side in the processor's registers.
+"""Maxima of LANES numbers at a time: the same step of LANES problems, side by side in vector registers.
 
-Loops over so few numbers are not made into vector instructions by themselves, as the compiler cannot know that
+Loops over so few numbers do not become vector instructions by themselves, as the compiler cannot know that
 the arrays do not overlap. These functions are written in its intermediate language, with vectors of LANES.
 Indices are of numbers, not of groups of LANES; nothing is checked.
 """

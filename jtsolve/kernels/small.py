@@ -1,4 +1,4 @@
-"""The dynamic programming for a few variables: LANES small problems at once, each in a fraction of a millisecond.
+"""The dynamic programming for a few variables: LANES small problems at once, in parts of a millisecond.
 
 The recurrences are those of `kernels.layers`, with the last variable as the root that no U holds:
 
@@ -8,10 +8,10 @@ The recurrences are those of `kernels.layers`, with the last variable as the roo
     F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),   g(C,∅) = 0.
 
 Which numbers a maximum is over depends on the number of variables and the width alone. A `Program` lists it
-once, and every number of it stands for LANES problems side by side: a step of one is a vector operation for all.
+once, and every number of it stands for LANES problems side by side: a step is a vector operation for all.
 
-A problem of fewer variables than the program's is filled up with lowest variables that have a score of 0 alone,
-and none together with others: each is a clique of its own.
+A problem of fewer variables than the program's is filled up with lowest variables that have a score of 0
+alone, and none together with others: each is a clique of its own.
 """
 
 from __future__ import annotations
@@ -105,7 +105,17 @@ def program(m, width):
         grown_end[pair], shrunk_end[pair] = more, less
     last = number[rank[free], free - 1]
     return Program(
-        m, sets, rank, base, node, cell, grown[:more].copy(), grown_end, shrunk[:less].copy(), shrunk_end, last
+        m,
+        sets,
+        rank,
+        base,
+        node,
+        cell,
+        grown[:more].copy(),
+        grown_end,
+        shrunk[:less].copy(),
+        shrunk_end,
+        last,
     )
 
 
@@ -224,8 +234,8 @@ def _best_clique(plan, lane, clique, g, base, u, proper):
 def trace(plan, lane, clique, separator, g, cliques, parents):
     """Writes the cliques of a best tree and their parents (-1 for the first), and returns how many there are.
 
-    Each maximum is computed again on the way. The first clique that hangs on S = C takes the place of C. Parents
-    come before their children.
+    Each maximum is computed again on the way. The first clique that hangs on S = C takes the place of C.
+    Parents come before their children.
     """
     nodes = np.empty(2 * plan.m, np.int64)  # of the parts still to place: what each hangs on, as a number,
     tops = np.empty(2 * plan.m, np.int64)  # and as the set for which its value was computed,

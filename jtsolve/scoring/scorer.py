@@ -127,7 +127,7 @@ class Bits:
 
 def _bit_steps(words: int, width: int) -> float:
     """Returns the nanoseconds of a set: a few for each word and for each cell."""
-    return 100 + (0.4 * words + (25 if width < 4 else 50)) * 2 ** (width - 1)  # noqa: PLR2004 - sorts grow
+    return 100.0 + (0.4 * words + (25 if width < 4 else 50)) * (1 << (width - 1))  # noqa: PLR2004 - sorts grow
 
 
 def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -> Bits | None:
