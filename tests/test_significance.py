@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import exp, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -22,8 +23,10 @@ from jtsolve.scoring.ml import MaximumLikelihood
 from jtsolve.scoring.table import DataTable
 from jtsolve.scoring.tabulate import tabulate
 from jtsolve.solve import solve
-from jtsolve.tree import JunctionTree
 from jtsolve.varset import members
+
+if TYPE_CHECKING:
+    from jtsolve.tree import JunctionTree
 
 
 def data(seed: int, n: int, rows: int, *, linked: bool) -> DataTable:

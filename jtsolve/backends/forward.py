@@ -37,12 +37,12 @@ from functools import cache
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jtsolve.backend import Capabilities, Estimate
-from jtsolve.backends.forward_pairs import Pairs, gaining_pairs
+from jtsolve.backends.forward_pairs import Entry, Exchange, Pairs, component_of, connected, gaining_pairs
 from jtsolve.backends.required import triangulated
 from jtsolve.backends.significance import Significance, significance_of, state_count
 from jtsolve.machine import resident_memory
@@ -129,46 +129,6 @@ def _is_plain(problem: Problem) -> bool:
     return not others and not isinstance(problem.scores, SparseScores)
 
 
-class Entry(NamedTuple):
-    """A pair that is no edge; entries sort in the order in which they are taken.
-
-    Attributes:
-        mends: whether it only serves to mend a broken graph: it brings a bad part, or gains nothing.
-        cost: then, the bad parts (and, if they are bounded, cliques) that it brings less those it removes.
-        loss: minus the gain, in nats.
-        u: the lower end.
-        v: the upper end.
-        shared: S = N(u) ∩ N(v) when the entry was made.
-        growth: by how many maximal cliques more.
-    """
-
-    mends: bool
-    cost: int
-    loss: float
-    u: int
-    v: int
-    shared: VarSet
-    growth: int
-
-
-class Exchange(NamedTuple):
-    """The maximal cliques and separators that a new edge brings and removes; for an old edge, reversed."""
-
-    cliques_in: list[VarSet]
-    separators_in: list[VarSet]
-    cliques_out: list[VarSet]
-    separators_out: list[VarSet]
-
-    def reversed(self) -> Exchange:
-        """Returns what undoes this exchange."""
-        return Exchange(self.cliques_out, self.separators_out, self.cliques_in, self.separators_in)
-
-    @property
-    def growth(self) -> int:
-        """By how many maximal cliques more."""
-        return len(self.cliques_in) - len(self.cliques_out)
-
-
 class _Search:
     """A chordal graph, its maximal cliques and separators, and the queue of the pairs to join."""
 
@@ -179,7 +139,7 @@ class _Search:
         self.width = problem.max_clique_size
         self.report = report
         self.neighbours = start
-        self.component = [_component(start, v) for v in range(problem.n)]
+        self.component = [component_of(start, v) for v in range(problem.n)]
         self.cliques: set[VarSet] = set()
         self.separators: Counter[VarSet] = Counter()
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
@@ -322,7 +282,7 @@ class _Search:
             return False
         if not self.component[u] >> v & 1:
             return True
-        return shared != 0 and not _connected(self.neighbours, u, v, shared)
+        return shared != 0 and not connected(self.neighbours, u, v, shared)
 
     def exchange(self, u: int, v: int) -> Exchange:
         """Returns what the edge uv, S = N(u) ∩ N(v), brings and removes.
@@ -416,33 +376,3 @@ class _Search:
     def stand_in(self, mask: VarSet) -> float:
         """Returns the value of a set without a score; 0 for a single variable."""
         return 0.0 if mask.bit_count() == 1 else sum(self.scores[1 << v] for v in members(mask))
-
-
-def _component(neighbours: list[VarSet], v: int, without: VarSet = 0) -> VarSet:
-    """Returns the vertices that v reaches when the set `without` is taken away."""
-    seen = frontier = 1 << v
-    while frontier:
-        lowest = frontier & -frontier
-        fresh = neighbours[lowest.bit_length() - 1] & ~seen & ~without
-        seen |= fresh
-        frontier = (frontier ^ lowest) | fresh
-    return seen
-
-
-def _connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
-    """Tells whether u reaches v when the set `without` is taken away.
-
-    Looks from both ends in turn, so that it is over when the smaller of two components is seen.
-    """
-    seen = [1 << u, 1 << v]
-    frontiers = [1 << u, 1 << v]
-    side = 0
-    while frontiers[side]:
-        lowest = frontiers[side] & -frontiers[side]
-        fresh = neighbours[lowest.bit_length() - 1] & ~seen[side] & ~without
-        if fresh & seen[1 - side]:
-            return True
-        seen[side] |= fresh
-        frontiers[side] = (frontiers[side] ^ lowest) | fresh
-        side = 1 - side
-    return False

@@ -1,10 +1,10 @@
-"""The gains of all pairs of variables, sorted: forward selection begins with them, and may have millions."""
+"""What forward selection knows of pairs: the gains of all at the start, entries of the queue, reachability."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from jtsolve.backend import Report
     from jtsolve.scores import LocalScores
+    from jtsolve.varset import VarSet
 
 _BLOCK = 1 << 15
 """Pairs in a batch: some tenths of a second, so that an interruption acts at once."""
@@ -78,3 +79,73 @@ def gaining_pairs(scores: LocalScores, width: int, report: Report) -> Pairs:
     loss = np.concatenate([one.loss for one in found])
     order = np.lexsort((second, first, loss))
     return Pairs(first[order], second[order], loss[order])
+
+
+class Entry(NamedTuple):
+    """A pair that is no edge; entries sort in the order in which they are taken.
+
+    Attributes:
+        mends: whether it only serves to mend a broken graph: it brings a bad part, or gains nothing.
+        cost: then, the bad parts (and, if they are bounded, cliques) that it brings less those it removes.
+        loss: minus the gain, in nats.
+        u: the lower end.
+        v: the upper end.
+        shared: S = N(u) ∩ N(v) when the entry was made.
+        growth: by how many maximal cliques more.
+    """
+
+    mends: bool
+    cost: int
+    loss: float
+    u: int
+    v: int
+    shared: VarSet
+    growth: int
+
+
+class Exchange(NamedTuple):
+    """The maximal cliques and separators that a new edge brings and removes; for an old edge, reversed."""
+
+    cliques_in: list[VarSet]
+    separators_in: list[VarSet]
+    cliques_out: list[VarSet]
+    separators_out: list[VarSet]
+
+    def reversed(self) -> Exchange:
+        """Returns what undoes this exchange."""
+        return Exchange(self.cliques_out, self.separators_out, self.cliques_in, self.separators_in)
+
+    @property
+    def growth(self) -> int:
+        """By how many maximal cliques more."""
+        return len(self.cliques_in) - len(self.cliques_out)
+
+
+def component_of(neighbours: list[VarSet], v: int, without: VarSet = 0) -> VarSet:
+    """Returns the vertices that v reaches when the set `without` is taken away."""
+    seen = frontier = 1 << v
+    while frontier:
+        lowest = frontier & -frontier
+        fresh = neighbours[lowest.bit_length() - 1] & ~seen & ~without
+        seen |= fresh
+        frontier = (frontier ^ lowest) | fresh
+    return seen
+
+
+def connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
+    """Tells whether u reaches v when the set `without` is taken away.
+
+    Looks from both ends in turn, so that it is over when the smaller of two components is seen.
+    """
+    seen = [1 << u, 1 << v]
+    frontiers = [1 << u, 1 << v]
+    side = 0
+    while frontiers[side]:
+        lowest = frontiers[side] & -frontiers[side]
+        fresh = neighbours[lowest.bit_length() - 1] & ~seen[side] & ~without
+        if fresh & seen[1 - side]:
+            return True
+        seen[side] |= fresh
+        frontiers[side] = (frontiers[side] ^ lowest) | fresh
+        side = 1 - side
+    return False

@@ -17,6 +17,7 @@ from jtsolve.errors import ChoiceError, LimitError
 if TYPE_CHECKING:
     from jtsolve.backend import Limits
     from jtsolve.problem import Problem
+    from jtsolve.scores import LocalScores
     from jtsolve.scoring.options import Coding
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
@@ -164,10 +165,26 @@ def chosen_score(name: str, ess: float | None) -> "LocalScore":
     return Bdeu(ess)
 
 
+_SETS_IN_ADVANCE = 20_000_000
+"""Where nothing needs a table, more sets than these are not scored in advance: 160 MB."""
+
+
 def score_data(
-    task: Task, limits: "Limits", say: Callable[[str], None], *, shows_progress: bool
+    task: Task,
+    limits: "Limits",
+    say: Callable[[str], None],
+    *,
+    shows_progress: bool,
+    on_demand: bool = False,
 ) -> "Problem":
     """Reads data, says what scoring them will cost, and returns the problem.
+
+    Args:
+        task: what to score.
+        limits: on time and memory.
+        say: takes what there is to say, line by line.
+        shows_progress: whether there is a display.
+        on_demand: whether the scores may be computed when they are asked for, where a table has too many.
 
     Raises:
         InputError: the data are not as they have to be.
@@ -175,11 +192,10 @@ def score_data(
     """
     from jtsolve.cli.progress import progress
     from jtsolve.kernels.compiling import announced
-    from jtsolve.problem import Problem, Variable
+    from jtsolve.scoring.lazy import DataScores
     from jtsolve.scoring.reading import read_numbers, read_states
     from jtsolve.scoring.score import is_discrete
     from jtsolve.scoring.scorer import make_scorer
-    from jtsolve.scoring.table import DataTable
     from jtsolve.scoring.tabulate import estimate, tabulate_with
 
     read = read_states if is_discrete(task.score) else read_numbers
@@ -187,6 +203,9 @@ def score_data(
     max_size = min(task.max_size, table.n)  # all sets of at most ten of eight variables are all sets
     scorer = make_scorer(table, task.score, max_size, task.prior)
     cost = estimate(scorer, max_size, limits.workers)
+    if on_demand and cost.sets > _SETS_IN_ADVANCE:
+        say(f"{table.total} rows of {table.n} variables; {cost.sets} sets, scored on demand")
+        return _problem(task, scorer, DataScores(table, task.score, max_size, prior=task.prior))
     say(_forecast(scorer, cost))
     _require_room(scorer, max_size, limits)
     note = f"{cost.sets} sets by {task.score.name}"
@@ -206,6 +225,15 @@ def score_data(
         with announced(announce):
             scores = tabulate_with(scorer, max_size, workers=limits.workers, progress=report)
         say(f"scored in {time.perf_counter() - began:.2f} s")
+    return _problem(task, scorer, scores)
+
+
+def _problem(task: Task, scorer: "Scorer", scores: "LocalScores") -> "Problem":
+    """Returns the problem with these scores of the data."""
+    from jtsolve.problem import Problem, Variable
+    from jtsolve.scoring.table import DataTable
+
+    table = scorer.table
     states: list[tuple[str, ...] | None] = [None] * table.n
     if isinstance(table, DataTable):
         states = list(table.states)

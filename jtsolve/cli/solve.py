@@ -97,7 +97,10 @@ def solve(
     if score is None:
         problem = _instance(instance, scoring)
     else:
-        problem = score_data(_task(instance, treewidth, scoring), limits, say, shows_progress=shows_progress)
+        task = _task(instance, treewidth, scoring)
+        # Exact backends read every score, heuristic ones some.
+        on_demand = chosen is None or not chosen.capabilities.exact
+        problem = score_data(task, limits, say, shows_progress=shows_progress, on_demand=on_demand)
     problem = problem.with_treewidth(treewidth)
     result, remark, estimate = _run(problem, chosen, limits, shows_progress=shows_progress)
 
