@@ -301,7 +301,7 @@ def test_too_many_sets_are_scored_on_demand_for_heuristics(
 ) -> None:
     monkeypatch.setattr("jtsolve.cli.score._SETS_IN_ADVANCE", 10)
     output = tmp_path / "r.json"
-    more = ["--score", "bic", "--treewidth", "2", "--output", output]
+    more = ["--score", "bic", "--treewidth", "2", "--output", str(output)]
     assert command("solve", data, *more, "--backend", "forward") == 0
     assert "26 sets, scored on demand" in command.out
     lazy = read_result(output)

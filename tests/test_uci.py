@@ -313,7 +313,7 @@ def test_prove_rewrites_the_table(tiny: Path) -> None:
     assert prove.main(["--folder", str(folder), "--table"]) == 0
     lines = readme.read_text().splitlines()
     assert lines[0] == "above"
-    assert lines[4] == "| tiny | 4 | 4 |  | -1.250000 |  |  |"
+    assert lines[4] == "| tiny | 4 | 4 |  | -1.250000 |  |  |  |"
     assert lines[6] == "below"
 
 

@@ -1,4 +1,4 @@
-"""What forward selection knows of pairs: the gains of all at the start, entries of the queue, reachability."""
+"""What forward selection knows of pairs: the gains of all at first, entries of the queue, reachability."""
 
 from __future__ import annotations
 
