@@ -299,7 +299,7 @@ def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Pat
 def test_too_many_sets_are_scored_on_demand_for_heuristics(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.cli.score._SETS_IN_ADVANCE", 10)
+    monkeypatch.setattr(sys.modules["jtsolve.cli.score"], "_SETS_IN_ADVANCE", 10)
     output = tmp_path / "r.json"
     more = ["--score", "bic", "--treewidth", "2", "--output", str(output)]
     assert command("solve", data, *more, "--backend", "forward") == 0
