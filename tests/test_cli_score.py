@@ -363,6 +363,26 @@ def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Pat
     assert command.err == ""
 
 
+def test_too_many_sets_are_scored_on_demand_for_heuristics(
+    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["jtsolve.cli.score"], "_SETS_IN_ADVANCE", 10)
+    output = tmp_path / "r.json"
+    more = ["--score", "bic", "--treewidth", "2", "--output", str(output)]
+    assert command("solve", data, *more, "--backend", "forward") == 0
+    assert "26 sets, scored on demand" in command.out
+    lazy = read_result(output)
+    assert command("solve", data, *more, "--backend", "dp") == 0
+    assert "on demand" not in command.out
+    exact = read_result(output)
+    assert lazy.score is not None
+    assert exact.score is not None
+    assert lazy.score <= exact.score + 1e-9
+    monkeypatch.undo()
+    assert command("solve", data, *more, "--backend", "forward") == 0
+    assert read_result(output).score == lazy.score
+
+
 def test_solve_needs_a_size_for_data_and_data_for_a_score(command: Command, data: Path) -> None:
     assert command("solve", data, "--score", "bic") == 2
     assert "give --max-size K or --treewidth K" in command.err
