@@ -18,6 +18,7 @@ import sys
 import threading
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import psutil
 from search_quality import load
@@ -25,8 +26,10 @@ from search_quality import load
 from jtsolve.backend import Limits
 from jtsolve.machine import describe
 from jtsolve.options import parse_backend
-from jtsolve.problem import Problem
 from jtsolve.solve import Recorder
+
+if TYPE_CHECKING:
+    from jtsolve.problem import Problem
 
 COLUMNS = ("set", "largest clique", "seed", "backend", "1/4", "1/2", "end", "best", "CPU s", "wall s")
 BACKENDS = ("lns", "portfolio:members=lns+lns", "portfolio:members=lns+search")

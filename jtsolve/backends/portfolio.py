@@ -4,8 +4,8 @@ The members are taken in order, as many at a time as there are threads; when one
 threads than members are given to the same members again, with other seeds, but not to exact ones. Member i
 has the seed of the run plus i. Every incumbent and bound goes to the parent, which verifies the trees: a tree
 that breaks a constraint fails its member. When the best score meets the best bound, all end. The best tree is
-what the report of each member answers as its `incumbent`, so that those that improve trees go on from it where
-their search begins anew.
+what the report of each member answers as its `incumbent`: those that improve trees go on from it where their
+search begins anew.
 
 A process is an interpreter of its own (`portfolio_process`), so that scripts need no guard and a crash of a
 solver harms one member. Large arrays of the scores are handed over in one file, which all map. The memory
