@@ -60,6 +60,7 @@ class Capabilities:
         rules: further conditions, each a function that returns its objection.
         rank: of heuristic backends, `auto` takes one of the highest rank: 0 for one that makes its own tree,
             one more than theirs for one that improves the trees of others, so that its own are no worse.
+        threads: of heuristic backends, `auto` takes one only with at least so many, where there is another.
     """
 
     features: frozenset[Feature] = ALL_FEATURES
@@ -68,6 +69,7 @@ class Capabilities:
     any_size: Callable[[Problem], bool] = _never
     rules: tuple[Rule, ...] = ()
     rank: int = 0
+    threads: int = 1
 
     def objections(self, problem: Problem) -> tuple[str, ...]:
         """Returns every reason why the backend cannot take the problem, one sentence each."""

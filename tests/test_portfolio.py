@@ -411,6 +411,10 @@ def test_auto_takes_it_above_the_exact_range() -> None:
     assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["lns"].capabilities.rank
 
 
+def test_auto_takes_its_first_member_on_one_thread() -> None:
+    assert choose(named(gaussian(0, 40, 3)), Limits(threads=1)).backend.name == "lns"
+
+
 def test_it_is_exact_if_all_members_are() -> None:
     assert Portfolio((Brute(), DynamicProgramming())).capabilities.exact
     assert not Portfolio((Brute(), Forward())).capabilities.exact
