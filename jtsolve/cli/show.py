@@ -23,8 +23,8 @@ def show(
         if path is not None:
             require_writable(path, result)
 
-    from jtsolve.cli.summary import describe, tree_of
-    from jtsolve.result import read_result
+    from jtsolve.cli.summary import describe
+    from jtsolve.result import read_result, tree_of
 
     document = read_result(result)
     if not (dot or svg or png):
