@@ -19,28 +19,35 @@ if TYPE_CHECKING:
 
 def compare(
     output: Annotated[
-        Path, typer.Option(file_okay=False, readable=False, metavar="RUN/", help="The folder of the comparison.")
+        Path,
+        typer.Option(file_okay=False, readable=False, metavar="RUN/", help="The folder of the comparison."),
     ],
     instances: Annotated[
         list[str] | None,
-        typer.Argument(metavar="INSTANCES…", help="Instances, folders of them, or a grid file (.toml, .json)."),
+        typer.Argument(
+            metavar="INSTANCES…", help="Instances, folders of them, or a grid file (.toml, .json)."
+        ),
     ] = None,
     backends: Annotated[
         str | None, typer.Option(metavar="A,B:K=V,…", help="Backends with options, such as dp,lns:exact=dp.")
     ] = None,
     seeds: Annotated[str | None, typer.Option(metavar="N-M,…", help="Seeds; the default is 0.")] = None,
     treewidths: Annotated[
-        str | None, typer.Option(metavar="K,…", help="Treewidths; none: the instance's own constraints alone.")
+        str | None,
+        typer.Option(metavar="K,…", help="Treewidths; none: the instance's own constraints alone."),
     ] = None,
     time_limit: Annotated[float | None, typer.Option(metavar="S", help="Seconds of a run.")] = None,
     memory_limit: Annotated[
-        float | None, typer.Option(metavar="GB", help="Memory of a run; default: an equal share of 80 % of it.")
+        float | None,
+        typer.Option(metavar="GB", help="Memory of a run; default: an equal share of 80 % of it."),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads of a run; default: an equal share of the cores.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Threads of a run; default: an equal share of the cores."),
     ] = None,
     grace: Annotated[
-        float | None, typer.Option(metavar="S", min=0, help="Seconds after the time limit until a run is killed.")
+        float | None,
+        typer.Option(metavar="S", min=0, help="Seconds after the time limit until a run is killed."),
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
     executor: Annotated[
@@ -51,6 +58,10 @@ def compare(
     ] = False,
     plan_only: Annotated[
         bool, typer.Option("--plan", help="Write a specification per run for 'jtsolve run', and end.")
+    ] = False,
+    no_warm_up: Annotated[
+        bool,
+        typer.Option("--no-warm-up", help="Leave out the first runs, not counted, that compile kernels."),
     ] = False,
     score: Annotated[
         str | None, typer.Option(metavar="NAME", help="Take INSTANCES for data files, and score them first.")
@@ -63,7 +74,9 @@ def compare(
     discretise: Annotated[
         str | None, typer.Option(metavar="HOW", help="With --score: how to cut continuous columns.")
     ] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="With --score: the first line is a row.")] = False,
+    no_header: Annotated[
+        bool, typer.Option("--no-header", help="With --score: the first line is a row.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
@@ -103,7 +116,7 @@ def compare(
         paths = folder.write_specs(plan.specs)
         murmur(f"{len(paths)} specifications are in {paths[0].parent}; run each: jtsolve run FILE --output …")
         return
-    _execute(folder, plan, chosen, jobs, quiet=quiet)
+    _execute(folder, plan, chosen, jobs, quiet=quiet, warm=not no_warm_up)
 
     from jtsolve.cli.report import finish
 
@@ -152,7 +165,9 @@ def _score(options: dict[str, Any]) -> "ScoreChoice | None":
     if not known:
         return None
     if "name" not in known:
-        raise ChoiceError(f"--{next(iter(known)).replace('_', '-')} is for data; name a score, such as --score bdeu")
+        raise ChoiceError(
+            f"--{next(iter(known)).replace('_', '-')} is for data; name a score, such as --score bdeu"
+        )
     return ScoreChoice(**known)
 
 
@@ -237,11 +252,14 @@ def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable
     return instances
 
 
-def _execute(folder: "Folder", plan: "Plan", executor: "Executor", jobs: int, *, quiet: bool) -> None:
+def _execute(
+    folder: "Folder", plan: "Plan", executor: "Executor", jobs: int, *, quiet: bool, warm: bool
+) -> None:
     """Runs what is missing, and keeps every row."""
     from jtsolve.cli.progress import is_watched
     from jtsolve.cli.watching import live_view, speaker
     from jtsolve.compare.live import Board
+    from jtsolve.compare.warmup import warm_up
 
     console = None
     if not quiet and is_watched():
@@ -253,10 +271,14 @@ def _execute(folder: "Folder", plan: "Plan", executor: "Executor", jobs: int, *,
         missing = [spec for spec in plan.specs if spec.id not in rows]
         board = Board(journal, missing, list(rows.values()), jobs, speaker(console, quiet=quiet))
         try:
+            if warm and missing:
+                warm_up(missing, executor, folder.path)
             with live_view(board, console):
                 executor.execute(missing, board)
         except KeyboardInterrupt:
             left = sum(spec.id not in folder.rows() for spec in plan.specs)
-            sys.stderr.write(f"jtsolve: stopped; {left} of {len(plan.specs)} runs are left. Go on with: jtsolve "
-                             f"compare --resume --output {folder.path}\n")
+            sys.stderr.write(
+                f"jtsolve: stopped; {left} of {len(plan.specs)} runs are left. Go on with: jtsolve "
+                f"compare --resume --output {folder.path}\n"
+            )
             raise

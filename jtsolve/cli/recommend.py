@@ -23,7 +23,9 @@ def recommend(
     memory_limit: Annotated[
         float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of what is free.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; default: all cores.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads; default: all cores.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
 ) -> None:
     """Say which backend to take: predicted time and memory of each, objections, and what auto takes.
@@ -78,11 +80,12 @@ def _advice(backend: "Backend", problem: "Problem", limits: "Limits") -> dict[st
     estimate = backend.estimate(problem, limits)
     left = inf if limits.time is None else limits.time - limits.elapsed
     if estimate.memory > limits.memory_bytes:
-        objections.append(
-            f"It would need {estimate.memory / 1e9:.3g} GB, above the limit of {limits.memory_bytes / 1e9:.3g} GB."
-        )
+        most = limits.memory_bytes / 1e9
+        objections.append(f"It would need {estimate.memory / 1e9:.3g} GB, above the limit of {most:.3g} GB.")
     if backend.capabilities.exact and estimate.seconds > left:
-        objections.append(f"It would take about {estimate.seconds:.3g} s to prove its answer; {left:.3g} s are left.")
+        objections.append(
+            f"It would take about {estimate.seconds:.3g} s to prove its answer; {left:.3g} s are left."
+        )
     seconds = float(estimate.seconds)
     return {
         **facts,

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(readable=False, metavar="RUN/", help="The --output of 'jtsolve compare'.")],
+    folder: Annotated[
+        Path, typer.Argument(readable=False, metavar="RUN/", help="The --output of 'jtsolve compare'.")
+    ],
     output: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FOLDER", help="Where to write; the default is RUN/.")
+        Path | None,
+        typer.Option(readable=False, metavar="FOLDER", help="Where to write; the default is RUN/."),
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Print every run too.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
@@ -75,7 +78,9 @@ def _rich(table: "Cells") -> "Table":
     head, rows = table
     shown = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in head:
-        shown.add_column(Text(name), justify="left" if name in ("backend", "kind", "instance", "status") else "right")
+        shown.add_column(
+            Text(name), justify="left" if name in ("backend", "kind", "instance", "status") else "right"
+        )
     for row in rows:
         shown.add_row(*map(Text, row))
     return shown

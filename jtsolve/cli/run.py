@@ -10,11 +10,14 @@ from jtsolve.cli.output import emit, require_writable
 
 def run(
     context: typer.Context,
-    spec: Annotated[Path, typer.Argument(readable=False, metavar="SPEC", help="The run specification (JSON).")],
+    spec: Annotated[
+        Path, typer.Argument(readable=False, metavar="SPEC", help="The run specification (JSON).")
+    ],
     row: Annotated[Path | None, typer.Argument(hidden=True)] = None,
     trace: Annotated[Path | None, typer.Argument(hidden=True)] = None,
     output: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE", help="Write the row here; default: print it.")
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Write the row here; default: print it."),
     ] = None,
     inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
 ) -> None:

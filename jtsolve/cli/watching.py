@@ -78,7 +78,7 @@ def duration(seconds: float) -> str:
 
 
 def speaker(console: "Console | None", *, quiet: bool) -> Callable[[str], None]:
-    """Returns what tells of each finished run: above the live view, or a line on standard error, or nothing."""
+    """Returns what tells of each finished run: above the live view, on standard error, or nothing."""
     from jtsolve.cli.output import murmur
 
     if console is not None:

@@ -35,7 +35,7 @@ def width_name(treewidth: int | None) -> str:
 
 
 def solved_within(comparison: Comparison) -> list[Drawing]:
-    """Returns how many runs of each backend proved their answer within t, and how many reached the best known."""
+    """Returns how many runs of each backend had a proof within t, and how many the best known score."""
     proofs: dict[str, list[float]] = {name: [] for name in comparison.backends}
     reached: dict[str, list[float]] = {name: [] for name in comparison.backends}
     for record in comparison.records:
@@ -45,7 +45,11 @@ def solved_within(comparison: Comparison) -> list[Drawing]:
         best = comparison.problems[row.spec.problem].score
         if best is None or row.result is None or row.spec.id in comparison.faulty:
             continue
-        hits = (t for t, score, _ in row.result.trace if score is not None and score >= best - OPTIMALITY_TOLERANCE)
+        hits = (
+            t
+            for t, score, _ in row.result.trace
+            if score is not None and score >= best - OPTIMALITY_TOLERANCE
+        )
         first = next(hits, None)
         if first is not None:
             reached[row.spec.backend].append(first)
@@ -65,7 +69,7 @@ def _cactus(comparison: Comparison, times: dict[str, list[float]], caption: str)
     chart = Chart(
         caption,
         Scale.over("seconds", [longest, *(t for found in shown.values() for t in found)], "log"),
-        Scale("runs", 0, most * 1.04),
+        Scale("runs", 0, most * 1.04, whole=True),
     )
     for name, found in shown.items():
         steps = [(found[0], 0.0), *((t, float(count)) for count, t in enumerate(found, 1))]
@@ -140,19 +144,20 @@ def scaling(comparison: Comparison) -> list[Drawing]:
         caption = f"Time against n, {width_name(treewidth)}"
         chart = Chart(
             caption,
-            Scale.over("variables", map(float, sizes)),
+            Scale("variables", sizes[0] - 0.5, sizes[-1] + 0.5, whole=True),
             Scale.over("seconds", [record.seconds for record in records], "log"),
         )
         for name in comparison.backends:
             own = [record for record in records if record.backend == name]
             groups = {n: [record for record in own if record.n == n] for n in sizes}
-            points = [(float(n), median(r.seconds for r in group), group) for n, group in groups.items() if group]
+            points = {n: (float(n), median(r.seconds for r in group)) for n, group in groups.items() if group}
             if not points:
                 continue
+            proved = {n for n in points if all(record.is_proved for record in groups[n])}
             series = _number(comparison, name)
-            chart.line([point[:2] for point in points], series)
-            chart.dots([p[:2] for p in points if all(r.is_proved for r in p[2])], series)
-            chart.dots([p[:2] for p in points if not all(r.is_proved for r in p[2])], series, hollow=True)
+            chart.line(list(points.values()), series)
+            chart.dots([point for n, point in points.items() if n in proved], series)
+            chart.dots([point for n, point in points.items() if n not in proved], series, hollow=True)
         names = [name for name in comparison.backends if any(record.backend == name for record in records)]
         drawings.append(Drawing(caption, chart.svg(), _legend(comparison, names)))
     return drawings
@@ -180,9 +185,8 @@ def critical_difference(comparison: Comparison, ranking: Ranking) -> Drawing:
     parts.append(f'<path class="level" d="M{left} 8v6m0 -3H{left + span:.1f}m0 -3v6"/>')
     parts.append(text(min(left + span + 6, right - 60), 15, f"CD {ranking.difference:.2f}"))
     for level, group in enumerate(ranking.groups):
-        y = _AXIS + 12 + 9 * level
         a, b = place(ranking.ranks[group[0]]) - 4, place(ranking.ranks[group[-1]]) + 4
-        parts.append(f'<path class="bar" d="M{a:.1f} {y}H{b:.1f}"/>')
+        parts.append(f'<path class="bar" d="M{a:.1f} {_AXIS + 12 + 9 * level}H{b:.1f}"/>')
     for position, (name, rank) in enumerate(ranking.ranks.items()):
         on_left = position < half
         y = first_row + _ROW * (position if on_left else k - 1 - position)
@@ -205,4 +209,3 @@ def _number(comparison: Comparison, backend: str) -> int:
 
 def _legend(comparison: Comparison, names: Sequence[str] | dict[str, list[float]]) -> list[tuple[int, str]]:
     return [(_number(comparison, name), name) for name in comparison.backends if name in names]
-

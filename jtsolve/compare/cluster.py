@@ -6,6 +6,7 @@ crash, and a row. Every run is supervised by the worker that has it, so the limi
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import threading
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ class Dask:
 
     def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
         """See `local.Executor`. Runs that other machines have begun end there by their own limits."""
-        from distributed import as_completed  # noqa: PLC0415 - an extra, and slow to load
+        as_completed = _distributed().as_completed
 
         with self._client() as client:
             futures = {}
@@ -67,19 +68,18 @@ class Dask:
     @contextmanager
     def _client(self) -> Iterator[Any]:
         """Yields a client of the cluster asked for."""
-        from distributed import Client, LocalCluster  # noqa: PLC0415 - as above
-
+        dask = _distributed()
         if self.address is None:
             with (
-                LocalCluster(
+                dask.LocalCluster(
                     n_workers=self.jobs, threads_per_worker=1, dashboard_address=None, memory_limit=0
                 ) as cluster,
-                Client(cluster) as client,
+                dask.Client(cluster) as client,
             ):
                 yield client
             return
         try:
-            client = Client(self.address, timeout=10)
+            client = dask.Client(self.address, timeout=10)
         except (OSError, ValueError) as error:
             raise ChoiceError(
                 f"there is no Dask scheduler at '{self.address}' ({error}); start one with 'dask scheduler', "
@@ -87,6 +87,11 @@ class Dask:
             ) from None
         with client:
             yield client
+
+
+def _distributed() -> Any:
+    """Returns the package: an extra, slow to load, and without types."""
+    return importlib.import_module("distributed")
 
 
 def require_dask() -> None:
@@ -97,7 +102,8 @@ def require_dask() -> None:
     """
     if importlib.util.find_spec("distributed") is None:
         raise ChoiceError(
-            "the executor dask needs the package 'distributed', which is not installed; pip install 'jtsolve[dask]'"
+            "the executor dask needs the package 'distributed', which is not installed; "
+            "pip install 'jtsolve[dask]'"
         )
 
 

@@ -81,7 +81,7 @@ def _problem(problem: ProblemSummary) -> list[str]:
 
 
 def cell_text(cell: Cell | None) -> str:
-    """Returns a backend on a problem: mean distance, "*" if all its runs proved it; else how the runs ended."""
+    """Returns a backend on a problem: mean distance, "*" if every run proved it; else how they ended."""
     if cell is None:
         return ""
     if cell.distance is None:
@@ -90,7 +90,20 @@ def cell_text(cell: Cell | None) -> str:
     return text if cell.found == cell.runs else f"{text} ({cell.found}/{cell.runs})"
 
 
-RUN_HEADS = ("instance", "n", "tw", "backend", "seed", "status", "score", "bound", "gap", "distance", "s", "GB")
+RUN_HEADS = (
+    "instance",
+    "n",
+    "tw",
+    "backend",
+    "seed",
+    "status",
+    "score",
+    "bound",
+    "gap",
+    "distance",
+    "s",
+    "GB",
+)
 
 
 def run_cells(record: Record) -> list[str]:
@@ -117,8 +130,8 @@ def runs_table(comparison: Comparison) -> Table:
 
 
 _LEGEND = (
-    "Scores, bounds, gaps and distances are in nats, times in seconds, memory in GB. Distance: below the best known "
-    "score, mean over seeds; * proved by every run; (a/b) a of b runs found a tree."
+    "Scores, bounds, gaps and distances are in nats, times in seconds, memory in GB. Distance: below the best "
+    "known score, mean over seeds; * proved by every run; (a/b) a of b runs found a tree."
 )
 
 
@@ -126,8 +139,10 @@ def markdown(comparison: Comparison, plan: Plan) -> str:
     """Returns all tables as a Markdown document."""
     parts = [
         "# Comparison",
-        f"{len(comparison.rows)} of {comparison.planned} runs. Command: `{plan.command}`. "
-        f"Machine: {machine_text(plan)}.",
+        (
+            f"{len(comparison.rows)} of {comparison.planned} runs. Command: `{plan.command}`. "
+            f"Machine: {machine_text(plan)}."
+        ),
     ]
     if comparison.faults:
         parts += ["## FAULTS", "\n".join(f"- **{f.kind}**: {f.message}" for f in comparison.faults)]
@@ -202,7 +217,9 @@ def _latex_text(text: str) -> str:
     'a\\_b $-$1.5 50\\%'
     """
     safe = "".join(_LATEX.get(sign, sign) for sign in text)
-    words = (f"$-${word[1:]}" if word[:1] == "-" and word[1:2].isdigit() else word for word in safe.split(" "))
+    words = (
+        f"$-${word[1:]}" if word[:1] == "-" and word[1:2].isdigit() else word for word in safe.split(" ")
+    )
     return " ".join(words)
 
 

@@ -6,8 +6,8 @@
     RUN/results/        rows that `jtsolve run` wrote, one per file
     RUN/lock            held by the process that writes; the system drops it when that process ends
 
-A journal line is written with one call. If the machine stops in the middle of it, the line has no end: it is no
-row, is left out when reading, and is cut off before the next one is written.
+A journal line is written with one call. If the machine stops in the middle of it, the line has no end: it is
+no row, is left out when reading, and is cut off before the next one is written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -30,6 +29,7 @@ from jtsolve.result import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,7 +106,8 @@ class Folder:
     def rows(self) -> dict[str, Row]:
         """Returns the rows of finished runs, by the run's id, in the order in which they finished.
 
-        Of a run that is there twice, the first counts. Rows of `jtsolve run` that were interrupted are left out.
+        Of a run that is there twice, the first counts. Rows of `jtsolve run` that were interrupted are left
+        out.
 
         Raises:
             InputError: a line that has an end, or a file in results/, is no row.

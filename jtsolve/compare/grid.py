@@ -20,7 +20,7 @@ import msgspec
 
 from jtsolve.compare.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Spec
-from jtsolve.documents import Count, Name
+from jtsolve.documents import Count, Name  # noqa: TC001 - msgspec reads the annotations
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.files import read_file
 from jtsolve.options import parse_backend

@@ -1,8 +1,8 @@
 """Every tree checked again from its instance, and every run against every other on the same instance.
 
-A tree of treewidth at most a is also a tree of every problem with a larger treewidth, so scores are compared with
-bounds across treewidths: a score under a limit a may not exceed a bound under a limit b ≥ a, and what is proved
-infeasible under b may not be solved under a.
+A tree of treewidth at most a is also a tree of every problem with a larger treewidth, so scores are compared
+with bounds across treewidths: a score under a limit a may not exceed a bound under a limit b ≥ a, and what is
+proved infeasible under b may not be solved under a.
 """
 
 from __future__ import annotations
@@ -121,7 +121,8 @@ def _between(solved: Row, other: Row) -> Fault | None:
     if bound is None or score <= bound + OPTIMALITY_TOLERANCE + RELATIVE_TOLERANCE * abs(score):
         return None
     if solved.status is other.status is RunStatus.OPTIMAL and _limit(solved) == _limit(other):
-        text = f"{_run(solved)}, proved the optimum {score:.9f}, but {_run(other)}, proved {other.result.score:.9f}"
+        optima = f"{score:.9f} and {other.result.score:.9f}"
+        text = f"{_run(solved)}, and {_run(other)}, proved two optima: {optima}"
         return Fault("two optima", text, runs)
     text = f"{_run(solved)}, has the score {score:.9f}, above the bound {bound:.9f} of {_run(other)}"
     return Fault("score above bound", text, runs)

@@ -107,7 +107,8 @@ class Board(Watcher):
     def remaining(self) -> float | None:
         """Returns the expected seconds until the end; None while nothing is known.
 
-        Each run is expected to take what those of its backend took so far, else its time limit, else the mean of all.
+        Each run is expected to take what those of its backend took so far, else its time limit, else the mean
+        of all.
         """
         with self._lock:
             means = {name: fmean(seconds) for name, seconds in self._seconds.items()}

@@ -40,7 +40,7 @@ class Local:
         def one(spec: Spec) -> None:
             row = supervise(spec, watcher, cancelled, self.program)
             if row is not None:
-                # Told from here, not from the main thread: a Ctrl-C comes there, and could lose a finished row.
+                # Told from here: a Ctrl-C comes to the main thread, and could lose a finished row there.
                 watcher.finished(row)
 
         pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="supervisor")

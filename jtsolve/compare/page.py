@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.compare import charts, exports
 from jtsolve.compare.ranks import rankings
-from jtsolve.compare.trees import LARGEST, tree_svg
 from jtsolve.compare.svg import COLOURS
+from jtsolve.compare.trees import LARGEST, tree_svg
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,13 +1,14 @@
 """Heuristics against each other over many instances: wins, ties and losses; Friedman's and Nemenyi's tests.
 
-Each instance ranks the backends, 1 for the best and the mean rank for ties. Friedman's test asks whether all are
-equal; if not, two backends differ when their mean ranks do by the critical difference CD = q √(k(k+1) / 6N), where q
-is the quantile of the studentized range of k normal values over √2 (Nemenyi's test).
+Each instance ranks the backends, 1 for the best and the mean rank for ties. Friedman's test asks whether all
+are equal; if not, two backends differ when their mean ranks do by the critical difference CD = q √(k(k+1) /
+6N), where q is the quantile of the studentized range of k normal values over √2 (Nemenyi's test).
 
 References:
-    Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006: the tests (sections 3.2.2
-    and 3.2.4), q (table 5a), and the diagram. Departs from it: the statistic is corrected for ties (Conover,
-    Practical nonparametric statistics, 1999, section 5.8), and q is computed, so that k may exceed 10.
+    Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006: the tests (sections
+    3.2.2 and 3.2.4), q (table 5a), and the diagram. Departs from it: the statistic is corrected for ties
+    (Conover, Practical nonparametric statistics, 1999, section 5.8), and q is computed, so that k may exceed
+    10.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class Ranking:
 def rankings(comparison: Comparison) -> tuple[list[Ranking], str]:
     """Returns the rankings of the heuristics, one a treewidth, and why there are none where there are none.
 
-    A backend's value on an instance is the mean distance of its seeds to the best known score; without a tree it
-    is the last.
+    A backend's value on an instance is the mean distance of its seeds to the best known score; without a tree
+    it is the last.
     """
     heuristics = [name for name in comparison.backends if comparison.exact[name] is False]
     if len(heuristics) < 2:  # noqa: PLR2004 - there is nothing to compare with
@@ -99,7 +100,9 @@ def ranking(treewidth: int | None, names: Sequence[str], table: Sequence[Sequenc
     means = dict(sorted(means.items(), key=lambda entry: entry[1]))
     difference = nemenyi_quantile(k) * math.sqrt(k * (k + 1) / (6 * count))
     duels = [
-        _duel(names[i], names[j], [(row[i], row[j]) for row in table]) for i in range(k) for j in range(i + 1, k)
+        _duel(names[i], names[j], [(row[i], row[j]) for row in table])
+        for i in range(k)
+        for j in range(i + 1, k)
     ]
     p_value = friedman(rows)
     return Ranking(treewidth, count, means, p_value, difference, _groups(means, difference), tuple(duels))

@@ -52,6 +52,7 @@ def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
         n=facts.n,
         exact=facts.exact,
         predicted=facts.predicted,
+        prepared=facts.prepared,
         peak_memory=peak_memory(),
         machine=describe(spec.threads),
     )
@@ -96,6 +97,7 @@ class _Facts:
     n: int | None = None
     exact: bool | None = None
     predicted: Prediction | None = None
+    prepared: float | None = None
 
 
 def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts) -> Row:
@@ -107,6 +109,7 @@ def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts
     backend = choose(problem, limits).backend if chosen is None else chosen
     facts.exact = backend.capabilities.exact
     facts.predicted = _prediction(backend, problem, limits)
+    facts.prepared = limits.elapsed
     result = solve(problem, backend, limits, listener)
     return Row("jtsolve-row", 1, spec, RunStatus(result.status.value), result=result_to_document(result))
 

@@ -20,7 +20,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class InstanceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where an instance is, what to call it in tables, and the SHA-256 of the file, so that it is the same one."""
+    """Where an instance is, what to call it in tables, and the SHA-256 of the file: it has to be the same."""
 
     path: str
     label: Name
@@ -30,9 +30,9 @@ class InstanceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One run: which instance, solved how, within which limits.
 
-    `treewidth` is null for the instance's own constraints alone. Limits are in seconds of wall clock, from the
-    start of the process, and in GB (10^9 bytes) of memory, all its children counted; null is no limit. A run that
-    exceeds its time by more than `grace` seconds, or its memory at all, is killed.
+    `treewidth` is null for the instance's own constraints alone. Limits are in seconds of wall clock, from
+    the start of the process, and in GB (10^9 bytes) of memory, all its children counted; null is no limit. A
+    run that exceeds its time by more than `grace` seconds, or its memory at all, is killed.
     """
 
     format: Literal["jtsolve-run"]
@@ -48,7 +48,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def id(self) -> str:
-        """Names the run: a digest of all that its answer may depend on; where the file lies is no part of it."""
+        """Names the run: a digest of what its answer may depend on; where the file lies is no part of it."""
         parts = (
             self.instance.label,
             self.instance.sha256,
@@ -133,8 +133,9 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         n: number of variables, as far as the instance could be read.
         exact: whether the backend proves optimality when it finishes.
         predicted: what the backend predicted before it began.
-        trace: of a run without a result, the incumbents and bounds that it had reported: [seconds, score, bound],
-            neither of which is verified.
+        prepared: seconds until the backend began, which predictions do not cover.
+        trace: of a run without a result, the incumbents and bounds that it had reported, none of them
+            verified: [seconds, score, bound].
         seconds: wall clock from the start of the process to its end.
         peak_memory: bytes, of the process and its children together.
         started: date and time, UTC.
@@ -150,6 +151,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     n: int | None = None
     exact: bool | None = None
     predicted: Prediction | None = None
+    prepared: float | None = None
     trace: list[tuple[float, float | None, float | None]] = []
     seconds: float = 0.0
     peak_memory: int | None = None

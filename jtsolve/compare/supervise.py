@@ -1,9 +1,10 @@
 """A run in a process of its own, held to its limits from outside; whatever happens to it, there is a row.
 
-The process leads a group of its own. It is killed, with its group and all its descendants, when it exceeds its
-time limit by more than the grace, or when it and its descendants together hold more memory than its limit; memory
-is looked at every `_POLL` seconds. The process in turn watches its standard input, a pipe from here: when that
-ends, because this process was killed, it kills its own group, so that no run outlives its comparison.
+The process leads a group of its own. It is killed, with its group and all its descendants, when it exceeds
+its time limit by more than the grace, or when it and its descendants together hold more memory than its
+limit; memory is looked at every `_POLL` seconds. The process in turn watches its standard input, a pipe from
+here: when that ends, because this process was killed, it kills its own group, so that no run outlives its
+comparison.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import psutil
@@ -31,11 +31,8 @@ from jtsolve.errors import InputError
 from jtsolve.files import write_atomically
 from jtsolve.machine import describe
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 _POLL = 0.05
-"""Seconds between two looks at a process: a limit on memory is overrun by what is touched meanwhile, some 0.2 GB."""
+"""Seconds between two looks at a process: what it may touch meanwhile beyond its limit is some 0.2 GB."""
 _LAST_WORDS = 2000
 """Characters of a crashed process's output that are kept."""
 _STEPS = 10_000
@@ -232,7 +229,8 @@ def _row_of(child: _Child, verdict: RunStatus | None) -> Row:
         except InputError as error:
             return new_row(spec, RunStatus.CRASHED, f"the process left no valid row: {error}")
     if verdict is RunStatus.OUT_OF_TIME:
-        message = f"killed after {child.seconds:.1f} s: {spec.time_limit:g} s and {spec.grace:g} s of grace were over"
+        allowed = f"{spec.time_limit:g} s and {spec.grace:g} s of grace"
+        message = f"killed after {child.seconds:.1f} s: {allowed} were over"
     elif verdict is RunStatus.OUT_OF_MEMORY:
         message = f"killed holding {child.peak / 1e9:.3g} GB: the limit is {spec.memory_limit:g} GB"
     else:

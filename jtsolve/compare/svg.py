@@ -1,7 +1,7 @@
 """Line charts as small SVG texts: axes with ticks, lines, points; colours come from the page's style sheet.
 
-Made by hand, so that a chart is a few kilobytes, follows the reader's light or dark mode, and needs nothing from
-outside. A series is known by a number, which is its colour and, beyond the colours, its dashes.
+Made by hand, so that a chart is a few kilobytes, follows the reader's light or dark mode, and needs nothing
+from outside. A series is known by a number, which is its colour and, beyond the colours, its dashes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -29,13 +30,15 @@ _DECADE = 10
 class Scale:
     """An axis: a label, a range, and how values are laid out along it.
 
-    "symlog" is linear from −1 to 1 and logarithmic beyond, so that it has room for distances of either sign.
+    `whole` marks whole numbers only. "symlog" is linear from −1 to 1 and logarithmic beyond, so that it has
+    room for distances of either sign.
     """
 
     label: str
     low: float
     high: float
     kind: Kind = "linear"
+    whole: bool = False
 
     @classmethod
     def over(cls, label: str, values: Iterable[float], kind: Kind = "linear") -> Scale:
@@ -69,7 +72,7 @@ class Scale:
             return [10.0**power for power in range(first, last + 1, step)]
         if self.kind == "symlog":
             return _symlog_ticks(self.low, self.high)
-        return _linear_ticks(self.low, self.high)
+        return _linear_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
 
 
 def _squash(value: float) -> float:
@@ -80,8 +83,8 @@ def _unsquash(value: float) -> float:
     return value if abs(value) <= 1 else math.copysign(10 ** (abs(value) - 1), value)
 
 
-def _linear_ticks(low: float, high: float) -> list[float]:
-    rough = (high - low) / _TICKS
+def _linear_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
+    rough = max((high - low) / _TICKS, least)
     power = 10 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, _DECADE) if factor * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -135,9 +138,7 @@ class Chart:
         """Draws a line through the points; `steps` holds each value until the next point."""
         if steps:
             points = [
-                spot
-                for before, after in zip(points, points[1:], strict=False)
-                for spot in (before, (after[0], before[1]))
+                spot for before, after in pairwise(points) for spot in (before, (after[0], before[1]))
             ] + list(points[-1:])
         text = " ".join(f"{x:.1f},{y:.1f}" for x, y in map(self.at, points))
         dashes = "1 3" if faint else _DASHES[series // COLOURS % len(_DASHES)]
@@ -170,7 +171,9 @@ class Chart:
         under.append(f'<path class="axis" d="M{_LEFT} {_TOP}V{bottom}H{right}"/>')
         middle = (_TOP + bottom) / 2
         under.append(text((_LEFT + right) / 2, self.height - 6, self.x.label, "middle"))
-        turned = f'<g transform="translate(13 {middle:.1f}) rotate(-90)">{text(0, 0, self.y.label, "middle")}</g>'
+        turned = (
+            f'<g transform="translate(13 {middle:.1f}) rotate(-90)">{text(0, 0, self.y.label, "middle")}</g>'
+        )
         return picture(self.title, self.width, self.height, [*under, turned, *self.parts])
 
 

@@ -1,7 +1,8 @@
 """The figures of a comparison: a record per run, a summary per problem and per backend.
 
-Scores and bounds are in nats, times in seconds of wall clock, memory in GB (10^9 bytes). The best known score of a
-problem is the highest of a run of this comparison without fault; the distance of a run is what it is below that.
+Scores and bounds are in nats, times in seconds of wall clock, memory in GB (10^9 bytes). The best known score
+of a problem is the highest of a run of this comparison without fault; the distance of a run is what it is
+below that.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Record:
     distance: float | None
     seconds: float
     memory: float | None
+    solving: float | None
     predicted_seconds: float | None
     predicted_memory: float | None
     faulty: bool
@@ -85,7 +87,7 @@ class ProblemSummary:
     @property
     def gap(self) -> float | None:
         """Bound minus score, in nats; None if there is no tree or no bound."""
-        return None if self.score is None or self.bound is None else max(0.0, self.bound - self.score)
+        return None if self.score is None or self.bound is None else _gap(self.bound - self.score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,12 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class BackendSummary:
-    """A backend over all its runs; `reached` counts runs as good as the best known, `failed` those without answer."""
+    """A backend over all its runs; `reached` counts those as good as the best known.
+
+    `failed` counts the killed, crashed and wrong. `time_ratio` is the median of measured over predicted
+    seconds of the backend itself, `memory_ratio` the highest of measured over predicted memory, of runs that
+    finished.
+    """
 
     backend: str
     exact: bool | None
@@ -184,7 +191,11 @@ class Comparison:
         place = {backend: position for position, backend in enumerate(self.backends)}
         ordered = sorted(
             self.rows,
-            key=lambda row: (_problem_order((row.spec.problem, None)), place[row.spec.backend], row.spec.seed),
+            key=lambda row: (
+                _problem_order((row.spec.problem, None)),
+                place[row.spec.backend],
+                row.spec.seed,
+            ),
         )
         return [self._record(row) for row in ordered]
 
@@ -204,11 +215,12 @@ class Comparison:
             stop=None if result is None else result.stop.value,
             score=score,
             bound=None if result is None else result.bound,
-            gap=None if result is None else result.gap,
+            gap=None if result is None else _gap(result.gap),
             best_known=best,
             distance=None if score is None or best is None or bad else max(0.0, best - score),
             seconds=row.seconds,
             memory=None if row.peak_memory is None else row.peak_memory / 1e9,
+            solving=_solving(row),
             predicted_seconds=None if predicted is None else predicted.seconds,
             predicted_memory=None if predicted is None else predicted.memory / 1e9,
             faulty=bad,
@@ -246,9 +258,9 @@ class Comparison:
         declined = {status.value for status in DECLINED}
         finished = [record for record in records if record.status in answered]
         times = [
-            record.seconds / record.predicted_seconds
+            record.solving / record.predicted_seconds
             for record in finished
-            if record.stop == "finished" and record.predicted_seconds
+            if record.stop == "finished" and record.solving and record.predicted_seconds
         ]
         memories = [
             record.memory / record.predicted_memory
@@ -269,6 +281,18 @@ class Comparison:
             time_ratio=median(times) if times else None,
             memory_ratio=max(memories, default=None),
         )
+
+
+def _solving(row: Row) -> float | None:
+    """Returns the seconds that the backend itself took."""
+    if row.result is None or row.prepared is None:
+        return None
+    return max(0.0, row.result.seconds["total"] - row.prepared)
+
+
+def _gap(gap: float | None) -> float | None:
+    """Returns a gap; what counts as optimal is none."""
+    return 0.0 if gap is not None and gap <= OPTIMALITY_TOLERANCE else gap
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -43,7 +43,7 @@ def _clique(drawing: Drawing, box: Box) -> list[str]:
         f'<rect class="clique" x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" '
         f'width="{width:.1f}" height="{height:.1f}" rx="6"/>'
     )
-    return [frame, *_lines(x, y, box.lines, box.widths, NAME_POINTS, "name")]
+    return [frame, *_lines((x, y), box.lines, box.widths, NAME_POINTS, "name")]
 
 
 def _edge(drawing: Drawing, box: Box) -> list[str]:
@@ -62,7 +62,7 @@ def _edge(drawing: Drawing, box: Box) -> list[str]:
         f'<rect class="backing" x="{x - width / 2 - 2:.1f}" y="{y - height / 2:.1f}" '
         f'width="{width + 4:.1f}" height="{height:.1f}"/>'
     )
-    label = _lines(x, y, box.label, box.label_widths, SEPARATOR_POINTS, "separator")
+    label = _lines((x, y), box.label, box.label_widths, SEPARATOR_POINTS, "separator")
     return [f'<path class="{kind}" d="{path}"/>', backing, *label]
 
 
@@ -72,9 +72,10 @@ def _at(drawing: Drawing, along: float, depth: float) -> tuple[float, float]:
 
 
 def _lines(
-    x: float, y: float, lines: Sequence[str], widths: Sequence[float], points: float, kind: str
+    place: tuple[float, float], lines: Sequence[str], widths: Sequence[float], points: float, kind: str
 ) -> list[str]:
     """Returns lines of text around a place."""
+    x, y = place
     step = points * LINE / 72 * _UNIT
     size = points / 72 * _UNIT
     first = y - step * (len(lines) - 1) / 2 + size * 0.35
