@@ -165,12 +165,15 @@ def scaling(comparison: Comparison) -> list[Drawing]:
 
 _ROW = 22
 _AXIS = 40
+_SIDE = 130
+_LONGEST_NAME = 14
+"""Beside the axis there is room for so many characters and a rank."""
 
 
 def critical_difference(comparison: Comparison, ranking: Ranking) -> Drawing:
     """Returns the diagram of mean ranks: the best on the left, bars over those that do not differ."""
     k = len(ranking.ranks)
-    left, right = 30.0, WIDTH - 30.0
+    left, right = float(_SIDE), float(WIDTH - _SIDE)
     half = (k + 1) // 2
     first_row = _AXIS + 14 + 9 * len(ranking.groups) + 12
 
@@ -181,20 +184,21 @@ def critical_difference(comparison: Comparison, ranking: Ranking) -> Drawing:
     for rank in range(1, k + 1):
         parts.append(f'<path class="axis" d="M{place(rank):.1f} {_AXIS - 5}V{_AXIS}"/>')
         parts.append(text(place(rank), _AXIS - 9, str(rank), "middle"))
-    span = min(ranking.difference / (k - 1) * (right - left), right - left)
+    span = min(ranking.difference / (k - 1) * (right - left), WIDTH - 90 - left)
     parts.append(f'<path class="level" d="M{left} 8v6m0 -3H{left + span:.1f}m0 -3v6"/>')
-    parts.append(text(min(left + span + 6, right - 60), 15, f"CD {ranking.difference:.2f}"))
+    parts.append(text(left + span + 6, 15, f"CD {ranking.difference:.2f}"))
     for level, group in enumerate(ranking.groups):
         a, b = place(ranking.ranks[group[0]]) - 4, place(ranking.ranks[group[-1]]) + 4
         parts.append(f'<path class="bar" d="M{a:.1f} {_AXIS + 12 + 9 * level}H{b:.1f}"/>')
-    for position, (name, rank) in enumerate(ranking.ranks.items()):
+    for position, (name, mean) in enumerate(ranking.ranks.items()):
         on_left = position < half
         y = first_row + _ROW * (position if on_left else k - 1 - position)
         end = left if on_left else right
         series = _number(comparison, name) % COLOURS
-        parts.append(f'<path class="line s{series}" d="M{place(rank):.1f} {_AXIS}V{y}H{end}"/>')
-        label = f"{name} {rank:.2f}"
-        parts.append(text(end, y - 4, label, "start" if on_left else "end"))
+        parts.append(f'<path class="line s{series}" d="M{place(mean):.1f} {_AXIS}V{y}H{end}"/>')
+        shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+        place_of_text = (end - 6, "end") if on_left else (end + 6, "start")
+        parts.append(text(place_of_text[0], y + 4, f"{shown} {mean:.2f}", place_of_text[1]))
     caption = (
         f"Mean ranks, {width_name(ranking.treewidth)}, {ranking.instances} instances; "
         f"Friedman's test that all are equal: p = {ranking.p_value:.2g}"

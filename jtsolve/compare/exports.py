@@ -130,7 +130,7 @@ def runs_table(comparison: Comparison) -> Table:
 
 
 _LEGEND = (
-    "Scores, bounds, gaps and distances are in nats, times in seconds, memory in GB. Distance: below the best "
+    "Scores, bounds, gaps, distances are in nats, times in seconds, memory in GB. Distance: below the best "
     "known score, mean over seeds; * proved by every run; (a/b) a of b runs found a tree."
 )
 

@@ -12,9 +12,12 @@ from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from jtsolve.check import check
 from jtsolve.compare.run import read_instance
 from jtsolve.compare.spec import ANSWERED, RunStatus
+from jtsolve.documents import ConstraintsDocument, constraints_to_document
 from jtsolve.errors import JtsolveError
 from jtsolve.result import OPTIMALITY_TOLERANCE
 
@@ -80,9 +83,13 @@ def _checked(rows: Sequence[Row]) -> Iterator[Fault]:
         text = f"{len(rows)} results cannot be checked again: {error}"
         yield Fault("not verified", text, tuple(row.spec.id for row in rows))
         return
+    names = problem.names
+    asked = msgspec.convert(constraints_to_document(problem.constraints, names), ConstraintsDocument)
     for row in rows:
         assert row.result is not None
         faults = check(problem, row.result)
+        if row.result.instance.constraints != asked:
+            faults += ("The result is for other constraints than the run.",)
         if row.result.status.value != row.status.value:
             faults += (f"The row says {row.status.value}, its result {row.result.status.value}.",)
         for sentence in faults:

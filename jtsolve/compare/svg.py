@@ -31,7 +31,7 @@ class Scale:
     """An axis: a label, a range, and how values are laid out along it.
 
     `whole` marks whole numbers only. "symlog" is linear from −1 to 1 and logarithmic beyond, so that it has
-    room for distances of either sign.
+    room for distances of either sign; it holds 0.
     """
 
     label: str
@@ -46,12 +46,14 @@ class Scale:
         known = [value for value in values if math.isfinite(value) and (kind != "log" or value > 0)]
         low, high = min(known, default=1.0), max(known, default=1.0)
         if kind == "log":
-            low, high = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high))
-            return cls(label, low, high if high > low else low * 10, kind)
+            below = [step for step in _round_steps(low) if step <= low]
+            above = [step for step in _round_steps(high) if step >= high and step > below[-1]]
+            return cls(label, below[-1], above[0], kind)
+        if kind == "symlog":
+            low, high = min(low, 0.0), max(high, 0.0)
+            return cls(label, _unsquash(_squash(low) - 0.1), _unsquash(_squash(high) + 0.1), kind)
         if high == low:
             low, high = low - 0.5, high + 0.5
-        if kind == "symlog":
-            return cls(label, _unsquash(_squash(low) - 0.1), _unsquash(_squash(high) + 0.1), kind)
         return cls(label, low, high, kind)
 
     def place(self, value: float) -> float:
@@ -67,9 +69,7 @@ class Scale:
     def ticks(self) -> list[float]:
         """Returns round values to mark."""
         if self.kind == "log":
-            first, last = round(math.log10(self.low)), round(math.log10(self.high))
-            step = max(1, math.ceil((last - first) / _TICKS))
-            return [10.0**power for power in range(first, last + 1, step)]
+            return _log_ticks(self.low, self.high)
         if self.kind == "symlog":
             return _symlog_ticks(self.low, self.high)
         return _linear_ticks(self.low, self.high, least=1.0 if self.whole else 0.0)
@@ -89,6 +89,21 @@ def _linear_ticks(low: float, high: float, least: float = 0.0) -> list[float]:
     step = next(factor * power for factor in (1, 2, 5, _DECADE) if factor * power >= rough * (1 - 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [index * step for index in range(first, last + 1)]
+
+
+def _round_steps(value: float) -> list[float]:
+    """Returns 1, 2 and 5 times the powers of ten around a value."""
+    power = math.floor(math.log10(value))
+    return [factor * 10.0**exponent for exponent in range(power - 1, power + 3) for factor in (1, 2, 5)]
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Returns the powers of ten, with 2 and 5 between them if they are few."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    step = max(1, math.ceil((last - first) / _TICKS))
+    factors = (1, 2, 5) if last - first <= _TICKS // 2 else (1,)
+    ticks = [factor * 10.0**power for power in range(first, last + 1, step) for factor in factors]
+    return [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
 
 
 def _symlog_ticks(low: float, high: float) -> list[float]:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _VARIABLES = 9
 _LARGEST_SET = 4
-_SECONDS = 120.0
+_SECONDS = 20.0
+"""More than the kernels of any backend take to compile; a search that ends only at its limit takes all of it."""
 
 
 def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
@@ -40,7 +41,9 @@ def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
     instance = InstanceFile(str(path.resolve()), "warm-up", file_digest(path))
     first = {spec.backend: spec for spec in reversed(specs)}
     rehearsals = [
-        msgspec.structs.replace(spec, instance=instance, treewidth=None, time_limit=_SECONDS)
+        msgspec.structs.replace(
+            spec, instance=instance, treewidth=None, time_limit=min(_SECONDS, spec.time_limit or _SECONDS)
+        )
         for spec in first.values()
     ]
     executor.execute(rehearsals, Watcher())
