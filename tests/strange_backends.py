@@ -1,4 +1,4 @@
-"""The command line with backends that misbehave, for the tests of comparisons; also run by its own children."""
+"""The command line with a backend that misbehaves, for the tests of comparisons; its own children run it."""
 
 from __future__ import annotations
 

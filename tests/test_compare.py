@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from comparisons import changed, make_instance, make_plan, make_row, make_spec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import gaussian, named
 
 from jtsolve.backends import REGISTRY
 from jtsolve.check import check
-from jtsolve.compare import folder as folders
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.grid import (
     BackendChoice,
@@ -224,6 +223,7 @@ def test_texts_of_the_command_line_are_lists() -> None:
     assert parse_treewidths("none,1-2") == ["none", 1, 2]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 99), min_size=1))
 def test_numbers_come_back_from_their_text(numbers: list[int]) -> None:
     assert parse_numbers(",".join(map(str, numbers)), "seed") == numbers
@@ -312,7 +312,7 @@ def test_every_cut_of_the_journal_loses_at_most_the_line_that_was_being_written(
             journal.append(row)
     whole = folder.journal_path.read_bytes()
     ends = [at for at, byte in enumerate(whole, 1) if byte == ord("\n")]
-    for cut in (*range(0, len(whole), 97), *ends, *(end - 1 for end in ends)):
+    for cut in (*range(0, len(whole), 397), *ends, *(end - 1 for end in ends)):
         folder.journal_path.write_bytes(whole[:cut])
         kept = sum(end <= cut for end in ends)
         assert list(folder.rows().values()) == rows[:kept]
@@ -357,7 +357,7 @@ def test_a_row_that_finds_no_room_leaves_nothing_behind(
         journal.append(rows[0])
         for broken, words in ((short, "no room for a whole line"), (full, "No space left")):
             with monkeypatch.context() as patch:
-                patch.setattr(folders.os, "write", broken)
+                patch.setattr(os, "write", broken)
                 with pytest.raises(InputError, match=words):
                     journal.append(rows[1])
         journal.append(rows[2])

@@ -156,7 +156,12 @@ def test_a_run_ends_itself_when_its_supervisor_is_gone(monkeypatch: pytest.Monke
     texts = iter([b"x", b""])
     monkeypatch.setattr(os, "getpgrp", os.getpid)
     monkeypatch.setattr(os, "read", lambda *_: next(texts))
-    monkeypatch.setattr(os, "killpg", lambda *arguments: arguments == (0, signal.SIGKILL) and killed.set())
+
+    def kill(group: int, number: int) -> None:
+        assert (group, number) == (0, signal.SIGKILL)
+        killed.set()
+
+    monkeypatch.setattr(os, "killpg", kill)
     supervision._watch_parent()
     assert killed.wait(10)
 

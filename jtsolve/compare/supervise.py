@@ -38,7 +38,7 @@ _LAST_WORDS = 2000
 _STEPS = 10_000
 """Incumbents that are kept of a killed run."""
 
-PROGRAM = (sys.executable, "-m", "jtsolve", "run", "--inside")
+PROGRAM: tuple[str, ...] = (sys.executable, "-m", "jtsolve", "run", "--inside")
 """The command that runs one specification within its own process; the files' names are added."""
 
 Step = tuple[float, float | None, float | None]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _VARIABLES = 9
 _LARGEST_SET = 4
 _SECONDS = 20.0
-"""More than the kernels of any backend take to compile; a search that ends only at its limit takes all of it."""
+"""More than any backend's kernels take to compile; a search that ends only at its limit takes all of it."""
 
 
 def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
@@ -39,7 +39,9 @@ def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
     path = place / "warm-up.json.gz"
     write_problem(_small_problem(), path)
     instance = InstanceFile(str(path.resolve()), "warm-up", file_digest(path))
-    first = {spec.backend: spec for spec in reversed(specs)}
+    first: dict[str, Spec] = {}
+    for spec in specs:
+        first.setdefault(spec.backend, spec)
     rehearsals = [
         msgspec.structs.replace(
             spec, instance=instance, treewidth=None, time_limit=min(_SECONDS, spec.time_limit or _SECONDS)
