@@ -2,9 +2,10 @@
 
     python benchmarks/predictions.py --instances instances/uci --backends dp,lns --treewidths 2,3 --output RUN
 
-It is `jtsolve compare` with one run at a time, and a table of its rows; stopped, it goes on where it was when the same command is
-given again. Runs that ended at a limit say nothing about a prediction of time, and have none in the table.
-Seconds are those of the backend alone: a prediction does not cover starting Python and reading the instance.
+It is `jtsolve compare` with one run at a time, and a table of its rows; stopped, it goes on where it was when
+the same command is given again. Runs that ended at a limit say nothing about a prediction of time, and have none
+in the table. Seconds are those of the backend alone: a prediction does not cover starting Python and reading
+the instance.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ import subprocess
 import sys
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from jtsolve.compare.exports import machine_text, short, treewidth_text
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.report import load
-from jtsolve.compare.tables import Record
+
+if TYPE_CHECKING:
+    from jtsolve.compare.tables import Record
 
 COLUMNS = ["instance", "n", "treewidth", "backend", "predicted s", "measured s", "ratio"]
 COLUMNS += ["predicted GB", "measured GB", "ratio"]
