@@ -3,9 +3,9 @@
     python benchmarks/predictions.py --instances instances/uci --backends dp,lns --treewidths 2,3 --output RUN
 
 It is `jtsolve compare` with one run at a time, and a table of its rows; stopped, it goes on where it was when
-the same command is given again. Runs that ended at a limit say nothing about a prediction of time, and have none
-in the table. Seconds are those of the backend alone: a prediction does not cover starting Python and reading
-the instance.
+the same command is given again. Runs that ended at a limit say nothing about a prediction of time, and have
+none in the table. Seconds are those of the backend alone: a prediction does not cover starting Python and
+reading the instance.
 """
 
 from __future__ import annotations
