@@ -223,7 +223,7 @@ def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "Plan
 def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
     """Scores data files into RUN/instances, and returns the instances."""
     from jtsolve.backend import Limits
-    from jtsolve.cli.score import Task, chosen_score, make_coding, score_data
+    from jtsolve.cli.scored import Task, chosen_score, make_coding, score_data
     from jtsolve.compare.grid import labels
     from jtsolve.instance import write_problem
 

@@ -68,7 +68,7 @@ def duration(seconds: float) -> str:
     """Returns a time in words.
 
     >>> duration(59), duration(3700)
-    ('59 s', '1 h 2 min')
+    ('59 s', '1 h 1 min')
     """
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

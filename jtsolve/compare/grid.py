@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 INSTANCE_SUFFIXES = (".json", ".json.gz", ".score", ".dmst", ".jkl", ".scores", ".pss")
-DATA_SUFFIXES = (".csv", ".tsv", ".txt", ".data", ".parquet", ".arrow", ".feather", ".arff", ".dat")
+_PLAIN_DATA = (".csv", ".tsv", ".txt", ".data", ".parquet", ".arrow", ".feather", ".arff", ".dat")
+DATA_SUFFIXES = (*_PLAIN_DATA, *(f"{suffix}.gz" for suffix in _PLAIN_DATA))
 NO_TREEWIDTH = "none"
 
 
