@@ -119,6 +119,7 @@ def test_nothing_is_believed_of_a_run_with_a_fault(rows: list[Row]) -> None:
     assert (record.faulty, record.distance, record.is_proved, record.is_best) == (True, None, False, False)
     summary = next(one for one in comparison.summaries if one.backend == "liar")
     assert (summary.proved, summary.failed) == (0, 1)
+    assert all("liar" not in {name for _, name in drawing.legend} for drawing in drawings(comparison))
     assert "(FAULT)" in exports.markdown(comparison, make_plan(rows))
 
 

@@ -83,7 +83,13 @@ def anytime(comparison: Comparison) -> list[Drawing]:
     for problem in comparison.problems.values():
         if problem.score is None:
             continue
-        rows = [row for row in comparison.rows if row.spec.problem == problem.key and row.result is not None]
+        rows = [
+            row
+            for row in comparison.rows
+            if row.spec.problem == problem.key
+            and row.result is not None
+            and row.spec.id not in comparison.faulty
+        ]
         drawings.append(_anytime(comparison, problem, rows))
     return drawings
 
@@ -136,7 +142,10 @@ def scaling(comparison: Comparison) -> list[Drawing]:
         records = [
             record
             for record in comparison.records
-            if record.treewidth == treewidth and record.n is not None and record.score is not None
+            if record.treewidth == treewidth
+            and record.n is not None
+            and record.score is not None
+            and not record.faulty
         ]
         sizes = sorted({record.n for record in records if record.n is not None})
         if len(sizes) < 2:  # noqa: PLR2004 - one size is no curve
