@@ -33,7 +33,7 @@ Shape = namedtuple(
 """Where the tables of m cliques of at most d members lie."""
 
 
-@njit(nogil=True, cache=True, inline="always")
+@njit(nogil=True, cache=True)
 def _step(digits, arity, stride, size, place):
     """Turns the odometer by one cell and returns the place that the strides lead to."""
     for k in range(size - 1, -1, -1):

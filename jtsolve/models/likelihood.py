@@ -41,6 +41,8 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
     else:
         codes = np.asarray(rows)
         gaps = _gaps(model, codes)
+        # One type besides those of tables, so that the kernels are compiled for few.
+        codes = codes.astype(np.int32)
     out = np.zeros(codes.shape[1])
     shape = model.layout.shape
     if gaps is None or not gaps.any():
