@@ -143,7 +143,9 @@ def test_divergence_aligns_variables_and_states_by_name() -> None:
     with pytest.raises(InputError, match="different variables"):
         divergence(model, chain(4))
     strange = JunctionTreeModel(
-        tuple(type(c)(c.name, tuple(f"x{s}" for s in c.states)) for c in model.columns), model.tree, model.tables
+        tuple(type(c)(c.name, tuple(f"x{s}" for s in c.states)) for c in model.columns),
+        model.tree,
+        model.tables,
     )
     with pytest.raises(InputError, match="different states"):
         divergence(model, strange)
@@ -162,7 +164,9 @@ def test_what_passes_a_separator_agrees_with_brute_force(seed: int) -> None:
         left, right = (tuple(members(model.tree.cliques[c] & ~separator)) for c in (i, j))
         both = information(summed(joint, left)) + information(summed(joint, right))
         assert found.neighbours == pytest.approx(both - information(summed(joint, left + right)), abs=1e-12)
-        assert found.separator == pytest.approx(information(summed(joint, tuple(members(separator)))), abs=1e-12)
+        assert found.separator == pytest.approx(
+            information(summed(joint, tuple(members(separator)))), abs=1e-12
+        )
     assert all(entry.neighbours is None for entry in across_separators(model, most_cells=0))
 
 

@@ -17,7 +17,13 @@ from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
 from jtsolve.cli.convert import convert
 from jtsolve.cli.data import data
+from jtsolve.cli.export import export
+from jtsolve.cli.fit import fit
+from jtsolve.cli.loglik import loglik
+from jtsolve.cli.mpe import mpe
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, complain, exit_code
+from jtsolve.cli.query import query
+from jtsolve.cli.sample import sample
 from jtsolve.cli.score import score
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
@@ -30,6 +36,8 @@ app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
 )
 for command in (solve, score, check, backends, convert, show):
+    app.command()(command)
+for command in (fit, loglik, query, mpe, sample, export):
     app.command()(command)
 app.add_typer(data, name="data")
 

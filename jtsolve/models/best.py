@@ -1,10 +1,10 @@
 """The most probable configurations: the best one (MPE), or the k best, exactly.
 
-Messages towards the root carry, for each cell of the separator, the k largest log probabilities of what lies behind
-it, and where each is from; the root's list is followed back. That is dynamic programming over k-best lists (E. L.
-Lawler, Management Science 18, 1972, and D. Nilsson, Statistics and Computing 8, 1998, find the same by k runs of the
-best one). Time: cells × k² × neighbours; memory: cells × k × neighbours. Of equals, the first cells in the order of
-the tables come first.
+Messages towards the root carry, for each cell of the separator, the k largest log probabilities of what lies
+behind it, and where each is from; the root's list is followed back. That is dynamic programming over k-best
+lists (E. L. Lawler, Management Science 18, 1972, and D. Nilsson, Statistics and Computing 8, 1998, find the
+same by k runs of the best one). Time: cells × k² × neighbours; memory: cells × k × neighbours. Of equals, the
+first cells in the order of the tables come first.
 """
 
 from __future__ import annotations
@@ -102,10 +102,8 @@ def most_probable(model: JunctionTreeModel, k: int = 1) -> list[Configuration]:
 
 def _largest(rows: NDArray[np.float64], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Returns where the k largest entries of each row are, decreasing, and these."""
-    if k == 1:
-        picked = np.argmax(rows, axis=1)[:, None]
-    else:
-        picked = np.argsort(-rows, axis=1, kind="stable")[:, :k]
+    best = np.argmax(rows, axis=1)[:, None]
+    picked = best if k == 1 else np.argsort(-rows, axis=1, kind="stable")[:, :k]
     return picked, np.take_along_axis(rows, picked, axis=1)
 
 
@@ -126,12 +124,10 @@ def _followed(
     codes = [0] * model.n
     stack = [(0, 0, entry)]
     while stack:
-        place, separator_cell, entry = stack.pop()  # noqa: PLW2901 - the entry of the list at hand
+        place, separator_cell, entry = stack.pop()
         choice = choices[place]
         cell, entry = divmod(int(choice.cells[separator_cell, entry]), choice.width)
-        for v, code in zip(
-            layout.cliques[place], np.unravel_index(cell, layout.dims(place)), strict=True
-        ):
+        for v, code in zip(layout.cliques[place], np.unravel_index(cell, layout.dims(place)), strict=True):
             codes[v] = int(code)
         merged = list(zip(children[place], choice.merges, choice.lengths, strict=True))
         for child, merge, length in reversed(merged):

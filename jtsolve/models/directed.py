@@ -1,8 +1,8 @@
 """Bayesian networks of models and models of Bayesian networks.
 
-A junction tree rooted at any clique is a Bayesian network without v-structures: within the root each variable has
-those before it as parents, and in every other clique each new variable has the separator and the new ones before it.
-The other way round, a network is moralised and triangulated (`triangulation`).
+A junction tree rooted at any clique is a Bayesian network without v-structures: within the root each variable
+has those before it as parents, and in every other clique each new variable has the separator and the new ones
+before it. The other way round, a network is moralised and triangulated (`triangulation`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What is known of some variables, and the distribution given it: on the same tree, so every query takes it too.
+"""What is known of some variables, and the distribution given it: again a model, so every query takes it.
 
-Hard evidence fixes a variable's state. Soft evidence is virtual (Pearl, Probabilistic Reasoning in Intelligent
-Systems, 1988, section 2.2.2): a likelihood of each state, by which the distribution is multiplied; factors common
-to all states do not matter. Time and memory: linear in the cells of the tables.
+Hard evidence fixes a variable's state. Soft evidence is virtual (Pearl, Probabilistic Reasoning in
+Intelligent Systems, 1988, section 2.2.2): a likelihood of each state, by which the distribution is
+multiplied; factors common to all states do not matter. Time and memory: linear in the cells of the tables.
 """
 
 from __future__ import annotations

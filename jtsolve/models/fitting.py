@@ -19,6 +19,7 @@ from jtsolve.models.columns import codes_of, columns_of
 from jtsolve.models.layout import layout_of
 from jtsolve.models.likelihood import log_likelihood
 from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.scoring.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from jtsolve.models.columns import Column
     from jtsolve.models.layout import Layout
-    from jtsolve.scoring.table import Codes, DataTable
+    from jtsolve.scoring.table import Codes
     from jtsolve.tree import JunctionTree
 
 CANDIDATES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -126,7 +127,7 @@ def fit(
 def fit_validated(
     tree: JunctionTree,
     table: DataTable,
-    validation: DataTable,
+    validation: DataTable | Codes,
     *,
     candidates: Sequence[float] = CANDIDATES,
     weights: ArrayLike | None = None,
@@ -138,7 +139,7 @@ def fit_validated(
     Args:
         tree: over the columns of the table, in their order.
         table: the data to fit to.
-        validation: other rows of the same columns.
+        validation: other rows of the same columns; a table, or codes as `log_likelihood` takes them.
         candidates: equivalent sample sizes to try, at least one.
         weights: see `fit`.
 
@@ -148,8 +149,8 @@ def fit_validated(
     if not candidates:
         raise ChoiceError("there is no candidate for the equivalent sample size; give at least one")
     counts = count(tree, table, weights)
-    codes = codes_of(counts.columns, validation)
-    own = np.ones(validation.rows) if validation.weights is None else validation.weights
+    own = validation.weights if isinstance(validation, DataTable) else None
+    codes = codes_of(counts.columns, validation) if isinstance(validation, DataTable) else validation
     best, likelihood = candidates[0], -np.inf
     for ess in candidates:
         each = log_likelihood(counts.model(ess), codes)

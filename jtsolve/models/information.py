@@ -1,9 +1,11 @@
 """Entropies and divergences, in nats, and what is independent of what.
 
-    H(P) = Σ over cliques of H(C) - Σ over separators of H(S);  KL(P‖Q) = -H(P) - Σ over Q's cliques of E_P ln Q(C | S)
+    H(P) = Σ over cliques of H(C) - Σ over separators of H(S);  KL(P‖Q) = -H(P) - Σ over Q's cliques of E_P ln
+    Q(C | S)
 
-A junction tree says: the variables on one side of an edge are independent of those on the other, given its separator
-(S. L. Lauritzen, Graphical Models, 1996, section 3.2). All other statements of the graph follow from separation.
+A junction tree says: the variables on one side of an edge are independent of those on the other, given its
+separator (S. L. Lauritzen, Graphical Models, 1996, section 3.2). All other statements of the graph follow
+from separation.
 """
 
 from __future__ import annotations
@@ -152,16 +154,14 @@ def independences(model: JunctionTreeModel) -> list[Independence]:
             new = [other for other in adjacent[clique] if other not in seen]
             seen.update(new)
             stack.extend(new)
-        found.append(
-            Independence(named(side & ~separator), named(everything & ~side), named(separator))
-        )
+        found.append(Independence(named(side & ~separator), named(everything & ~side), named(separator)))
     return found
 
 
 def are_independent(
     model: JunctionTreeModel, left: Iterable[str], right: Iterable[str], given: Iterable[str] = ()
 ) -> bool:
-    """Tells whether the tree makes two sets of variables independent given a third: whether it separates them.
+    """Tells whether the tree makes two sets of variables independent given a third: whether it separates.
 
     If False, they may still be independent in the tables.
 

@@ -99,7 +99,7 @@ def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
             f"the tree has {tree.n} variables, and numbers of states are given for {len(arities)}"
         )
     require_room(table_cells(tree, arities), "the tables of the cliques", "a smaller treewidth, fewer states")
-    order, parent = _rooted(tree)
+    order, parent = rooted(tree)
     cliques = tuple(tuple(members(tree.cliques[i])) for i in order)
     separators = tuple(
         tuple(members(tree.cliques[order[place]] & tree.cliques[order[above]])) if above >= 0 else ()
@@ -116,7 +116,7 @@ def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     return Layout(arities, tuple(order), tuple(parent), cliques, separators, offset, homes, shape)
 
 
-def _rooted(tree: JunctionTree) -> tuple[list[int], list[int]]:
+def rooted(tree: JunctionTree) -> tuple[list[int], list[int]]:
     """Returns the cliques from the first one outwards, and the place of each one's parent."""
     adjacent: list[list[int]] = [[] for _ in tree.cliques]
     for i, j in tree.edges:

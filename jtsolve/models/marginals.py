@@ -1,14 +1,15 @@
 """Marginals of single variables, and of sets of variables wherever they lie in the tree.
 
-The marginal of a set Q needs the smallest subtree whose cliques hold Q. Messages go through it to its root, each a
-table over the separator and the members of Q behind it: the cells at a clique C are those of C ∪ (Q behind C). That
-number is known before anything is allocated (S. L. Lauritzen and D. J. Spiegelhalter, Journal of the Royal
-Statistical Society B 50, 1988, and section 4.5 there for marginals across cliques).
+The marginal of a set Q needs the smallest subtree whose cliques hold Q. Messages go through it to its root,
+each a table over the separator and the members of Q behind it: the cells at a clique C are those of C ∪ (Q
+behind C). That number is known before anything is allocated (S. L. Lauritzen and D. J. Spiegelhalter, Journal
+of the Royal Statistical Society B 50, 1988, and section 4.5 there for marginals across cliques).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,7 @@ def marginals(model: JunctionTreeModel) -> tuple[NDArray[np.float64], ...]:
     first = layout.first_states
     out = np.zeros(first[-1])
     single_marginals(model.values, layout.shape, np.array(layout.home), first, out)
-    bounds = first.tolist()
-    return tuple(out[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True))
+    return tuple(out[start:stop] for start, stop in pairwise(first.tolist()))
 
 
 def marginal_cells(model: JunctionTreeModel, names: Sequence[str]) -> int:

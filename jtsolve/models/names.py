@@ -31,7 +31,7 @@ def plain_names(names: Iterable[str], *, initial: str = "") -> list[str]:
         if _is_plain(name, initial):
             found.append(name)
             continue
-        words = name.replace("<=", "le").replace(">", "gt").replace("-", "_minus_" if _is_number(name) else "_")
+        words = re.sub(r"(?<!\w)-(?=[\d.])", " minus ", name.replace("<=", "le").replace(">", "gt"))
         plain = "_".join(re.findall(_PLAIN, words)) or "_"
         if initial and plain[0].isdigit():
             plain = initial + plain
@@ -56,11 +56,3 @@ def plain_network(network: Network) -> Network:
 
 def _is_plain(name: str, initial: str) -> bool:
     return _PLAIN.fullmatch(name) is not None and not (initial and name[0].isdigit())
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True

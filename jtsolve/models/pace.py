@@ -1,6 +1,7 @@
 """Tree decompositions in the format of the PACE challenges (`.td`): the tree alone, without names or tables.
 
-    c a remark; s td BAGS LARGEST-BAG VARIABLES; b BAG VERTEX ...; then a line BAG BAG for each edge; all from 1
+    c a remark; s td BAGS LARGEST-BAG VARIABLES; b BAG VERTEX ...; then a line BAG BAG for each edge; all from
+    1
 
 Reference: H. Dell, C. Komusiewicz, N. Talmon, M. Weller, The PACE 2017 challenge, IPEC 2017.
 """
@@ -29,7 +30,9 @@ def to_pace(tree: JunctionTree) -> str:
     b 1 1 2
     """
     lines = [f"s td {len(tree.cliques)} {tree.treewidth + 1} {tree.n}"]
-    lines += [f"b {i} {' '.join(str(v + 1) for v in members(clique))}" for i, clique in enumerate(tree.cliques, 1)]
+    lines += [
+        f"b {i} {' '.join(str(v + 1) for v in members(clique))}" for i, clique in enumerate(tree.cliques, 1)
+    ]
     lines += [f"{i + 1} {j + 1}" for i, j in tree.edges]
     return "\n".join(lines) + "\n"
 
@@ -71,13 +74,38 @@ def read_pace(path: str | Path) -> JunctionTree:
     return _tree(source, header, nodes, edges)
 
 
-def _tree(source: str, header: tuple[int, int, int], nodes: list[int], edges: list[tuple[int, int]]) -> JunctionTree:
+def _tree(
+    source: str, header: tuple[int, int, int], nodes: list[int], edges: list[tuple[int, int]]
+) -> JunctionTree:
     if not nodes or max(node.bit_count() for node in nodes) != header[1]:
         raise InputError(source, "line 's td'", "the size of the largest bag is another", "mend the header")
-    try:
-        return JunctionTree.from_nodes(header[2], nodes, edges)
-    except (ValueError, RecursionError) as error:
-        raise InputError(source, "", f"it is no tree decomposition: {error}", "make the file again") from None
+    if len(edges) != len(nodes) - 1 or not _is_connected(len(nodes), edges):
+        raise InputError(
+            source, "", "it is no tree decomposition: the edges are no tree", "make the file again"
+        )
+    for v in range(header[2]):
+        # In a tree the bags that hold v are connected iff they are one more than the edges among them.
+        bags = sum(node >> v & 1 for node in nodes) - sum((nodes[i] & nodes[j]) >> v & 1 for i, j in edges)
+        if bags != 1:
+            reason = (
+                f"it is no tree decomposition: vertex {v + 1} is in no bag, or its bags are not connected"
+            )
+            raise InputError(source, "", reason, "make the file again")
+    return JunctionTree.from_nodes(header[2], nodes, edges)
+
+
+def _is_connected(count: int, edges: list[tuple[int, int]]) -> bool:
+    adjacent: list[list[int]] = [[] for _ in range(count)]
+    for i, j in edges:
+        adjacent[i].append(j)
+        adjacent[j].append(i)
+    seen, stack = {0}, [0]
+    while stack:
+        for j in adjacent[stack.pop()]:
+            if j not in seen:
+                seen.add(j)
+                stack.append(j)
+    return len(seen) == count
 
 
 def _wholes(words: list[str], count: int | None, source: str, where: str) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """Rows drawn from a model: the root first, then clique by clique given its separator.
 
-Given evidence, draw from the conditional model. Time for a row: a search among the cells of each clique that agree
-with its separator; memory: the tables once more, and a block of random numbers.
+Given evidence, draw from the conditional model. Time for a row: a search among the cells of each clique that
+agree with its separator; memory: the tables once more, and a block of random numbers.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
 def _cumulative(
     model: JunctionTreeModel,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the tables as `kernels.rows.draw` takes them: sums, members with separators first, their sizes."""
+    """Returns what `kernels.rows.draw` takes: sums, members with separators first, the separators' sizes."""
     layout = model.layout
     sums = np.empty(layout.cells)
     member = np.full_like(layout.shape.member, -1)
     own = np.array([len(separator) for separator in layout.separators], dtype=np.int64)
     for place, clique in enumerate(layout.cliques):
         inner = set(layout.separators[place])
-        axes = sorted(range(len(clique)), key=lambda k: (clique[k] not in inner, k))  # noqa: B023 - used at once
+        axes = sorted(range(len(clique)), key=lambda k: (clique[k] not in inner, k))
         member[place, : len(clique)] = [clique[k] for k in axes]
         table = np.transpose(layout.table(model.values, place), axes)
         rows = np.cumsum(table.reshape(prod(table.shape[: len(inner)]), -1), axis=1)

@@ -1,10 +1,11 @@
 """From factors to a junction tree: moralise, eliminate, calibrate.
 
-The variables of each factor are joined; then the variables are eliminated one by one, the neighbours of each joined,
-which makes the graph chordal. Next comes the variable with the fewest missing edges among its neighbours (min-fill)
-or the fewest neighbours (min-degree); ties go to the smaller table, then to the lower number. Neither is optimal, both
-are good (U. Kjærulff, Triangulation of graphs, Aalborg 1990). Each factor is multiplied into one clique that holds it;
-messages (`kernels.cliques.propagate`) then turn the tables into marginals.
+The variables of each factor are joined; then the variables are eliminated one by one, the neighbours of each
+joined, which makes the graph chordal. Next comes the variable with the fewest missing edges among its
+neighbours (min-fill) or the fewest neighbours (min-degree); ties go to the smaller table, then to the lower
+number. Neither is optimal, both are good (U. Kjærulff, Triangulation of graphs, Aalborg 1990). Each factor is
+multiplied into one clique that holds it; messages (`kernels.cliques.propagate`) then turn the tables into
+marginals.
 """
 
 from __future__ import annotations

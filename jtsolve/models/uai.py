@@ -1,10 +1,12 @@
 """The UAI format of the inference competitions: networks and evidence, by numbers, without names.
 
     MARKOV or BAYES; the number of variables; their numbers of states; the number of factors;
-    for each factor its size and variables; then for each its number of cells and the cells, the last variable fastest
+    for each factor its size and variables; then for each its number of cells and the cells, the last variable
+    fastest
 
-A Bayesian network lists a variable after its parents; both kinds are products of factors. Evidence is a line: how many
-variables are observed, then variable and state of each. Reference: UAI 2008 to 2022 inference competitions, file formats.
+A Bayesian network lists a variable after its parents; both kinds are products of factors. Evidence is a line:
+how many variables are observed, then variable and state of each. Reference: UAI 2008 to 2022 inference
+competitions, file formats.
 """
 
 from __future__ import annotations
@@ -35,9 +37,10 @@ def to_uai(model: JunctionTreeModel) -> str:
     """Returns the model as MARKOV: a factor P(C | S) for each clique, so that their product is P."""
     layout = model.layout
     lines = ["MARKOV", str(model.n), " ".join(map(str, layout.arities)), str(len(layout.cliques))]
-    lines += [" ".join(map(str, (len(clique), *clique))) for clique in layout.cliques]
+    # Variables in decreasing order: pyAgrum 3.3 takes every table for one of that order.
+    lines += [" ".join(map(str, (len(clique), *reversed(clique)))) for clique in layout.cliques]
     for place in range(len(layout.cliques)):
-        table = np.exp(layout.table(model.families, place)).ravel().tolist()
+        table = np.exp(layout.table(model.families, place)).T.ravel().tolist()
         lines += ["", str(len(table)), " ".join(map(repr, table))]
     return "\n".join(lines) + "\n"
 
@@ -48,7 +51,10 @@ def evidence_to_uai(model: JunctionTreeModel, evidence: Mapping[str, str]) -> st
     Raises:
         InputError: a variable or a state is unknown.
     """
-    pairs = [(model.variable(name), model.columns[model.variable(name)].code(state)) for name, state in evidence.items()]
+    pairs = [
+        (model.variable(name), model.columns[model.variable(name)].code(state))
+        for name, state in evidence.items()
+    ]
     return " ".join(map(str, [len(pairs), *(number for pair in sorted(pairs) for number in pair)])) + "\n"
 
 
@@ -95,7 +101,9 @@ def read_uai_evidence(path: str | Path, model: JunctionTreeModel) -> Evidence:
         column = model.columns[numbers.whole("a variable", 0, model.n - 1)]
         if column.name in found:
             raise numbers.error(f"'{column.name}' is observed twice", "leave out one")
-        found[column.name] = column.states[numbers.whole(f"the state of '{column.name}'", 0, column.arity - 1)]
+        found[column.name] = column.states[
+            numbers.whole(f"the state of '{column.name}'", 0, column.arity - 1)
+        ]
     numbers.end()
     return found
 
@@ -112,13 +120,19 @@ class _Numbers:
         """Returns the next word, one of those expected, in capitals or not."""
         found = self._next(" or ".join(expected)).upper()
         if found not in expected:
-            raise self.error(f"'{found[:20]}' stands where {' or '.join(expected)} is expected", "give an UAI file")
+            raise self.error(
+                f"'{found[:20]}' stands where {' or '.join(expected)} is expected", "give an UAI file"
+            )
         return found
 
     def whole(self, what: str, least: int, most: int) -> int:
         """Returns a whole number."""
         found = self._next(what)
-        if not (found.isascii() and found.isdigit()) or len(found) > len(str(most)) or not least <= int(found) <= most:
+        if (
+            not (found.isascii() and found.isdigit())
+            or len(found) > len(str(most))
+            or not least <= int(found) <= most
+        ):
             raise self.error(f"{what} is '{found[:20]}'", f"write a whole number from {least} to {most}")
         return int(found)
 
