@@ -107,7 +107,8 @@ def _dot_label(mask: VarSet, names: Sequence[str], note: str = "") -> str:
         names[v].replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
         for v in members(mask)
     )
-    return f'"{label or EMPTY_SET}{note and f"\\n{note}"}"'
+    remark = f"\\n{note}" if note else ""
+    return f'"{label or EMPTY_SET}{remark}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,8 @@ app = typer.Typer(
 )
 for command in (solve, score, check, backends, convert, show):
     app.command()(command)
-for command in (fit, loglik, query, mpe, sample, export):
-    app.command()(command)
+for of_models in (fit, loglik, query, mpe, sample, export):
+    app.command()(of_models)
 app.add_typer(data, name="data")
 
 

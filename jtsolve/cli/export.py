@@ -1,6 +1,5 @@
 """`jtsolve export`: a model in the formats of other programs."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,8 @@ from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.model import JunctionTreeModel
 

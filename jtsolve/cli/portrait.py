@@ -1,4 +1,4 @@
-"""What `jtsolve show` shows: of a result, what is known; of a model, its size and what passes its separators."""
+"""What `jtsolve show` shows of a result, and of a model: its size and what passes its separators."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,14 +31,15 @@ class Portrait:
 
 def of_result(path: Path) -> Portrait:
     """Returns what a result says."""
-    import msgspec
+    import json
 
     from jtsolve.cli.summary import describe, tree_of
+    from jtsolve.files import read_file
     from jtsolve.result import read_result
 
     document = read_result(path)
     return Portrait(
-        msgspec.to_builtins(document),
+        json.loads(read_file(path)),
         lambda: describe(document, str(path), {"backend": document.backend.name}),
         lambda: tree_of(document, str(path)),
         None,
