@@ -18,9 +18,10 @@ import csv
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jtsolve.backend import Limits
+from jtsolve.files import read_file
 from jtsolve.machine import describe
 from jtsolve.models.fitting import fit_validated
 from jtsolve.models.likelihood import log_likelihood
@@ -28,8 +29,12 @@ from jtsolve.options import make_backend
 from jtsolve.problem import Problem, Variable
 from jtsolve.scoring.bic import Bic
 from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.options import Coding
 from jtsolve.scoring.reading import read_states
 from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from jtsolve.scoring.table import DataTable
 
 SETS = "nltcs,msnbc,kdd,plants,baudio,jester,bnetflix,accidents,tretail,kosarek,dna,book"
 COLUMNS = [
@@ -48,12 +53,17 @@ COLUMNS = [
 ]
 
 
+def binary_rows(path: Path) -> DataTable:
+    """Returns the rows of a file; both states are declared, since a column may be constant in one file."""
+    columns = read_file(path).partition(b"\n")[0].count(b",") + 1
+    schema = {f"V{v}": ("0", "1") for v in range(1, columns + 1)}
+    return read_states(path, Coding(schema=schema), header=False)
+
+
 def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the row of one set and one clique size."""
-    train, valid, test = (
-        read_states(arguments.data / f"{name}.{part}.data.gz", header=False)
-        for part in ("train", "valid", "test")
-    )
+    parts = ("train", "valid", "test")
+    train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     problem = Problem(
         tuple(map(Variable, train.names, train.states)),
         DataScores(train, Bic(), min(size, train.n)),

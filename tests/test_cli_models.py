@@ -241,12 +241,13 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     assert command("show", out) == 0
     assert command("show", out, "--svg", tmp_path / "g.svg") == 0
     assert command("export", out, "--to", "td") == 0
-    for refused in (
+    refusals: list[list[str | Path]] = [
         ["mpe", out],
         ["export", out, "--to", "bif"],
         ["query", out, "--likelihood", "y=1"],
         ["sample", out, "--rows", "1", "--likelihood", "y=1"],
-    ):
+    ]
+    for refused in refusals:
         assert command(*refused) == 2
         assert "real numbers" in command.err
     assert command("query", out, "--given", "y=high") == 2

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import subprocess
 import sys
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import jsonschema
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
 from jtsolve.data.bif import Network, Node, read_network
+from jtsolve.documents import lay_out
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.models.bif import to_bif, to_bifxml
 from jtsolve.models.columns import Column
 from jtsolve.models.directed import from_network, to_network
-from jtsolve.models.document import model_to_json, read_model, write_model
+from jtsolve.models.document import model_schema, model_to_json, read_model, write_model
 from jtsolve.models.evidence import condition
 from jtsolve.models.information import divergence
 from jtsolve.models.marginals import marginal, marginals
@@ -40,8 +45,7 @@ from jtsolve.models.uai import evidence_to_uai, read_uai, read_uai_evidence, to_
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import members
 
-if TYPE_CHECKING:
-    from pathlib import Path
+ROOT = Path(__file__).parents[1]
 
 
 def library(name: str) -> Any:
@@ -64,7 +68,7 @@ def same(a: JunctionTreeModel, b: JunctionTreeModel, tolerance: float = 1e-12) -
 def dyadic_model(seed: int) -> JunctionTreeModel:
     """A model whose conditional probabilities are sixteenths: exact in single precision too."""
     generator = np.random.default_rng(seed)
-    random = __import__("random").Random(seed)
+    random = repeatable(seed)
     tree = random_tree(6, 2, random)
     factors = []
     seen = 0
@@ -121,6 +125,21 @@ def test_cuts_and_remarks_are_kept(tmp_path: Path) -> None:
     assert found.columns == columns
     expected = {"n": 3, "x": "inf", "list": [1, 2.0], "path": str(tmp_path), "d": {"k": None}}
     assert dict(found.provenance) == expected
+
+
+def test_model_files_follow_the_committed_schema_which_is_the_one_of_the_code(tmp_path: Path) -> None:
+    committed = ROOT / "docs" / "schema" / "model.schema.json"
+    assert committed.read_text(encoding="utf-8") == lay_out(model_schema()) + "\n"
+    write_model(random_model(2), tmp_path / "m.json")
+    jsonschema.validate(json.loads((tmp_path / "m.json").read_bytes()), model_schema())
+
+
+def test_the_examples_on_models_run() -> None:
+    failed, tried = doctest.testfile(
+        str(ROOT / "docs" / "models.md"), module_relative=False, encoding="utf-8"
+    )
+    assert tried > 10
+    assert failed == 0
 
 
 BASE = json.loads(model_to_json(chain(3)))
@@ -319,7 +338,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("seed", range(50))
 def test_queries_agree_with_pyagrum_on_larger_models(seed: int) -> None:
     gum = library("pyagrum")
-    random = __import__("random").Random(seed)
+    random = repeatable(seed)
     n = random.randint(15, 25)
     arities = [random.choice((2, 2, 3)) for _ in range(n)]
     tree = random_tree(n, 3, random)
