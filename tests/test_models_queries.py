@@ -217,6 +217,8 @@ def test_a_seed_repeats_the_samples_and_evidence_holds_in_all_of_them() -> None:
     assert sample(model, 0).shape == (model.n, 0)
     with pytest.raises(ChoiceError, match="0 or more"):
         sample(model, -1)
+    with pytest.raises(LimitError, match="fewer rows"):
+        sample(model, 10**15)
 
 
 def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_alone() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import ChoiceError
+from jtsolve.models.layout import require_room
 from jtsolve.scoring.table import code_type
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
 
     Raises:
         ChoiceError: a number is negative.
+        LimitError: the rows need more memory than there is.
     """
     from jtsolve.kernels.rows import draw  # noqa: PLC0415 - loads the compiler
 
@@ -45,7 +47,9 @@ def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
     shape = layout.shape
     cumulative, member, own = _cumulative(model)
     arity = np.where(member >= 0, np.array(layout.arities)[member], 0)
-    out = np.zeros((model.n, rows), dtype=code_type(max(layout.arities)))
+    kind = np.dtype(code_type(max(layout.arities)))
+    require_room(model.n * rows, f"{rows} rows", "fewer rows, in several files", kind.itemsize)
+    out = np.zeros((model.n, rows), dtype=kind)
     generator = np.random.default_rng(seed)
     for start in range(0, rows, BLOCK):
         stop = min(start + BLOCK, rows)

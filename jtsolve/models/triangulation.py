@@ -107,9 +107,8 @@ def triangulated(
                 # An edge more between u and w matters to all that are next to both.
                 changed |= neighbours[u]
             neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
-        for u in members(changed & ~(1 << v)):
-            if u in costs:
-                costs[u] = cost(u)
+        # Eliminated vertices are nobody's neighbours any more.
+        costs.update((u, cost(u)) for u in members(changed & ~(1 << v)))
     return JunctionTree.from_families(reversed(families))
 
 
