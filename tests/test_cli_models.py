@@ -22,7 +22,7 @@ from jtsolve.models.columns import Column
 from jtsolve.models.directed import to_network
 from jtsolve.models.document import read_model, write_model
 from jtsolve.models.fitting import fit
-from jtsolve.models.gaussian import GaussianTreeModel, fit_gaussian
+from jtsolve.models.gaussian import GaussianTreeModel, fit_gaussian, gaussian_log_likelihood
 from jtsolve.models.likelihood import log_likelihood
 from jtsolve.models.marginals import marginals
 from jtsolve.models.model import JunctionTreeModel
@@ -228,6 +228,13 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     expected = fit_gaussian(found.tree, read_numbers(numbers))
     assert (found.mean == expected.mean).all()
     assert command.json("loglik", out, numbers)["rows"] == 60
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("z,x,y\n1.5,,0.5\n,?,\n", encoding="utf-8")
+    each = gaussian_log_likelihood(found, np.array([[np.nan, np.nan], [0.5, np.nan], [1.5, np.nan]]))
+    assert command.json("loglik", out, gaps)["mean"] == pytest.approx(each.mean())
+    gaps.write_text("0.1,high,1\n", encoding="utf-8")
+    assert command("loglik", out, gaps, "--no-header") == 2
+    assert "'high' is no finite number" in command.err
     answer = command.json("query", out, "--target", "x,z", "--given", "y=1.5")
     assert len(answer["targets"][0]["covariance"]) == 2
     assert command("query", out, "--given", "y=1.5") == 0

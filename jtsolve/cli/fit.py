@@ -85,7 +85,7 @@ def fit(
     The tree is that of --tree, or is looked for: --treewidth K, with --score and --backend. The model keeps
     how the columns are coded, so that it can be applied to new rows.
     """
-    from jtsolve.cli.score import chosen_score, make_coding
+    from jtsolve.cli.scored import chosen_score, make_coding
 
     require_writable(output, data, *(path for path in (tree, validate, schema) if path is not None))
     if not output.name.endswith((".json", ".json.gz")):

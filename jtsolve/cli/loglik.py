@@ -55,14 +55,11 @@ def loglik(
 def _log_likelihood(
     model: "JunctionTreeModel | GaussianTreeModel", data: Path, gaps: tuple[str, ...], *, header: bool
 ) -> Any:
-    from jtsolve.models.columns import read_codes
+    from jtsolve.models.columns import read_codes, read_values
     from jtsolve.models.gaussian import gaussian_log_likelihood
     from jtsolve.models.likelihood import log_likelihood
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.scoring.options import Coding
-    from jtsolve.scoring.reading import read_numbers
 
     if isinstance(model, JunctionTreeModel):
         return log_likelihood(model, read_codes(data, model.columns, gaps=gaps, header=header))
-    coding = Coding(columns=model.names, gaps=gaps)
-    return gaussian_log_likelihood(model, read_numbers(data, coding, header=header))
+    return gaussian_log_likelihood(model, read_values(data, model.names, gaps=gaps, header=header))

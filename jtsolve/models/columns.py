@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.files import read_file
 from jtsolve.scoring.coding import GAP_STATE
 from jtsolve.scoring.formats import read_raw
+from jtsolve.scoring.gathering import Intake
 from jtsolve.scoring.options import GAPS
 from jtsolve.scoring.raw import GAP
 from jtsolve.scoring.selecting import listed
+from jtsolve.scoring.source import Source
 from jtsolve.scoring.table import code_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.raw import RawColumn
+    from jtsolve.scoring.raw import RawColumn, RawTable
     from jtsolve.scoring.table import Codes, DataTable
 
 
@@ -99,7 +100,7 @@ def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
     ):
         return table.codes
     place = {name: i for i, name in enumerate(table.names)}
-    _require_columns(columns, place, "table")
+    _require_columns([column.name for column in columns], place, "table")
     codes = np.empty((len(columns), table.rows), dtype=code_type(max(c.arity for c in columns)))
     for row, column in zip(codes, columns, strict=True):
         labels = table.states[place[column.name]]
@@ -135,23 +136,60 @@ def read_codes(
         InputError: the file cannot be read, a column is missing, or a value is none of its states.
     """
     source = str(path)
-    raw = read_raw(read_file(path), source, header=header, separator=separator)
-    place = {column.name: i for i, column in enumerate(raw.columns)}
-    if not header and not all(column.name in place for column in columns):
-        if len(raw.columns) != len(columns):
-            raise InputError(
-                source,
-                "",
-                f"it has {len(raw.columns)} columns and no header, and the model has {len(columns)}",
-                "name the columns in a first line",
-            )
-        place = {column.name: i for i, column in enumerate(columns)}
-    _require_columns(columns, place, source)
+    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
+    place = _places(raw, [column.name for column in columns], source, header=header)
     found = [
         _coded(raw.columns[place[column.name]], column, () if raw.typed else gaps, source)
         for column in columns
     ]
     return np.array(found, dtype=np.int32)
+
+
+def read_values(
+    path: str | Path,
+    names: Sequence[str],
+    *,
+    gaps: Sequence[str] = GAPS,
+    header: bool = True,
+    separator: str | None = None,
+) -> NDArray[np.float64]:
+    """Returns the rows of a data file as numbers, shape (columns, rows); NaN where nothing stands.
+
+    Args, Raises: as `read_codes`; a value that is no finite number is an error.
+    """
+    source = str(path)
+    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
+    place = _places(raw, names, source, header=header)
+    found = np.empty((len(names), raw.columns[0].codes.size))
+    for row, name in zip(found, names, strict=True):
+        column = raw.columns[place[name]]
+        labels = column.numbers()
+        for i in column.occurring():
+            if np.isnan(labels[i]) and (raw.typed or column.labels[i] not in gaps):
+                raise InputError(
+                    source,
+                    f"column '{name}'",
+                    f"'{column.labels[i]}' is no finite number",
+                    "mend the value, or leave it empty to integrate it out",
+                )
+        row[:] = np.append(labels, np.nan)[column.codes]  # GAP is -1: the entry added at the end
+    return found
+
+
+def _places(raw: RawTable, names: Sequence[str], source: str, *, header: bool) -> dict[str, int]:
+    """Returns where each column of the model is in a file."""
+    place = {column.name: i for i, column in enumerate(raw.columns)}
+    if not header and not all(name in place for name in names):
+        if len(raw.columns) != len(names):
+            raise InputError(
+                source,
+                "",
+                f"it has {len(raw.columns)} columns and no header, and the model has {len(names)}",
+                "name the columns in a first line",
+            )
+        return {name: i for i, name in enumerate(names)}
+    _require_columns(names, place, source)
+    return place
 
 
 def _coded(raw: RawColumn, column: Column, gaps: Sequence[str], source: str) -> NDArray[np.int32]:
@@ -184,8 +222,8 @@ def _unseen(source: str, column: Column, label: str) -> InputError:
     )
 
 
-def _require_columns(columns: Sequence[Column], place: Any, source: str) -> None:
-    missing = [column.name for column in columns if column.name not in place]
+def _require_columns(names: Sequence[str], place: Mapping[str, int], source: str) -> None:
+    missing = [name for name in names if name not in place]
     if missing:
         raise InputError(
             source,
