@@ -87,33 +87,37 @@ def measured(work: Callable[[], object], repeat: int) -> tuple[float, float]:
     return statistics.median(clock), statistics.median(processor)
 
 
-def pyagrum_rows(model: JunctionTreeModel, codes: np.ndarray) -> list[float]:
-    """Returns ln P of each row by pyAgrum."""
+def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
+    """Returns what evaluates ln P of each row by pyAgrum."""
     network = to_pyagrum(model)
     instantiation = network.completeInstantiation()
-    names = model.names
-    found = []
-    for row in codes.T.tolist():
-        instantiation.fromdict(dict(zip(names, row, strict=True)))
-        found.append(network.log2JointProbability(instantiation) * math.log(2))
-    return found
+
+    def evaluate(codes: np.ndarray) -> list[float]:
+        found = []
+        for row in codes.T.tolist():
+            instantiation.fromdict(dict(zip(model.names, row, strict=True)))
+            found.append(network.log2JointProbability(instantiation) * math.log(2))
+        return found
+
+    return evaluate
 
 
-def pgmpy_rows(model: JunctionTreeModel, codes: np.ndarray) -> list[float]:
-    """Returns ln P of each row by pgmpy."""
+def pgmpy_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
+    """Returns what evaluates ln P of each row by pgmpy."""
     network = to_pgmpy(model)
     states = [column.states for column in model.columns]
-    return [
-        math.log(
-            network.get_state_probability(
-                {name: labels[code] for name, labels, code in zip(model.names, states, row, strict=True)}
-            )
-        )
-        for row in codes.T.tolist()
-    ]
+
+    def evaluate(codes: np.ndarray) -> list[float]:
+        found = []
+        for row in codes.T.tolist():
+            labels = [of_column[code] for of_column, code in zip(states, row, strict=True)]
+            found.append(math.log(network.get_state_probability(dict(zip(model.names, labels, strict=True)))))
+        return found
+
+    return evaluate
 
 
-OTHERS: dict[str, Callable[[JunctionTreeModel, np.ndarray], list[float]]] = {
+OTHERS: dict[str, Callable[[JunctionTreeModel], Callable[[np.ndarray], list[float]]]] = {
     "pyagrum": pyagrum_rows,
     "pgmpy": pgmpy_rows,
 }
@@ -131,10 +135,12 @@ def likelihoods(case: str, n: int, arguments: argparse.Namespace) -> list[dict[s
             continue
         count = arguments.their_rows // (20 if program == "pgmpy" else 1)
         codes = table.codes[:, :count]
-        began, spent = time.perf_counter(), time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            theirs = evaluate(model, codes)
+            evaluator = evaluate(model)
+            evaluator(codes[:, :1])  # not counted, as with ours
+            began, spent = time.perf_counter(), time.process_time()
+            theirs = evaluator(codes)
         other, other_processor = time.perf_counter() - began, time.process_time() - spent
         worst = float(np.abs(np.array(theirs) - ours[:count]).max())
         if worst > 1e-9:
