@@ -135,7 +135,9 @@ class FindConsistentTree:
         )
         if missing == 0:
             return None
-        return f"It needs the score of every set of up to {needed} variables, and {missing} of them have none."
+        return (
+            f"It needs the score of every set of up to {needed} variables, and {missing} of them have none."
+        )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
         """See `Backend.estimate`: the arrays of `consistent_search`; times as measured with 37 variables."""
@@ -167,7 +169,9 @@ class FindConsistentTree:
         """Returns the sizes of separators to try, the least first."""
         limits, largest = problem.constraints, problem.max_clique_size - 1
         bounded = largest if limits.max_separator_size is None else min(largest, limits.max_separator_size)
-        sizes = list(range(min(limits.min_separator_size, bounded), bounded + 1) if self.smaller else [bounded])
+        sizes = list(
+            range(min(limits.min_separator_size, bounded), bounded + 1) if self.smaller else [bounded]
+        )
         if bounded < largest == problem.n - 1:
             sizes.append(largest)  # one clique has no separator
         return [size for size in sizes if size >= limits.min_separator_size or size == problem.n - 1]

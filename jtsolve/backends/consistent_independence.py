@@ -223,6 +223,7 @@ class Independence:
         binomial: C(v, j) at [v, j].
         forest: shape (count, m - 1, 2), m = n − k: for each separator the edges of a maximum spanning tree.
         weights: shape (count, m - 1), their strengths in nats of all rows, increasing.
+        levels: the scores of all sets of k, of k + 1 and of k + 2 variables in colex order, in nats.
 
     Raises:
         Stopped: the report said so.
@@ -234,8 +235,8 @@ class Independence:
         none, everything = np.empty(0, dtype=np.int64), np.arange(n, dtype=np.int64)
         self.binomial = binomials(n, size + 3)
         self.separators = np.concatenate([*sets_with(none, everything, size)])
-        levels = [scores_with(problem.scores, none, everything, size + i, report) for i in range(3)]
-        starts = np.cumsum([0, levels[0].size, levels[1].size])
+        self.levels = [scores_with(problem.scores, none, everything, size + i, report) for i in range(3)]
+        starts = np.cumsum([0, self.levels[0].size, self.levels[1].size])
         required = np.zeros((n, n), dtype=np.bool_)
         for edge in problem.constraints.required_edges:
             u, v = members(edge)
@@ -245,7 +246,7 @@ class Independence:
         self.weights = np.empty((count, edges))
         self._checked: dict[int, NDArray[np.int64]] = {}
         step = max(1, _FORESTS // max(1, edges) ** 2)
-        joined = np.concatenate(levels)
+        joined = np.concatenate(self.levels)
         for first in range(0, count, step):
             if report.stop is not None:
                 raise Stopped
@@ -261,10 +262,11 @@ class Independence:
                 self.forest,
                 self.weights,
             )
+            order = np.argsort(self.weights[first:last], axis=1, kind="stable")
+            self.weights[first:last] = np.take_along_axis(self.weights[first:last], order, axis=1)
+            self.forest[first:last] = np.take_along_axis(self.forest[first:last], order[:, :, None], axis=1)
 
-    def recheck(
-        self, index: int, labels: NDArray[np.int16], first: int, threshold: float
-    ) -> int | None:
+    def recheck(self, index: int, labels: NDArray[np.int64], first: int, threshold: float) -> int | None:
         """Tests sets of 3 to q that cross components; puts those that are strong into the forest.
 
         A set that was tested before and joined nothing is weak at every higher threshold too. What was not
@@ -280,7 +282,7 @@ class Independence:
             The new position of the first edge above the threshold, or None if all is as before.
         """
         others = np.flatnonzero(labels >= 0)
-        now = labels[others].astype(np.int64)
+        now = labels[others]
         before = self._checked.get(index, np.zeros_like(now))
         found: list[tuple[NDArray[np.int64], float]] = []
         for part in np.unique(before):
@@ -303,7 +305,7 @@ class Independence:
                 *(np.full(len(path), strength) for path, (_, strength) in zip(paths, found, strict=True)),
             ]
         )
-        kept = strongest_tree(ends, strengths, self.problem.n)
+        kept = strongest_tree(ends, np.argsort(-strengths, kind="stable"), self.problem.n)
         start = self.weights.shape[1] - kept.size
         self.forest[index, start:] = ends[kept]
         self.weights[index, start:] = strengths[kept]

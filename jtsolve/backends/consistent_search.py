@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _BUDGET = 1 << 15
 """Covers tried between two reports: some hundredths of a second."""
+_WORD = (1 << 64) - 1
 _SEPARATORS = 1 << 12
 """Separators set up between two reports: as long."""
 
@@ -94,23 +95,29 @@ class ConsistentTrees:
             Stopped: the report said so.
         """
         self._set_up(threshold)
-        self._recheck(np.flatnonzero(self.state.permitted).tolist())
+        self._recheck(self._permitted())
         return self._tree()[0] if self._advance(rising=False) else None
 
-    def components(self) -> dict[VarSet, tuple[list[VarSet], list[bool]]]:
+    def components(self) -> dict[VarSet, list[tuple[VarSet, bool]]]:
         """Returns, for each separator, its components and whether they are decomposable, as they are now."""
+        state = self.state
         return {
-            varset(self.state.separators[index].tolist()): (
-                [self._mask(index, place) for place in range(self.state.parts[index])],
-                self.state.good[index, : self.state.parts[index]].tolist(),
-            )
-            for index in np.flatnonzero(self.state.permitted).tolist()
+            varset(self.independence.separators[index].tolist()): [
+                (self._mask(index, place), bool(state.cells[index, place, kernel.GOOD]))
+                for place in range(state.nodes[index, kernel.PARTS])
+            ]
+            for index in self._permitted()
         }
+
+    def _permitted(self) -> list[int]:
+        """Returns the positions of the sets that may be separators."""
+        positions: list[int] = np.flatnonzero(self.state.nodes[:, kernel.PERMITTED]).tolist()
+        return positions
 
     def _set_up(self, threshold: float) -> None:
         """Makes the components at a threshold, by the pairs alone."""
         self.state.threshold[0] = threshold
-        count = self.state.permitted.size
+        count = len(self.state.nodes)
         for first in range(0, count, _SEPARATORS):
             self._go_on()
             kernel.begin(self.state, first, min(count, first + _SEPARATORS))
@@ -137,51 +144,82 @@ class ConsistentTrees:
         for index in used:
             self._go_on()
             self.rechecked += 1
-            state = self.state
-            start = self.independence.recheck(
-                index, state.labels[index], int(state.first[index]), self.threshold
-            )
+            node = self.state.nodes[index]
+            labels = node[kernel.MEMBERS + self.size :]
+            start = self.independence.recheck(index, labels, int(node[kernel.FIRST]), self.threshold)
             if start is not None:
-                state.first[index] = start
-                kernel.refresh(state, index)
+                node[kernel.FIRST] = start
+                kernel.refresh(self.state, index)
                 changed = True
         return changed
 
     def _tree(self) -> tuple[JunctionTree, list[int]]:
-        """Returns the tree below the first root, and the positions of its separators."""
+        """Returns the tree of the highest score by greedy decompositions, and its separators' positions.
+
+        With exact covers it is the first one that was found.
+        """
         state = self.state
+        cells = state.cells
+        roots = np.flatnonzero(state.cliques[:, kernel.ROOT]).tolist()
+        chosen = cells[:, :, kernel.CHOICE].ravel()
+        if self.exact:
+            return self._tree_below(roots[0], chosen)
+        good = np.flatnonzero(cells[:, :, kernel.GOOD])
+        good = good[np.argsort(cells[:, :, kernel.SIZE].ravel()[good], kind="stable")]
+        values = np.full(chosen.size, -inf)
+        separator_scores, clique_scores, _ = self.independence.levels
+        for first in range(0, good.size, _SEPARATORS):
+            self._go_on()
+            items = good[first : first + _SEPARATORS]
+            kernel.best_decompositions(state, items, separator_scores, clique_scores, values, chosen)
+
+        def value(root: int) -> float:
+            pieces = self._pieces(*self._below(root))
+            return float(clique_scores[root] + sum(values[i * cells.shape[1] + j] for i, j in pieces))
+
+        return self._tree_below(max(roots, key=value), chosen)
+
+    def _below(self, root: int) -> tuple[NDArray[np.int64], int, VarSet]:
+        """Returns the arguments of `_pieces` for what hangs on a root."""
         clique = np.empty(self.size + 1, dtype=np.int64)
-        kernel.unrank(int(np.argmax(state.roots)), state.binomial, clique)
+        kernel.unrank(root, self.state.binomial, clique)
+        return clique, clique.size, (1 << self.problem.n) - 1 & ~varset(clique.tolist())
+
+    def _tree_below(self, root: int, chosen: NDArray[np.int64]) -> tuple[JunctionTree, list[int]]:
+        """Returns the tree below a root, where each component (by S·m + place) is decomposed by its x."""
+        clique, skip, wanted = self._below(root)
         earlier = 0
         families = []
         for v in clique.tolist():
             families.append((v, earlier))
             earlier |= 1 << v
-        everything = (1 << self.problem.n) - 1
-        left = self._pieces(clique, -1, everything & ~earlier)
+        left = self._pieces(clique, skip, wanted)
         used = set()
         while left:
             index, place = left.pop()
             used.add(index)
-            x = int(state.choice[index, place])
-            families.append((x, varset(state.separators[index].tolist())))
-            skip = kernel.insert(state.separators[index], x, clique)
+            separator = self.independence.separators[index]
+            x = int(chosen[index * self.state.cells.shape[1] + place])
+            families.append((x, varset(separator.tolist())))
+            skip = kernel.insert(separator, x, clique)
             left += self._pieces(clique, skip, self._mask(index, place) & ~(1 << x))
         return JunctionTree.from_families(families), sorted(used)
 
     def _pieces(self, clique: NDArray[np.int64], skip: int, wanted: VarSet) -> list[tuple[int, int]]:
         """Returns the components that hang on a clique and cover what is wanted, as the kernel covers it."""
-        pieces = np.empty((clique.size * self.state.sizes.shape[1], 2), dtype=np.int64)
+        pieces = np.empty((clique.size * self.state.cells.shape[1], 2), dtype=np.int64)
         count = kernel.cover(self.state, clique, skip, self._words(wanted), pieces)
-        if count < 0:
-            return self._exact_pieces(clique, skip, wanted) or []
+        if count < 0:  # the kernel found none by greed: there was an exact one
+            exact = self._exact_pieces(clique, skip, wanted)
+            assert exact is not None, "a component that is marked decomposable has a cover"
+            return exact
         return [(int(index), int(place)) for index, place in pieces[:count]]
 
     def _exact_pieces(
         self, clique: NDArray[np.int64], skip: int, wanted: VarSet
     ) -> list[tuple[int, int]] | None:
         """Returns components that hang on a clique and cover what is wanted, or None if no choice does."""
-        found = np.empty((clique.size * self.state.sizes.shape[1], 2), dtype=np.int64)
+        found = np.empty((clique.size * self.state.cells.shape[1], 2), dtype=np.int64)
         count = kernel.candidates(self.state, clique, skip, self._words(wanted), found)
         pieces = [(int(index), int(place)) for index, place in found[:count]]
         chosen = exact_cover(wanted, [self._mask(*piece) for piece in pieces])
@@ -194,66 +232,54 @@ class ConsistentTrees:
         item, x = int(state.figures[kernel.ASK]), int(state.figures[kernel.ASK_X])
         clique = np.empty(self.size + 1, dtype=np.int64)
         if x < 0:
-            kernel.unrank(item, state.binomial, clique)
-            wanted = (1 << self.problem.n) - 1 & ~varset(clique.tolist())
-            exists = self._exact_pieces(clique, -1, wanted) is not None
-            state.root_ruling[item] = 1 if exists else 2
+            exists = self._exact_pieces(*self._below(item)) is not None
+            state.cliques[item, kernel.RULING] = 1 if exists else 2
             return
-        index, place = divmod(item, state.sizes.shape[1])
-        skip = kernel.insert(state.separators[index], x, clique)
+        index, place = divmod(item, state.cells.shape[1])
+        skip = kernel.insert(self.independence.separators[index], x, clique)
         wanted = self._mask(index, place) & ~(1 << x)
         exists = self._exact_pieces(clique, skip, wanted) is not None
-        kernel.put((state.yes if exists else state.no)[index, place], x)
+        words = self.problem.n // 64 + 1
+        start = kernel.MASK + (2 if exists else 3) * words
+        kernel.put(state.cells[index, place, start : start + words], x)
 
     def _mask(self, index: int, place: int) -> VarSet:
         """Returns a component as a set."""
-        return sum(int(word) << 64 * i for i, word in enumerate(self.state.masks[index, place]))
+        words = self.state.cells[index, place, kernel.MASK : kernel.MASK + self.problem.n // 64 + 1]
+        return sum((int(word) & _WORD) << 64 * i for i, word in enumerate(words))
 
-    def _words(self, mask: VarSet) -> NDArray[np.uint64]:
+    def _words(self, mask: VarSet) -> NDArray[np.int64]:
         """Returns a set as the kernel has it."""
-        count = self.state.masks.shape[2]
-        return np.array([mask >> 64 * i & (1 << 64) - 1 for i in range(count)], dtype=np.uint64)
+        words = [mask >> 64 * i & _WORD for i in range(self.problem.n // 64 + 1)]
+        return np.array(words, dtype=np.uint64).view(np.int64)
 
 
 def _state(problem: Problem, independence: Independence, *, exact: bool) -> kernel.State:
     """Returns the state of the search before any component is made."""
     count, k = independence.separators.shape
     n = problem.n
-    m, words, cliques = n - k, n // 64 + 1, comb(n, k + 1)
-    ruled = count if exact else 0
-
-    def masks(rows: int) -> NDArray[np.uint64]:
-        return np.zeros((rows, m, words), dtype=np.uint64)
-
+    m, words = n - k, n // 64 + 1
+    nodes = np.full((count, kernel.MEMBERS + k + n), -1, dtype=np.int64)
+    nodes[:, : kernel.MEMBERS] = 0
+    nodes[:, kernel.LINK] = kernel.OUT
+    nodes[:, kernel.PERMITTED] = _permitted_separators(problem, k, independence.binomial)
+    nodes[:, kernel.MEMBERS : kernel.MEMBERS + k] = independence.separators
+    cliques = np.zeros((comb(n, k + 1), 4), dtype=np.int64)
+    cliques[:, kernel.ALLOWED] = _permitted_cliques(problem, k + 1, independence.binomial)
+    cliques[:, kernel.CLIQUE_LINK] = kernel.OUT
+    figures = np.zeros(8, dtype=np.int64)
+    figures[kernel.EXACT] = exact
     return kernel.State(
-        separators=independence.separators,
-        binomial=independence.binomial,
-        permitted=_permitted_separators(problem, k, independence.binomial),
-        cliques=_permitted_cliques(problem, k + 1, independence.binomial),
+        nodes=nodes,
+        cells=np.zeros((count, m, kernel.MASK + (4 if exact else 2) * words), dtype=np.int64),
+        cliques=cliques,
         forest=independence.forest,
         weights=independence.weights,
-        first=np.zeros(count, dtype=np.int64),
-        parts=np.zeros(count, dtype=np.int64),
-        masks=masks(count),
-        sizes=np.zeros((count, m), dtype=np.int64),
-        labels=np.full((count, n), -1, dtype=np.int16),
-        good=np.zeros((count, m), dtype=np.bool_),
-        choice=np.full((count, m), -1, dtype=np.int16),
-        dirty=masks(count),
-        yes=masks(ruled),
-        no=masks(ruled),
-        touched=np.zeros(count, dtype=np.bool_),
-        agenda=np.zeros(count, dtype=np.int64),
-        queue=np.full(m + 1, -1, dtype=np.int64),
-        next=np.full(count * m, -1, dtype=np.int64),
-        queued=np.zeros(count * m, dtype=np.bool_),
-        roots=np.zeros(cliques, dtype=np.uint8),
-        root_dirty=np.zeros(cliques, dtype=np.bool_),
-        root_agenda=np.zeros(cliques, dtype=np.int64),
-        root_ruling=np.zeros(cliques if exact else 0, dtype=np.uint8),
         heap=np.zeros(count, dtype=np.int64),
-        figures=np.zeros(8, dtype=np.int64),
+        heads=np.full(m + 3, kernel.END, dtype=np.int64),
+        figures=figures,
         threshold=np.full(1, -inf),
+        binomial=independence.binomial,
     )
 
 

@@ -199,7 +199,7 @@ def strongest_forests(first, last, separators, levels, starts, binomial, require
         starts: where each of the three begins.
         binomial: C(v, j) at [v, j].
         required: shape (n, n), True where a required edge joins two variables: a pair of infinite strength.
-        forest: shape (count, m - 1, 2), takes the edges, the weakest first.
+        forest: shape (count, m - 1, 2), takes the edges, in no order.
         weights: shape (count, m - 1), takes their strengths in nats.
     """
     n, k = required.shape[0], separators.shape[1]
@@ -208,8 +208,6 @@ def strongest_forests(first, last, separators, levels, starts, binomial, require
     single = np.empty(m)
     best = np.empty(m)
     parent = np.empty(m, np.int64)
-    ends = np.empty((max(m - 1, 0), 2), np.int64)
-    heavy = np.empty(max(m - 1, 0))
     for index in range(first, last):
         separator = separators[index]
         place, at = 0, 0
@@ -220,7 +218,7 @@ def strongest_forests(first, last, separators, levels, starts, binomial, require
                 others[at] = v
                 at += 1
         for i in range(m):
-            single[i] = levels[starts[1] + rank_with(separator, others[i], -1, binomial)]
+            single[i] = levels[starts[1] + rank_with(separator, others[i], n, binomial)]
             best[i] = -np.inf
             parent[i] = -1
         left = m
@@ -244,50 +242,39 @@ def strongest_forests(first, last, separators, levels, starts, binomial, require
                     best[i], parent[i] = strength, v
                 if best[i] > best[chosen]:
                     chosen = i
-            ends[left - 1, 0], ends[left - 1, 1] = others[chosen], parent[chosen]
-            heavy[left - 1] = best[chosen]
+            forest[index, left - 1, 0], forest[index, left - 1, 1] = others[chosen], parent[chosen]
+            weights[index, left - 1] = best[chosen]
             current = chosen
-        order = np.argsort(heavy, kind="mergesort")
-        for i in range(m - 1):
-            forest[index, i, 0], forest[index, i, 1] = ends[order[i], 0], ends[order[i], 1]
-            weights[index, i] = heavy[order[i]]
 
 
 @njit(nogil=True, cache=True)
 def rank_with(separator, low, high, binomial):
-    """Returns the colex rank of S ∪ {low, high}, low < high, neither in S; high = -1 for S ∪ {low}."""
-    rank, size = 0, 0
+    """Returns the colex rank of S ∪ {low, high}, low < high, neither in S; high = n for S ∪ {low}."""
+    rank, size, n = 0, 0, binomial.shape[0] - 1
     for v in separator:
-        if low >= 0 and low < v:
+        while low < v:
             size += 1
             rank += binomial[low, size]
-            low = -1
-        if low < 0 and high >= 0 and high < v:
-            size += 1
-            rank += binomial[high, size]
-            high = -1
+            low, high = high, n
         size += 1
         rank += binomial[v, size]
-    if low >= 0:
+    while low < n:
         size += 1
         rank += binomial[low, size]
-    if high >= 0:
-        size += 1
-        rank += binomial[high, size]
+        low, high = high, n
     return rank
 
 
 @njit(nogil=True, cache=True)
-def strongest_tree(ends, strengths, n):
+def strongest_tree(ends, order, n):
     """Returns the positions of a maximum spanning forest of weighted edges, the weakest first (Kruskal).
 
     Args:
         ends: shape (count, 2).
-        strengths: shape (count,).
+        order: shape (count,), the positions of the edges, the strongest first.
         n: the number of variables.
     """
     leader = np.arange(n)
-    order = np.argsort(-strengths, kind="mergesort")
     kept = np.empty(order.size, np.int64)
     count = 0
     for edge in order:

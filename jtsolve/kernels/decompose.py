@@ -9,7 +9,8 @@ vanishes, only the pairs (S', x') with S ⊂ S'∪x' can change: at most (n − 
 looked at again, the small components first. The greedy cover takes the largest component that fits.
 
 Sets of variables are rows of 64-bit words; ranks of sets are colex, the rank of {a < b < c} is
-C(a,1) + C(b,2) + C(c,3).
+C(a,1) + C(b,2) + C(c,3). All is kept in a few arrays of whole numbers, with columns that have names: the
+compiler's time grows with the number of arrays.
 
 References:
     Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007 (Definition 8,
@@ -22,45 +23,48 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
-from numba import njit, uint64
+from numba import njit
 
 State = namedtuple(
     "State",
     [
-        "separators",  # (count, k) int64: increasing rows in colex order
-        "binomial",  # (n + 1, k + 3) int64: C(v, j)
-        "permitted",  # (count,) bool: may the set be a separator; one that may not has no components
-        "cliques",  # (C(n, k + 1),) bool: may the set be a clique
+        "nodes",  # (count, MEMBERS + k + n) int64: the separators in colex order; see below
+        "cells",  # (count, m, MASK + 2·words or 4·words) int64: their components, the largest first; see below
+        "cliques",  # (C(n, k + 1), 4) int64: the sets of k + 1 variables in colex order; see below
         "forest",  # (count, m - 1, 2) int64: edges of the components, the weakest first
         "weights",  # (count, m - 1) float64: their strengths
-        "first",  # (count,) int64: edges from here on are above the threshold
-        "parts",  # (count,) int64: how many components there are
-        "masks",  # (count, m, words) uint64: the components, the largest first
-        "sizes",  # (count, m) int64
-        "labels",  # (count, n) int16: the component of each variable; -1 in S
-        "good",  # (count, m) bool: is it decomposable
-        "choice",  # (count, m) int16: x of its decomposition
-        "dirty",  # (count, m, words) uint64: the x to look at again
-        "yes",  # (count or 0, m, words) uint64: the x for which an exact cover is known to exist
-        "no",  # the same: known not to exist; both are empty if covers are greedy
-        "touched",  # (count,) bool: has dirty components, and is in `agenda`
-        "agenda",  # (count,) int64
-        "queue",  # (m + 1,) int64: first dirty component of each size, as S·m + place; -1 at the end
-        "next",  # (count·m,) int64: links of the queue
-        "queued",  # (count·m,) bool
-        "roots",  # (C(n, k + 1),) uint8: 1 for a root
-        "root_dirty",  # (C(n, k + 1),) bool: in `root_agenda`
-        "root_agenda",  # (C(n, k + 1),) int64
-        "root_ruling",  # (C(n, k + 1) or 0,) uint8: exact covers: 0 unknown, 1 exists, 2 does not
         "heap",  # (count,) int64: separators, the one with the weakest edge first
-        "figures",  # (8,) int64: see below
+        "heads",  # (m + 3,) int64: first members of the lists: by size, AGENDA, ROOT_AGENDA; END if empty
+        "figures",  # (8,) int64; see below
         "threshold",  # (1,) float64: edges must be stronger
+        "binomial",  # (n + 1, k + 3) int64: C(v, j)
     ],
 )
+"""The state of a search; m = n − k, and sets of variables take n // 64 + 1 words.
 
-TOUCHED, ROOT_DIRTY, ROOTS, HEAP, ASK, ASK_X, CHECKS, RAISED = range(8)
-"""Places in `figures`: lengths of agenda and root_agenda, number of roots, length of the heap, what is asked
-about (a component S·m + place and x, or a clique and -1), checks of a cover and rises of the threshold."""
+Columns of a separator: FIRST, the position of its first edge above the threshold; PARTS, the number of its
+components; LINK; PERMITTED; from MEMBERS on its members, increasing; then, for every variable, the place of its
+component, -1 in S. One that is not permitted has no components.
+
+Columns of a component: SIZE; GOOD, whether it is decomposable; CELL_LINK; CHOICE, the x of its decomposition;
+from MASK on its members, and the x that are dirty; if covers are exact, the x for which an exact cover is known to
+exist, and those for which it is known not to.
+
+Columns of a clique: ALLOWED; ROOT; CLIQUE_LINK; RULING on exact covers: 0 unknown, 1 there is one, 2 none.
+
+A link is the next member of a list, END at its end, OUT in no list.
+"""
+
+FIRST, PARTS, LINK, PERMITTED, MEMBERS = range(5)
+SIZE, GOOD, CELL_LINK, CHOICE, MASK = range(5)
+ALLOWED, ROOT, CLIQUE_LINK, RULING = range(4)
+END, OUT = -1, -2
+AGENDA, ROOT_AGENDA = -2, -1
+"""Places in `heads`, from its end: separators with dirty components; dirty cliques."""
+ROOTS, HEAP, ASK, ASK_X, CHECKS, RAISED, SETTLING, EXACT = range(8)
+"""Places in `figures`: number of roots, length of the heap, what is asked about (a component S·m + place and
+x, or a clique and -1), checks of a cover, rises of the threshold, whether lists by size are worked on, whether
+covers are exact."""
 
 MORE, FOUND, NONE, EXHAUSTED, QUESTION = range(5)
 """What `advance` answers: call again; there is a root; there is none; none, and no edge is left; an exact
@@ -69,7 +73,7 @@ cover has to be looked for."""
 
 @njit(nogil=True, cache=True)
 def rank_of(members, without, binomial):
-    """Returns the colex rank of an increasing row of members less the one at position `without` (-1: none)."""
+    """Returns the colex rank of an increasing row of members less the one at position `without` (if any)."""
     rank, size = 0, 0
     for i in range(members.size):
         if i != without:
@@ -105,20 +109,26 @@ def insert(row, x, out):
 @njit(nogil=True, cache=True)
 def has(mask, v):
     """Tells whether v is in the mask."""
-    return (mask[v >> 6] >> uint64(v & 63)) & uint64(1) != uint64(0)
+    return (mask[v >> 6] >> (v & 63)) & 1 != 0
 
 
 @njit(nogil=True, cache=True)
 def put(mask, v):
     """Puts v into the mask."""
-    mask[v >> 6] |= uint64(1) << uint64(v & 63)
+    mask[v >> 6] |= 1 << (v & 63)
+
+
+@njit(nogil=True, cache=True)
+def take(mask, v):
+    """Takes v out of the mask."""
+    mask[v >> 6] &= ~(1 << (v & 63))
 
 
 @njit(nogil=True, cache=True)
 def within(inner, outer):
     """Tells whether a mask is a subset of another."""
     for w in range(inner.size):
-        if inner[w] & ~outer[w] != uint64(0):
+        if inner[w] & ~outer[w] != 0:
             return False
     return True
 
@@ -127,7 +137,7 @@ def within(inner, outer):
 def disjoint(one, other):
     """Tells whether two masks have nothing in common."""
     for w in range(one.size):
-        if one[w] & other[w] != uint64(0):
+        if one[w] & other[w] != 0:
             return False
     return True
 
@@ -142,139 +152,126 @@ def find(leader, v):
 
 
 @njit(nogil=True, cache=True)
-def refresh(state, index):
-    """Recomputes the components of a separator from its edges; tells the neighbours what vanished."""
-    n, k = state.labels.shape[1], state.separators.shape[1]
-    m, words = n - k, state.masks.shape[2]
+def split(state, index, cells):
+    """Writes the components of a separator by its edges as cells, the largest first; returns how many."""
+    n, m = state.binomial.shape[0] - 1, cells.shape[0]
+    k = n - m
     leader = np.arange(n)
-    for edge in range(state.first[index], m - 1):
+    for edge in range(state.nodes[index, FIRST], m - 1):
         u, v = state.forest[index, edge, 0], state.forest[index, edge, 1]
         leader[find(leader, u)] = find(leader, v)
-    slot = np.full(n, -1, np.int64)
-    masks = np.zeros((m, words), np.uint64)
-    sizes = np.zeros(m, np.int64)
-    count, at = 0, 0
+    size = np.zeros(n, np.int64)
     for v in range(n):
-        if at < k and state.separators[index, at] == v:
-            at += 1
-            continue
+        size[find(leader, v)] += 1
+    for i in range(k):
+        size[state.nodes[index, MEMBERS + i]] = 0
+    start = np.zeros(m + 2, np.int64)  # where the components of a size begin
+    for v in range(n):
+        start[size[v]] += 1
+    start[m + 1], start[0] = 0, 0
+    for a in range(m, 0, -1):
+        start[a] += start[a + 1]
+    count = start[1]
+    place = np.full(n, -1, np.int64)
+    for v in range(n):
         root = find(leader, v)
-        if slot[root] < 0:
-            slot[root] = count
-            count += 1
-        put(masks[slot[root]], v)
-        sizes[slot[root]] += 1
-    order = np.argsort(-sizes[:count], kind="mergesort")
-    old_count = state.parts[index]
-    old_masks = state.masks[index, :old_count].copy()
-    old_good = state.good[index, :old_count].copy()
-    old_choice = state.choice[index, :old_count].copy()
-    old_dirty = state.dirty[index, :old_count].copy()
-    exact = state.yes.shape[0] > 0
-    old_yes = state.yes[index, :old_count].copy() if exact else old_dirty
-    old_no = state.no[index, :old_count].copy() if exact else old_dirty
-    kept = np.zeros(old_count, np.bool_)
-    place_of = np.empty(count, np.int64)
-    place_of[order] = np.arange(count)
-    former = np.empty(count, np.int64)  # the old component of some member of each new one
-    for v in range(n):
-        group = slot[find(leader, v)]
-        if group >= 0:
-            former[group] = state.labels[index, v]
-            state.labels[index, v] = place_of[group]
-        else:
-            state.labels[index, v] = -1
+        if size[root] > 0:
+            if place[root] < 0:
+                place[root] = start[size[root] + 1]
+                start[size[root] + 1] += 1
+                cells[place[root], SIZE] = size[root]
+            put(cells[place[root], MASK:], v)
+        state.nodes[index, MEMBERS + k + v] = place[root] if size[root] > 0 else -1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def refresh(state, index):
+    """Recomputes the components of a separator from its edges; tells the neighbours what vanished."""
+    n, m = state.binomial.shape[0] - 1, state.cells.shape[1]
+    words, base = n // 64 + 1, MEMBERS + n - m
+    old_count = state.nodes[index, PARTS]
+    old = state.cells[index].copy()
+    was = state.nodes[index, base:].copy()
+    cells = state.cells[index]
+    cells[:, :] = 0
+    cells[:, CELL_LINK] = OUT
+    state.nodes[index, PARTS] = split(state, index, cells)
     any_dirty = False
-    for place in range(count):
-        old = former[order[place]]
-        mask = masks[order[place]]
-        same = old >= 0
+    for v in range(n):
+        place = state.nodes[index, base + v]
+        if place < 0 or cells[place, CELL_LINK] != OUT:
+            continue
+        cells[place, CELL_LINK] = END  # a mark: this component is done
+        former = was[v]
+        same = former >= 0 and old[former, SIZE] == cells[place, SIZE]
+        for w in range(MASK, MASK + words):
+            if same and cells[place, w] != old[former, w]:
+                same = False
         if same:
-            for w in range(words):
-                if mask[w] != old_masks[old, w]:
-                    same = False
-        state.masks[index, place] = mask
-        state.sizes[index, place] = sizes[order[place]]
-        if same:
-            kept[old] = True
-            state.good[index, place] = old_good[old]
-            state.choice[index, place] = old_choice[old]
-            state.dirty[index, place] = old_dirty[old]
-            if exact:
-                state.yes[index, place] = old_yes[old]
-                state.no[index, place] = old_no[old]
+            cells[place] = old[former]
+            cells[place, CELL_LINK] = END
+            old[former, GOOD] = 0  # it did not vanish
         else:
-            state.good[index, place] = False
-            state.dirty[index, place] = mask
-            if exact:
-                state.yes[index, place] = uint64(0)
-                state.no[index, place] = uint64(0)
-        for w in range(words):
-            if state.dirty[index, place, w] != uint64(0):
-                any_dirty = True
-    state.parts[index] = count
+            cells[place, MASK + words : MASK + 2 * words] = cells[place, MASK : MASK + words]
+        for w in range(MASK + words, MASK + 2 * words):
+            any_dirty = any_dirty or cells[place, w] != 0
+    cells[:, CELL_LINK] = OUT
     if any_dirty:
         touch(state, index)
-    for old in range(old_count):
-        if old_good[old] and not kept[old]:
-            tell(state, index, old_masks[old], False)
+    for former in range(old_count):
+        if old[former, GOOD]:
+            tell(state, index, old[former, MASK : MASK + words])
 
 
 @njit(nogil=True, cache=True)
 def touch(state, index):
     """Puts a separator on the agenda."""
-    if not state.touched[index]:
-        state.touched[index] = True
-        state.agenda[state.figures[TOUCHED]] = index
-        state.figures[TOUCHED] += 1
+    if state.nodes[index, LINK] == OUT:
+        state.nodes[index, LINK] = state.heads[AGENDA]
+        state.heads[AGENDA] = index
 
 
 @njit(nogil=True, cache=True)
 def enqueue(state, index, place):
-    """Puts a component on the queue of its size."""
-    item = index * state.sizes.shape[1] + place
-    if not state.queued[item]:
-        state.queued[item] = True
-        size = state.sizes[index, place]
-        state.next[item] = state.queue[size]
-        state.queue[size] = item
+    """Puts a component on the list of its size."""
+    cell = state.cells[index, place]
+    if cell[CELL_LINK] == OUT:
+        cell[CELL_LINK] = state.heads[cell[SIZE]]
+        state.heads[cell[SIZE]] = index * state.cells.shape[1] + place
 
 
 @njit(nogil=True, cache=True)
-def tell(state, index, mask, settling):
+def tell(state, index, mask):
     """Makes dirty what a change of (S, Q) can change: the cliques that hold S and one variable outside Q."""
-    n, k = state.labels.shape[1], state.separators.shape[1]
-    exact = state.yes.shape[0] > 0
-    separator = state.separators[index]
+    n = state.binomial.shape[0] - 1
+    k, words = n - state.cells.shape[1], mask.size
+    labels = MEMBERS + k
     clique = np.empty(k + 1, np.int64)
     for v in range(n):
-        if has(mask, v) or state.labels[index, v] < 0:
+        if state.nodes[index, labels + v] < 0 or has(mask, v):
             continue
-        place = insert(separator, v, clique)
-        root = rank_of(clique, -1, state.binomial)
-        if not state.cliques[root]:
+        own = insert(state.nodes[index, MEMBERS:labels], v, clique)
+        root = state.cliques[rank_of(clique, k + 1, state.binomial)]
+        if not root[ALLOWED]:
             continue
-        if not state.root_dirty[root]:
-            state.root_dirty[root] = True
-            state.root_agenda[state.figures[ROOT_DIRTY]] = root
-            state.figures[ROOT_DIRTY] += 1
-            if exact:
-                state.root_ruling[root] = 0
+        root[RULING] = 0
+        if root[CLIQUE_LINK] == OUT:
+            root[CLIQUE_LINK] = state.heads[ROOT_AGENDA]
+            state.heads[ROOT_AGENDA] = rank_of(clique, k + 1, state.binomial)
         for i in range(k + 1):
-            if i == place:
+            other = rank_of(clique, i, state.binomial)
+            if i == own or not state.nodes[other, PERMITTED]:
                 continue
             x = clique[i]
-            other = rank_of(clique, i, state.binomial)
-            if not state.permitted[other]:
-                continue
-            part = state.labels[other, x]
-            if part < 0 or not within(mask, state.masks[other, part]):
+            part = state.nodes[other, labels + x]
+            if part < 0 or not within(mask, state.cells[other, part, MASK : MASK + words]):
                 continue  # its components are not made yet, or the pair cannot be a part
-            put(state.dirty[other, part], x)
-            if exact:
-                state.yes[other, part, x >> 6] &= ~(uint64(1) << uint64(x & 63))
-                state.no[other, part, x >> 6] &= ~(uint64(1) << uint64(x & 63))
-            if settling:
+            put(state.cells[other, part, MASK + words : MASK + 2 * words], x)
+            if state.figures[EXACT]:
+                take(state.cells[other, part, MASK + 2 * words : MASK + 3 * words], x)
+                take(state.cells[other, part, MASK + 3 * words : MASK + 4 * words], x)
+            if state.figures[SETTLING]:
                 enqueue(state, other, part)
             else:
                 touch(state, other)
@@ -287,19 +284,18 @@ def candidates(state, clique, skip, needed, found):
     Args:
         state: see `State`.
         clique: shape (k + 1,), increasing.
-        skip: position of x, for S∪x less x is S itself; -1 for a root.
+        skip: position of x, for S∪x less x is S itself; k + 1 for a root.
         needed: what is to be covered.
         found: shape (at least all of them, 2): separator and place.
     """
     count = 0
     for i in range(clique.size):
-        if i == skip:
-            continue
         index = rank_of(clique, i, state.binomial)
-        if not state.permitted[index]:
+        if i == skip or not state.nodes[index, PERMITTED]:
             continue
-        for place in range(state.parts[index]):
-            if state.good[index, place] and within(state.masks[index, place], needed):
+        for place in range(state.nodes[index, PARTS]):
+            cell = state.cells[index, place]
+            if cell[GOOD] and within(cell[MASK : MASK + needed.size], needed):
                 found[count, 0], found[count, 1] = index, place
                 count += 1
     return count
@@ -309,165 +305,168 @@ def candidates(state, clique, skip, needed, found):
 def cover(state, clique, skip, needed, pieces):
     """Covers `needed` greedily, the largest component that fits first; returns the number of pieces.
 
-    -1 if that fails, -2 if no cover exists, since all candidates together do not cover it. The arguments are
-    those of `candidates`.
+    -1 if that fails. The arguments are those of `candidates`.
     """
-    words = needed.size
+    words, size = needed.size, clique.size
     state.figures[CHECKS] += 1
-    covered = np.zeros(words, np.uint64)
-    position = np.zeros(clique.size, np.int64)
-    indices = np.empty(clique.size, np.int64)
-    for i in range(clique.size):
+    left = needed.copy()
+    position = np.zeros(size, np.int64)
+    indices = np.empty(size, np.int64)
+    for i in range(size):
         indices[i] = rank_of(clique, i, state.binomial)
-        if i == skip or not state.permitted[indices[i]]:
-            position[i] = state.parts[indices[i]]
+        if i == skip or not state.nodes[indices[i], PERMITTED]:
+            position[i] = state.nodes[indices[i], PARTS]
     count = 0
     while True:
         best, largest = -1, 0
-        for i in range(clique.size):
-            index = indices[i]
-            while position[i] < state.parts[index]:
-                place = position[i]
-                mask = state.masks[index, place]
-                if state.good[index, place] and within(mask, needed) and disjoint(mask, covered):
-                    if state.sizes[index, place] > largest:
-                        best, largest = i, state.sizes[index, place]
+        for i in range(size):
+            while position[i] < state.nodes[indices[i], PARTS]:
+                cell = state.cells[indices[i], position[i]]
+                if cell[GOOD] and within(cell[MASK : MASK + words], left):
+                    if cell[SIZE] > largest:
+                        best, largest = i, cell[SIZE]
                     break
                 position[i] += 1
         if best < 0:
             break
-        index, place = indices[best], position[best]
-        pieces[count, 0], pieces[count, 1] = index, place
-        count += 1
+        pieces[count, 0], pieces[count, 1] = indices[best], position[best]
+        cell = state.cells[indices[best], position[best]]
+        for w in range(words):
+            left[w] &= ~cell[MASK + w]
         position[best] += 1
-        for w in range(words):
-            covered[w] |= state.masks[index, place, w]
-    if within(needed, covered):
-        return count
-    if state.yes.shape[0] == 0:
-        return -1
-    every = np.empty((clique.size * state.sizes.shape[1], 2), np.int64)
-    for piece in every[: candidates(state, clique, skip, needed, every)]:
-        for w in range(words):
-            covered[w] |= state.masks[piece[0], piece[1], w]
-    return -1 if within(needed, covered) else -2
+        count += 1
+    for w in range(words):
+        if left[w] != 0:
+            return -1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def hopeless(state, clique, skip, needed, pieces):
+    """Tells whether all candidates together do not cover what is needed, so that there is no exact cover."""
+    union = np.zeros(needed.size, np.int64)
+    for piece in pieces[: candidates(state, clique, skip, needed, pieces)]:
+        for w in range(needed.size):
+            union[w] |= state.cells[piece[0], piece[1], MASK + w]
+    return not within(needed, union)
 
 
 @njit(nogil=True, cache=True)
 def decomposes(state, index, place, x, clique, needed, pieces):
     """Tells whether (S, Q) decomposes by x: 1, or 0, or -1 if an exact cover has to be looked for."""
-    skip = insert(state.separators[index], x, clique)
-    if not state.cliques[rank_of(clique, -1, state.binomial)]:
+    words = needed.size
+    cell = state.cells[index, place]
+    skip = insert(state.nodes[index, MEMBERS : MEMBERS + clique.size - 1], x, clique)
+    if not state.cliques[rank_of(clique, clique.size, state.binomial), ALLOWED]:
         return 0
-    needed[:] = state.masks[index, place]
-    needed[x >> 6] &= ~(uint64(1) << uint64(x & 63))
-    count = cover(state, clique, skip, needed, pieces)
-    if count >= 0:
+    needed[:] = cell[MASK : MASK + words]
+    take(needed, x)
+    if cover(state, clique, skip, needed, pieces) >= 0:
         return 1
-    if count == -2 or state.yes.shape[0] == 0 or has(state.no[index, place], x):
+    if not state.figures[EXACT] or has(cell[MASK + 3 * words :], x):
         return 0
-    return 1 if has(state.yes[index, place], x) else -1
+    if has(cell[MASK + 2 * words :], x):
+        return 1
+    return 0 if hopeless(state, clique, skip, needed, pieces) else -1
 
 
 @njit(nogil=True, cache=True)
 def process(state, index, place, clique, needed, pieces):
     """Brings one component up to date; returns False if an exact cover has to be looked for first."""
-    n = state.labels.shape[1]
-    was, old = state.good[index, place], state.choice[index, place]
-    answer = 0
+    n, words = state.binomial.shape[0] - 1, needed.size
+    cell = state.cells[index, place]
+    was, chosen = cell[GOOD], cell[CHOICE]
+    dirty = cell[MASK + words : MASK + 2 * words]
+    answer, look = 0, dirty
     if was:
-        answer = 1
-        if has(state.dirty[index, place], old):
-            answer = decomposes(state, index, place, old, clique, needed, pieces)
-    if not was or answer == 0:
-        for x in range(n):
-            look = state.masks if was else state.dirty
-            if not has(look[index, place], x) or (was and x == old):
-                continue
+        answer, look = 1, cell[MASK : MASK + words]
+        if has(dirty, chosen):
+            answer = decomposes(state, index, place, chosen, clique, needed, pieces)
+    x = 0
+    while answer == 0 and x < n:
+        if has(look, x) and not (was and x == cell[CHOICE]):
             answer = decomposes(state, index, place, x, clique, needed, pieces)
-            if answer != 0:
-                old = x
-                break
+            chosen = x
+        x += 1
     if answer < 0:
-        state.figures[ASK] = index * state.sizes.shape[1] + place
-        state.figures[ASK_X] = old
+        state.figures[ASK], state.figures[ASK_X] = index * state.cells.shape[1] + place, chosen
         return False
-    state.good[index, place] = answer == 1
-    state.choice[index, place] = old
-    state.dirty[index, place] = uint64(0)
-    if was != (answer == 1):
-        tell(state, index, state.masks[index, place], True)
+    cell[GOOD], cell[CHOICE] = answer, chosen
+    dirty[:] = 0
+    if was != answer:
+        tell(state, index, cell[MASK : MASK + words])
     return True
 
 
 @njit(nogil=True, cache=True)
 def process_root(state, root, clique, needed, pieces):
     """Brings one clique up to date; returns False if an exact cover has to be looked for first."""
-    n = state.labels.shape[1]
+    cell = state.cliques[root]
     unrank(root, state.binomial, clique)
-    needed[:] = uint64(0)
-    at = 0
-    for v in range(n):
-        if at < clique.size and clique[at] == v:
-            at += 1
-        else:
-            put(needed, v)
-    count = cover(state, clique, -1, needed, pieces)
-    answer = count >= 0
-    if count == -1 and state.yes.shape[0] > 0:
-        if state.root_ruling[root] == 0:
+    needed[:] = 0
+    for v in range(state.binomial.shape[0] - 1):
+        put(needed, v)
+    for v in clique:
+        take(needed, v)
+    answer = cover(state, clique, clique.size, needed, pieces) >= 0
+    if state.figures[EXACT] and not answer:
+        if cell[RULING] == 0 and hopeless(state, clique, clique.size, needed, pieces):
+            cell[RULING] = 2
+        if cell[RULING] == 0:
             state.figures[ASK], state.figures[ASK_X] = root, -1
             return False
-        answer = state.root_ruling[root] == 1
-    state.figures[ROOTS] += np.int64(answer) - np.int64(state.roots[root])
-    state.roots[root] = answer
+        answer = cell[RULING] == 1
+    now = 1 if answer else 0
+    state.figures[ROOTS] += now - cell[ROOT]
+    cell[ROOT] = now
     return True
 
 
 @njit(nogil=True, cache=True)
 def settle(state, budget):
     """Brings all that is dirty up to date; returns MORE, NONE when it is done, or QUESTION."""
-    n, k = state.labels.shape[1], state.separators.shape[1]
-    m = n - k
-    clique = np.empty(k + 1, np.int64)
-    needed = np.empty(state.masks.shape[2], np.uint64)
-    pieces = np.empty(((k + 1) * m, 2), np.int64)
+    n, m = state.binomial.shape[0] - 1, state.cells.shape[1]
+    words = n // 64 + 1
+    clique = np.empty(n - m + 1, np.int64)
+    needed = np.empty(words, np.int64)
+    pieces = np.empty(((n - m + 1) * m, 2), np.int64)
     until = state.figures[CHECKS] + budget
-    while state.figures[TOUCHED] > 0:
-        state.figures[TOUCHED] -= 1
-        index = state.agenda[state.figures[TOUCHED]]
-        state.touched[index] = False
-        for place in range(state.parts[index]):
-            for w in range(needed.size):
-                if state.dirty[index, place, w] != uint64(0):
+    while state.heads[AGENDA] != END:
+        index = state.heads[AGENDA]
+        for place in range(state.nodes[index, PARTS]):
+            for w in range(MASK + words, MASK + 2 * words):
+                if state.cells[index, place, w] != 0:
                     enqueue(state, index, place)
-                    break
+        state.heads[AGENDA] = state.nodes[index, LINK]
+        state.nodes[index, LINK] = OUT
+    state.figures[SETTLING] = 1
     for size in range(1, m + 1):
-        while state.queue[size] >= 0:
+        while state.heads[size] != END:
             if state.figures[CHECKS] > until:
                 return MORE
-            item = state.queue[size]
+            item = state.heads[size]
             if not process(state, item // m, item % m, clique, needed, pieces):
                 return QUESTION
-            state.queue[size] = state.next[item]
-            state.queued[item] = False
-    while state.figures[ROOT_DIRTY] > 0:
+            cell = state.cells[item // m, item % m]
+            state.heads[size] = cell[CELL_LINK]
+            cell[CELL_LINK] = OUT
+    while state.heads[ROOT_AGENDA] != END:
         if state.figures[CHECKS] > until:
             return MORE
-        root = state.root_agenda[state.figures[ROOT_DIRTY] - 1]
+        root = state.heads[ROOT_AGENDA]
         if not process_root(state, root, clique, needed, pieces):
             return QUESTION
-        state.root_dirty[root] = False
-        state.figures[ROOT_DIRTY] -= 1
+        state.heads[ROOT_AGENDA] = state.cliques[root, CLIQUE_LINK]
+        state.cliques[root, CLIQUE_LINK] = OUT
+    state.figures[SETTLING] = 0
     return NONE
 
 
 @njit(nogil=True, cache=True)
 def weakest(state, index):
     """Returns the strength of a separator's weakest edge that is left; inf if there is none."""
-    if state.first[index] >= state.weights.shape[1]:
-        return np.inf
-    return state.weights[index, state.first[index]]
+    first = state.nodes[index, FIRST]
+    return state.weights[index, first] if first < state.weights.shape[1] else np.inf
 
 
 @njit(nogil=True, cache=True)
@@ -487,12 +486,30 @@ def sift(state, place):
 
 
 @njit(nogil=True, cache=True)
+def raise_threshold(state):
+    """Raises the threshold to the weakest edge, and takes away all that are no stronger; False: none left."""
+    strength = np.inf if state.figures[HEAP] == 0 else weakest(state, state.heap[0])
+    if strength == np.inf:
+        return False
+    state.threshold[0] = strength
+    state.figures[RAISED] += 1
+    while weakest(state, state.heap[0]) <= strength:
+        index = state.heap[0]
+        while weakest(state, index) <= strength:
+            state.nodes[index, FIRST] += 1
+        sift(state, 0)
+        refresh(state, index)
+        state.figures[CHECKS] += 1
+    return True
+
+
+@njit(nogil=True, cache=True)
 def begin(state, first, last):
     """Makes the components of the separators first to last - 1 at the threshold."""
     for index in range(first, last):
-        if state.permitted[index]:
+        if state.nodes[index, PERMITTED]:
             while weakest(state, index) <= state.threshold[0]:
-                state.first[index] += 1
+                state.nodes[index, FIRST] += 1
             refresh(state, index)
 
 
@@ -500,8 +517,8 @@ def begin(state, first, last):
 def order_heap(state):
     """Puts all permitted separators on the heap."""
     count = 0
-    for index in range(state.permitted.size):
-        if state.permitted[index]:
+    for index in range(state.nodes.shape[0]):
+        if state.nodes[index, PERMITTED]:
             state.heap[count] = index
             count += 1
     state.figures[HEAP] = count
@@ -530,17 +547,47 @@ def advance(state, budget, rising):
             return FOUND
         if not rising:
             return NONE
-        strength = np.inf if state.figures[HEAP] == 0 else weakest(state, state.heap[0])
-        if strength == np.inf:
+        if not raise_threshold(state):
             return EXHAUSTED
-        state.threshold[0] = strength
-        state.figures[RAISED] += 1
-        while weakest(state, state.heap[0]) <= strength:
-            index = state.heap[0]
-            while weakest(state, index) <= strength:
-                state.first[index] += 1
-            sift(state, 0)
-            refresh(state, index)
-            state.figures[CHECKS] += 1
         if state.figures[CHECKS] > until:
             return MORE
+
+
+@njit(nogil=True, cache=True)
+def best_decompositions(state, items, separator_scores, clique_scores, values, best):
+    """Writes, for decomposable components, the x of the greedy decomposition with the highest score.
+
+    value(S, Q) = max over x ∈ Q of s(S∪x) − s(S) + Σ value(S_i, Q_i).
+
+    Args:
+        state: see `State`; settled, and covers are greedy.
+        items: the components as S·m + place, by size; those of smaller size are done.
+        separator_scores: s(S), in nats.
+        clique_scores: s(C), in nats.
+        values: shape (count·m,), takes the values in nats.
+        best: shape (count·m,), takes the x.
+    """
+    n, m = state.binomial.shape[0] - 1, state.cells.shape[1]
+    words = n // 64 + 1
+    clique = np.empty(n - m + 1, np.int64)
+    needed = np.empty(words, np.int64)
+    pieces = np.empty(((n - m + 1) * m, 2), np.int64)
+    for item in items:
+        index, cell = item // m, state.cells[item // m, item % m]
+        separator = state.nodes[index, MEMBERS : MEMBERS + n - m]
+        values[item] = -np.inf
+        for x in range(n):
+            if not has(cell[MASK:], x):
+                continue
+            skip = insert(separator, x, clique)
+            rank = rank_of(clique, clique.size, state.binomial)
+            if not state.cliques[rank, ALLOWED]:
+                continue
+            needed[:] = cell[MASK : MASK + words]
+            take(needed, x)
+            count = cover(state, clique, skip, needed, pieces)
+            value = clique_scores[rank] - separator_scores[index] if count >= 0 else -np.inf
+            for i in range(count):
+                value += values[pieces[i, 0] * m + pieces[i, 1]]
+            if value > values[item]:
+                values[item], best[item] = value, x
