@@ -13,7 +13,7 @@ other scores it is a log Bayes factor (or a difference of penalised likelihoods)
 need not be submodular: then only enumeration of the cuts is exact. N is the number of rows if the problem
 knows it (`rows` in its provenance, or its data), else 1: δ is in nats a row, else in nats.
 
-If the problem's distribution has a strongly connected junction tree of treewidth k, the tree found is close
+If the distribution of the data has a strongly connected junction tree of treewidth k, the tree found is close
 to it (Lemma 10 of the paper). In general there is no guarantee: it is a heuristic for the score.
 
 Time: C(n, k) separators with (n − k)² pairs each, then the rises of δ, at most n − k for each separator and
@@ -21,7 +21,8 @@ the neighbours of each; larger sets are tested only for the separators of trees 
 100 bytes for each pair of a separator and a variable; Σ_{a ≤ q} C(n, a) scores while a separator is tested.
 
 Departures from the paper. All pairs of all separators are tested, and kept as a spanning tree; only larger
-sets wait until a tree uses their separator, and then all components of this separator are checked. The
+sets wait until a tree uses their separator, and then all components of this separator are checked. Of the
+greedy decompositions at a threshold, the tree of the highest score is taken. The
 components after a rise are not decomposed anew, only those that the rise concerns, with the same result. Where
 the treewidth allows more, trees of smaller treewidths are searched too (`smaller`), the smallest first. The
 threshold begins at −∞ instead of 0, for measures that may be negative. Exact covers are an option (`cover`).
@@ -40,7 +41,6 @@ from math import comb, isnan
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from jtsolve.backend import Capabilities, Estimate
-from jtsolve.errors import ChoiceError
 from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature
 from jtsolve.result import Outcome, Stop
@@ -61,13 +61,13 @@ _PAIRS = 2
 class FindConsistentTree:
     """Junction trees from tests of conditional independence (LPACJT). Heuristic, for some tens of variables.
 
-    All separators of a tree have k variables and all cliques k + 1, for k up to the treewidth. It needs scores of
-    all sets of at most treewidth + q variables, and refuses a table that has fewer.
+    All separators of a tree have k variables and all cliques k + 1, for k up to the treewidth. It needs scores
+    of all sets of at most treewidth + q variables, and refuses a table that has fewer.
 
     Args:
         q: tests are of at most so many variables, at least 2; None for treewidth + 2, as in the paper.
-        delta: the threshold, in nats a row where the number of rows is known, else in nats; None for the least
-            at which there is a tree.
+        delta: the threshold, in nats a row where the number of rows is known, else in nats; None for the
+            least at which there is a tree.
         cover: how components are put together: "greedy", or "exact" with CP-SAT, which may find a tree
             where greedy finds none.
         cuts: how the least cut of a set is found: by "queyranne", or by "enumeration".
@@ -120,9 +120,9 @@ class FindConsistentTree:
         if needed <= problem.scores.max_size:
             return None
         return (
-            f"Its tests at treewidth {size} with q = {self.largest_test(size)} need scores of all sets of up to "
-            f"{needed} variables, and there are scores of up to {problem.scores.max_size}; score the data with "
-            f"this --max-size, or ask for a smaller --treewidth, or for a smaller --option q=..."
+            f"Its tests at treewidth {size} with q = {self.largest_test(size)} need scores of all sets of up "
+            f"to {needed} variables, and there are scores of up to {problem.scores.max_size}; score the data "
+            "with this --max-size, or ask for a smaller --treewidth, or for a smaller --option q=..."
         )
 
     def _has_every_score(self, problem: Problem) -> str | None:
@@ -205,7 +205,7 @@ class _Run:
     def search(self, size: int) -> None:
         """Searches the trees whose separators have one size."""
         # The compiler loads only when it is needed: half a second.
-        from jtsolve.backends.consistent_independence import Stopped, Tester  # noqa: PLC0415
+        from jtsolve.backends.consistent_independence import Stopped, HyperedgeTests  # noqa: PLC0415
         from jtsolve.backends.consistent_search import ConsistentTrees  # noqa: PLC0415
         from jtsolve.kernels.compiling import announced  # noqa: PLC0415
 
@@ -213,7 +213,7 @@ class _Run:
             self.try_one_clique()
             return
         backend = self.backend
-        tester = Tester(
+        tester = HyperedgeTests(
             self.problem.scores,
             backend.largest_test(size),
             enumerate_cuts=backend.cuts == "enumeration",

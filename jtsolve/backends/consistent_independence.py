@@ -90,7 +90,7 @@ def scores_with(
     return values
 
 
-class Tester:
+class HyperedgeTests:
     """Tests sets of several variables given a separator.
 
     Args:
@@ -145,7 +145,7 @@ class Tester:
                 offsets[known] = values.size
                 fresh = scores_with(self.scores, separator, others, known, self.report)
                 values = np.concatenate((values, fresh))
-            hyperedges += self._join_by(size, others, labels, values, offsets, threshold)
+            hyperedges += self._join_by(size, others, labels, (values, offsets), threshold)
         return hyperedges
 
     def _join_by(
@@ -153,11 +153,10 @@ class Tester:
         size: int,
         others: NDArray[np.int64],
         labels: NDArray[np.int64],
-        values: NDArray[np.float64],
-        offsets: NDArray[np.int64],
+        scores: tuple[NDArray[np.float64], NDArray[np.int64]],
         threshold: float,
     ) -> list[tuple[NDArray[np.int64], float]]:
-        """Joins components that strong sets of one size cross; see `join`."""
+        """Joins components that strong sets of one size cross; see `join` and, of scores, the kernel."""
         hyperedges = []
         chosen = np.arange(size, dtype=np.int64)
         left = True
@@ -170,8 +169,7 @@ class Tester:
                 chosen,
                 size,
                 others.size,
-                values,
-                offsets,
+                *scores,
                 self.binomial,
                 labels,
                 threshold,
@@ -204,7 +202,7 @@ def ltci(
     """
     others = np.array([v for v in range(scores.n) if not separator >> v & 1], dtype=np.int64)
     labels = np.arange(others.size)
-    tester = Tester(scores, largest, enumerate_cuts=enumerate_cuts)
+    tester = HyperedgeTests(scores, largest, enumerate_cuts=enumerate_cuts)
     tester.join(np.array(list(members(separator)), dtype=np.int64), others, labels, 2, threshold)
     return sorted(varset(others[labels == label].tolist()) for label in set(labels.tolist()))
 
@@ -229,7 +227,7 @@ class Independence:
         Stopped: the report said so.
     """
 
-    def __init__(self, problem: Problem, size: int, tester: Tester, report: Report) -> None:
+    def __init__(self, problem: Problem, size: int, tester: HyperedgeTests, report: Report) -> None:
         n = problem.n
         self.problem, self.tester = problem, tester
         none, everything = np.empty(0, dtype=np.int64), np.arange(n, dtype=np.int64)
@@ -309,4 +307,4 @@ class Independence:
         start = self.weights.shape[1] - kept.size
         self.forest[index, start:] = ends[kept]
         self.weights[index, start:] = strengths[kept]
-        return start
+        return int(start)

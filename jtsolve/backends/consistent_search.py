@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent_cover import exact_cover
-from jtsolve.backends.consistent_independence import Independence, Stopped, Tester, sets_with
+from jtsolve.backends.consistent_independence import Independence, Stopped, HyperedgeTests, sets_with
 from jtsolve.kernels import decompose as kernel
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import VarSet, members, varset
@@ -56,7 +56,9 @@ class ConsistentTrees:
         Stopped: the report said so.
     """
 
-    def __init__(self, problem: Problem, size: int, tester: Tester, *, exact: bool, report: Report) -> None:
+    def __init__(
+        self, problem: Problem, size: int, tester: HyperedgeTests, *, exact: bool, report: Report
+    ) -> None:
         self.problem, self.size, self.exact, self.report = problem, size, exact, report
         self.independence = Independence(problem, size, tester, report)
         self.state = _state(problem, self.independence, exact=exact)

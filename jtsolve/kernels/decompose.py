@@ -9,8 +9,8 @@ vanishes, only the pairs (S', x') with S ⊂ S'∪x' can change: at most (n − 
 looked at again, the small components first. The greedy cover takes the largest component that fits.
 
 Sets of variables are rows of 64-bit words; ranks of sets are colex, the rank of {a < b < c} is
-C(a,1) + C(b,2) + C(c,3). All is kept in a few arrays of whole numbers, with columns that have names: the
-compiler's time grows with the number of arrays.
+C(a,1) + C(b,2) + C(c,3). All is kept in a few arrays of whole numbers, with columns that have names: the time
+that the compiler takes grows with the number of arrays.
 
 References:
     Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007 (Definition 8,
@@ -29,7 +29,7 @@ State = namedtuple(
     "State",
     [
         "nodes",  # (count, MEMBERS + k + n) int64: the separators in colex order; see below
-        "cells",  # (count, m, MASK + 2·words or 4·words) int64: their components, the largest first; see below
+        "cells",  # (count, m, MASK + 2·words or 4·words) int64: components, the largest first; see below
         "cliques",  # (C(n, k + 1), 4) int64: the sets of k + 1 variables in colex order; see below
         "forest",  # (count, m - 1, 2) int64: edges of the components, the weakest first
         "weights",  # (count, m - 1) float64: their strengths
@@ -43,12 +43,12 @@ State = namedtuple(
 """The state of a search; m = n − k, and sets of variables take n // 64 + 1 words.
 
 Columns of a separator: FIRST, the position of its first edge above the threshold; PARTS, the number of its
-components; LINK; PERMITTED; from MEMBERS on its members, increasing; then, for every variable, the place of its
-component, -1 in S. One that is not permitted has no components.
+components; LINK; PERMITTED; from MEMBERS on its members, increasing; then, for every variable, the place of
+its component, -1 in S. One that is not permitted has no components.
 
 Columns of a component: SIZE; GOOD, whether it is decomposable; CELL_LINK; CHOICE, the x of its decomposition;
-from MASK on its members, and the x that are dirty; if covers are exact, the x for which an exact cover is known to
-exist, and those for which it is known not to.
+from MASK on its members, and the x that are dirty; if covers are exact, the x for which an exact cover is
+known to exist, and those for which it is known not to.
 
 Columns of a clique: ALLOWED; ROOT; CLIQUE_LINK; RULING on exact covers: 0 unknown, 1 there is one, 2 none.
 
@@ -63,8 +63,8 @@ AGENDA, ROOT_AGENDA = -2, -1
 """Places in `heads`, from its end: separators with dirty components; dirty cliques."""
 ROOTS, HEAP, ASK, ASK_X, CHECKS, RAISED, SETTLING, EXACT = range(8)
 """Places in `figures`: number of roots, length of the heap, what is asked about (a component S·m + place and
-x, or a clique and -1), checks of a cover, rises of the threshold, whether lists by size are worked on, whether
-covers are exact."""
+x, or a clique and -1), checks of a cover, rises of the threshold, whether lists by size are worked on,
+whether covers are exact."""
 
 MORE, FOUND, NONE, EXHAUSTED, QUESTION = range(5)
 """What `advance` answers: call again; there is a root; there is none; none, and no edge is left; an exact
@@ -127,19 +127,10 @@ def take(mask, v):
 @njit(nogil=True, cache=True)
 def within(inner, outer):
     """Tells whether a mask is a subset of another."""
+    outside = 0
     for w in range(inner.size):
-        if inner[w] & ~outer[w] != 0:
-            return False
-    return True
-
-
-@njit(nogil=True, cache=True)
-def disjoint(one, other):
-    """Tells whether two masks have nothing in common."""
-    for w in range(one.size):
-        if one[w] & other[w] != 0:
-            return False
-    return True
+        outside |= inner[w] & ~outer[w]
+    return outside == 0
 
 
 @njit(nogil=True, cache=True)
