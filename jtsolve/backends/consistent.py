@@ -22,10 +22,10 @@ the neighbours of each; larger sets are tested only for the separators of trees 
 
 Departures from the paper. All pairs of all separators are tested, and kept as a spanning tree; only larger
 sets wait until a tree uses their separator, and then all components of this separator are checked. Of the
-greedy decompositions at a threshold, the tree of the highest score is taken. The
-components after a rise are not decomposed anew, only those that the rise concerns, with the same result. Where
-the treewidth allows more, trees of smaller treewidths are searched too (`smaller`), the smallest first. The
-threshold begins at −∞ instead of 0, for measures that may be negative. Exact covers are an option (`cover`).
+greedy decompositions at a threshold, the tree of the highest score is taken. After a rise, only the
+components that it concerns are decomposed anew, with the same result. Where the treewidth allows more, trees
+of smaller treewidths are searched too (`smaller`), the smallest first. The threshold begins at −∞ instead of
+0, for measures that may be negative. Exact covers are an option (`cover`).
 
 References:
     Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007.

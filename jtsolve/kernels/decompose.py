@@ -499,7 +499,8 @@ def begin(state, first, last):
     """Makes the components of the separators first to last - 1 at the threshold."""
     for index in range(first, last):
         if state.nodes[index, PERMITTED]:
-            while weakest(state, index) <= state.threshold[0]:
+            # An infinite strength is that of required edges: no threshold takes them away.
+            while weakest(state, index) <= state.threshold[0] and weakest(state, index) < np.inf:
                 state.nodes[index, FIRST] += 1
             refresh(state, index)
 
