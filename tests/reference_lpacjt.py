@@ -1,4 +1,4 @@
-"""Chechetka and Guestrin 2007 as it stands: Algorithms 1, 2 and 4 by enumeration, for eight variables at most."""
+"""Chechetka and Guestrin 2007 as it stands: Algorithms 1, 2 and 4 by enumeration, for n ≤ 8."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def algorithm_1(scores: LocalScores, k: int, delta: float) -> Components:
         S: [
             Q
             for Q in subsets(everything & ~S)
-            if Q and Q != everything & ~S and information(scores, Q, everything & ~S & ~Q, S) <= delta
+            if Q and everything & ~S != Q and information(scores, Q, everything & ~S & ~Q, S) <= delta
         ]
         for S in separators(scores.n, k)
     }

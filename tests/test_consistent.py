@@ -223,9 +223,9 @@ def test_the_threshold_never_falls_and_the_last_tree_is_consistent() -> None:
         thresholds = []
         last: JunctionTree | None = None
         consistent = False
-        for tree, consistent in trees.rising():
+        for tree, answer in trees.rising():
             thresholds.append(trees.threshold)
-            last = tree
+            last, consistent = tree, answer
         assert consistent
         assert all(before <= after for before, after in pairwise(thresholds))
         rose += len(set(thresholds)) > 1

@@ -61,8 +61,8 @@ _PAIRS = 2
 class FindConsistentTree:
     """Junction trees from tests of conditional independence (LPACJT). Heuristic, for some tens of variables.
 
-    All separators of a tree have k variables and all cliques k + 1, for k up to the treewidth. It needs scores
-    of all sets of at most treewidth + q variables, and refuses a table that has fewer.
+    All separators of a tree have k variables and all cliques k + 1, for k up to the treewidth. It asks for
+    scores of all sets of at most treewidth + q variables, and refuses a table that has fewer.
 
     Args:
         q: tests are of at most so many variables, at least 2; None for treewidth + 2, as in the paper.
@@ -205,7 +205,7 @@ class _Run:
     def search(self, size: int) -> None:
         """Searches the trees whose separators have one size."""
         # The compiler loads only when it is needed: half a second.
-        from jtsolve.backends.consistent_independence import Stopped, HyperedgeTests  # noqa: PLC0415
+        from jtsolve.backends.consistent_independence import HyperedgeTests, Stopped  # noqa: PLC0415
         from jtsolve.backends.consistent_search import ConsistentTrees  # noqa: PLC0415
         from jtsolve.kernels.compiling import announced  # noqa: PLC0415
 

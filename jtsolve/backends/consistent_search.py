@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent_cover import exact_cover
-from jtsolve.backends.consistent_independence import Independence, Stopped, HyperedgeTests, sets_with
+from jtsolve.backends.consistent_independence import HyperedgeTests, Independence, Stopped, sets_with
 from jtsolve.kernels import decompose as kernel
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import VarSet, members, varset
