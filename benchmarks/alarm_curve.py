@@ -2,9 +2,9 @@
 
     python benchmarks/alarm_curve.py alarm.bif.gz --rows 100,1000,10000 --seeds 1,2,3 --output alarm_curve
 
-Training data of each number of rows are drawn from the network, a structure of bounded treewidth is learned
-by each method, its tables are fitted with a prior of equivalent sample size 1, and the model is tested on rows
-of a seed of their own. The network itself, with its true tables, is the line above. Cases can be run one by
+Training data of each number of rows are drawn from the network; a structure of bounded treewidth is learned
+by each method; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
+a seed of their own. The network itself, with its true tables, is the line above. Cases can be run one by
 one: what `--output` holds already is not run again. `--draw FILE` draws the table.
 
 A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
@@ -71,9 +71,10 @@ def backend_of(name: str, q: int) -> Backend | None:
     parts = name.split("+")
     if any(part not in REGISTRY for part in parts):
         return None
-    chosen: Any = [REGISTRY[part] for part in parts]
+    chosen: list[Any] = [REGISTRY[part] for part in parts]
     chosen = [replace(entry, q=q) if entry.name == "consistent" else entry for entry in chosen]
-    return chosen[0] if len(chosen) == 1 else replace(chosen[1], start=(chosen[0],))
+    backend: Backend = chosen[0] if len(chosen) == 1 else replace(chosen[1], start=(chosen[0],))
+    return backend
 
 
 def measure(

@@ -107,7 +107,7 @@ class DataScores:
         count, size = sets.shape
         if size > self.max_size:
             return np.full(count, -inf)
-        if sets.size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
+        if count and size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
             raise InputError("scores", "sets", f"a variable is not among 0 to {self.n - 1}", "mend the set")
         masks = [sum(1 << v for v in row) for row in sets.tolist()]
         values = np.empty(count)
