@@ -211,7 +211,9 @@ def test_what_rising_keeps_equals_a_decomposition_from_scratch() -> None:
             found += 1
             components, good = parts_of(trees)
             expected, roots = decomposable(n, by_positions(components), greedy=True)
-            assert good >= expected if not roots else good == expected or tree is not None
+            assert good == expected
+            assert roots
+            assert tree.n == n
     assert found >= 16
 
 
