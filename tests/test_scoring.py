@@ -6,7 +6,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations, product
-from math import inf, lgamma, log, pi
+from math import comb, exp, inf, lgamma, log, pi
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ import pytest
 
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.instance import read_problem
-from jtsolve.kernels.counting import LEAST_BINS, colex_sets, row_groups, sums_over_cells
+from jtsolve.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
 from jtsolve.problem import Problem, Variable
 from jtsolve.scores import DenseScores, colex_table
 from jtsolve.scoring import DISCRETE, GAUSSIAN, REGISTRY
@@ -28,6 +28,7 @@ from jtsolve.scoring.mdl import Mdl
 from jtsolve.scoring.ml import MaximumLikelihood
 from jtsolve.scoring.options import Coding
 from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.qnml import Qnml, log_normaliser
 from jtsolve.scoring.reading import read_numbers, read_states
 from jtsolve.scoring.score import is_discrete, is_gaussian
 from jtsolve.scoring.scorer import distinct_rows, make_scorer
@@ -123,11 +124,30 @@ def plain_parameters(table: DataTable, v: int, parents: VarSet) -> int:
     return int(table.arities[v] - 1) * int(np.prod([table.arities[p] for p in members(parents)]))
 
 
+def plain_normaliser(cells: int, rows: int) -> float:
+    """C(q,N) by Kontkanen's and Myllymäki's recurrence: C(q + 2) = C(q + 1) + N/q C(q)."""
+    one, two = (
+        1.0,
+        sum(comb(rows, h) * (h / rows) ** h * (1 - h / rows) ** (rows - h) for h in range(rows + 1)),
+    )
+    for q in range(1, cells):
+        one, two = two, two + rows / q * one
+    return one
+
+
+def plain_qnml(table: DataTable, v: int, parents: VarSet) -> float:
+    joint = int(np.prod([table.arities[p] for p in members(parents | 1 << v)]))
+    q = int(np.prod([table.arities[p] for p in members(parents)]))
+    penalty = log(plain_normaliser(joint, table.total)) - log(plain_normaliser(q, table.total))
+    return plain_likelihood(table, v, parents) - penalty
+
+
 FAMILIES: dict[str, Callable[[DataTable, int, VarSet], float]] = {
     "bdeu": lambda t, v, p: plain_bdeu(t, v, p, 1.0),
     "ml": plain_likelihood,
     "aic": lambda t, v, p: plain_likelihood(t, v, p) - plain_parameters(t, v, p),
     "bic": lambda t, v, p: plain_likelihood(t, v, p) - log(t.total) / 2 * plain_parameters(t, v, p),
+    "qnml": plain_qnml,
     "mdl": lambda t, v, p: (
         plain_likelihood(t, v, p) - log(t.total) / 2 * plain_parameters(t, v, p) - p.bit_count() * log(t.n)
     ),
@@ -168,6 +188,39 @@ def test_dirichlet_scores_are_products_of_predictions(score: LocalScore, shared:
             expected += log((seen[tuple(row)] + a) / (t + q * a))
             seen[tuple(row)] += 1
         assert scores.score(mask) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize(("cells", "rows"), [(1, 4), (2, 1), (2, 7), (3, 5), (4, 4), (7, 3)])
+def test_the_normaliser_sums_the_largest_likelihoods_of_all_data(cells: int, rows: int) -> None:
+    total = 0.0
+    for sequence in product(range(cells), repeat=rows):
+        total += exp(sum(m * log(m / rows) for m in Counter(sequence).values()))
+    assert exp(log_normaliser(cells, rows)) == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 30, 500, 9000])
+def test_the_normaliser_is_that_of_the_recurrence(rows: int) -> None:
+    plain = min(rows, 900)  # beyond, binomial coefficients exceed floating point
+    for cells in (1, 2, 3, 10, 300):
+        assert log_normaliser(cells, plain) == pytest.approx(log(plain_normaliser(cells, plain)), abs=1e-10)
+    three = [exp(log_normaliser(cells, rows) - log_normaliser(1000, rows)) for cells in (1000, 1001, 1002)]
+    assert three[2] == pytest.approx(three[1] + rows / 1000 * three[0], rel=1e-10)
+
+
+def test_the_normaliser_knows_no_limit_of_cells() -> None:
+    """With many more cells than rows, all rows differ in nearly all data: C(q,N) is about (q/N)^N."""
+    assert log_normaliser(1e60, 50) == pytest.approx(50 * log(1e60) - 50 * log(50), rel=1e-12)
+
+
+@pytest.mark.parametrize("arities", [(2,), (2, 2), (3, 2)])
+def test_qnml_is_a_distribution_of_data(arities: tuple[int, ...]) -> None:
+    cells = list(product(*map(range, arities)))
+    names, states = tuple("ab"[: len(arities)]), tuple(tuple("xyz"[:arity]) for arity in arities)
+    whole = 0.0
+    for rows in product(cells, repeat=3):
+        scores = tabulate(DataTable(names, states, np.array(rows).T), Qnml(), len(arities))
+        whole += exp(scores.score((1 << len(arities)) - 1))
+    assert whole == pytest.approx(1.0, rel=1e-12)
 
 
 def plain_regression(table: ContinuousTable, v: int, parents: VarSet) -> float:
@@ -359,12 +412,14 @@ def test_distinct_rows_stand_for_all() -> None:
     assert weights.tolist() == (2 * distinct.weights).tolist()
 
 
-def test_rows_are_grouped_in_order_of_first_occurrence() -> None:
-    table = data_table((3, 300, 300), 700)
-    group, count = row_groups(table.codes, table.arities)
-    first = {row: i for i, row in enumerate(dict.fromkeys(map(tuple, table.codes.T.tolist())))}
-    assert group.tolist() == [first[tuple(row)] for row in table.codes.T.tolist()]
-    assert count == len(first)
+@pytest.mark.parametrize("arity", [3, 300, 70_000])
+def test_distinct_rows_come_in_the_order_of_their_first_occurrence(arity: int) -> None:
+    table = data_table((3, arity, arity), 700)
+    counts = Counter(map(tuple, table.codes.T.tolist()))
+    distinct = distinct_rows(replace(table, weights=np.full(700, 3)))
+    assert list(map(tuple, distinct.codes.T.tolist())) == list(counts)
+    assert distinct.weights is not None
+    assert distinct.weights.tolist() == [3 * times for times in counts.values()]
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 1), (5, 1), (5, 3), (6, 6)])

@@ -282,18 +282,6 @@ def sums_over_cells(sets, codes, arities, weights, shared, each):
 
 
 @njit(nogil=True, cache=True)
-def row_groups(codes, arities):
-    """Returns for each row the number of its cell under all columns, and the number of cells."""
-    n, rows = codes.shape
-    space = make_space(rows)
-    cells = np.zeros(rows, np.int32)
-    groups = 1
-    for v in range(n):
-        groups = refine(cells, groups, codes[v], arities[v], cells, space, v + 1)
-    return cells, groups
-
-
-@njit(nogil=True, cache=True)
 def colex_sets(first, count, n):
     """Returns sets of at most `width` of n variables, one after another in colex order.
 

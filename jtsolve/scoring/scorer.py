@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.distinct import DistinctRows
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
 from jtsolve.scoring.table import ContinuousTable, DataTable
@@ -94,15 +95,10 @@ def make_scorer(
 
 def distinct_rows(table: DataTable) -> DataTable:
     """Returns the different rows of a table, weighted by how often they occur, as they come first."""
-    from jtsolve.kernels.counting import row_groups
-
-    group, count = row_groups(table.codes, table.arities)
-    if count == table.rows:
-        return table
-    weights = np.zeros(count, dtype=np.int64)
-    np.add.at(weights, group, 1 if table.weights is None else table.weights)
-    _, first = np.unique(group, return_index=True)
-    return replace(table, codes=table.codes[:, first], weights=weights)
+    rows = DistinctRows(table.n)
+    rows.add(list(table.codes), int(table.arities.max()) - 1, table.weights)
+    codes, weights = rows.taken()
+    return table if weights.size == table.rows else replace(table, codes=codes, weights=weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
