@@ -31,7 +31,7 @@ TREES = (
 STATES = (("no", "yes"), ("a", "b", "c"), ("0", "1"), ("x", "y"))
 
 
-def table_of(rows: int, seed: int, weights: bool = False) -> DataTable:
+def table_of(rows: int, seed: int, *, weights: bool = False) -> DataTable:
     generator = np.random.default_rng(seed)
     codes = np.array([generator.integers(0, len(labels), rows) for labels in STATES])
     counts = generator.integers(1, 4, rows) if weights else None
@@ -174,7 +174,7 @@ def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried
     mean = of_mixture.log_likelihood(mixture, validation).mean()
     assert mean == pytest.approx(max(likelihoods), abs=1e-9)
     assert any("of validation" in words for words in told)
-    with pytest.raises(ChoiceError, match="nothing|no size"):
+    with pytest.raises(ChoiceError, match="no size"):
         fit_mixture_validated(train, validation, sizes=())
 
 

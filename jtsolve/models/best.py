@@ -129,9 +129,7 @@ def _followed(
         place, separator_cell, entry = stack.pop()  # noqa: PLW2901 - the entry of the list at hand
         choice = choices[place]
         cell, entry = divmod(int(choice.cells[separator_cell, entry]), choice.width)
-        for v, code in zip(
-            layout.cliques[place], np.unravel_index(cell, layout.dims(place)), strict=True
-        ):
+        for v, code in zip(layout.cliques[place], np.unravel_index(cell, layout.dims(place)), strict=True):
             codes[v] = int(code)
         merged = list(zip(children[place], choice.merges, choice.lengths, strict=True))
         for child, merge, length in reversed(merged):

@@ -152,9 +152,7 @@ def independences(model: JunctionTreeModel) -> list[Independence]:
             new = [other for other in adjacent[clique] if other not in seen]
             seen.update(new)
             stack.extend(new)
-        found.append(
-            Independence(named(side & ~separator), named(everything & ~side), named(separator))
-        )
+        found.append(Independence(named(side & ~separator), named(everything & ~side), named(separator)))
     return found
 
 

@@ -54,6 +54,7 @@ class Mixture:
     def __post_init__(self) -> None:
         weights = np.array(self.weights, dtype=np.float64)
         weights.setflags(write=False)
+        object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
         object.__setattr__(self, "weights", weights)
         if not self.components or weights.shape != (len(self.components),):
             raise ValueError(f"{len(self.components)} components and weights of shape {weights.shape}")
@@ -61,6 +62,10 @@ class Mixture:
             raise ValueError(f"the weights {weights.tolist()} are no probabilities that sum to 1")
         if any(component.columns != self.columns for component in self.components):
             raise ValueError("the components have different columns")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and processes."""
+        return Mixture, (self.weights, self.components, dict(self.provenance))
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -31,7 +31,9 @@ def plain_names(names: Iterable[str], *, initial: str = "") -> list[str]:
         if _is_plain(name, initial):
             found.append(name)
             continue
-        words = name.replace("<=", "le").replace(">", "gt").replace("-", "_minus_" if _is_number(name) else "_")
+        words = (
+            name.replace("<=", "le").replace(">", "gt").replace("-", "_minus_" if _is_number(name) else "_")
+        )
         plain = "_".join(re.findall(_PLAIN, words)) or "_"
         if initial and plain[0].isdigit():
             plain = initial + plain

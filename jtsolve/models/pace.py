@@ -29,7 +29,9 @@ def to_pace(tree: JunctionTree) -> str:
     b 1 1 2
     """
     lines = [f"s td {len(tree.cliques)} {tree.treewidth + 1} {tree.n}"]
-    lines += [f"b {i} {' '.join(str(v + 1) for v in members(clique))}" for i, clique in enumerate(tree.cliques, 1)]
+    lines += [
+        f"b {i} {' '.join(str(v + 1) for v in members(clique))}" for i, clique in enumerate(tree.cliques, 1)
+    ]
     lines += [f"{i + 1} {j + 1}" for i, j in tree.edges]
     return "\n".join(lines) + "\n"
 
@@ -71,7 +73,9 @@ def read_pace(path: str | Path) -> JunctionTree:
     return _tree(source, header, nodes, edges)
 
 
-def _tree(source: str, header: tuple[int, int, int], nodes: list[int], edges: list[tuple[int, int]]) -> JunctionTree:
+def _tree(
+    source: str, header: tuple[int, int, int], nodes: list[int], edges: list[tuple[int, int]]
+) -> JunctionTree:
     if not nodes or max(node.bit_count() for node in nodes) != header[1]:
         raise InputError(source, "line 's td'", "the size of the largest bag is another", "mend the header")
     try:

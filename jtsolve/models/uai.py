@@ -48,7 +48,10 @@ def evidence_to_uai(model: JunctionTreeModel, evidence: Mapping[str, str]) -> st
     Raises:
         InputError: a variable or a state is unknown.
     """
-    pairs = [(model.variable(name), model.columns[model.variable(name)].code(state)) for name, state in evidence.items()]
+    pairs = [
+        (model.variable(name), model.columns[model.variable(name)].code(state))
+        for name, state in evidence.items()
+    ]
     return " ".join(map(str, [len(pairs), *(number for pair in sorted(pairs) for number in pair)])) + "\n"
 
 
@@ -95,7 +98,9 @@ def read_uai_evidence(path: str | Path, model: JunctionTreeModel) -> Evidence:
         column = model.columns[numbers.whole("a variable", 0, model.n - 1)]
         if column.name in found:
             raise numbers.error(f"'{column.name}' is observed twice", "leave out one")
-        found[column.name] = column.states[numbers.whole(f"the state of '{column.name}'", 0, column.arity - 1)]
+        found[column.name] = column.states[
+            numbers.whole(f"the state of '{column.name}'", 0, column.arity - 1)
+        ]
     numbers.end()
     return found
 
@@ -112,13 +117,19 @@ class _Numbers:
         """Returns the next word, one of those expected, in capitals or not."""
         found = self._next(" or ".join(expected)).upper()
         if found not in expected:
-            raise self.error(f"'{found[:20]}' stands where {' or '.join(expected)} is expected", "give an UAI file")
+            raise self.error(
+                f"'{found[:20]}' stands where {' or '.join(expected)} is expected", "give an UAI file"
+            )
         return found
 
     def whole(self, what: str, least: int, most: int) -> int:
         """Returns a whole number."""
         found = self._next(what)
-        if not (found.isascii() and found.isdigit()) or len(found) > len(str(most)) or not least <= int(found) <= most:
+        if (
+            not (found.isascii() and found.isdigit())
+            or len(found) > len(str(most))
+            or not least <= int(found) <= most
+        ):
             raise self.error(f"{what} is '{found[:20]}'", f"write a whole number from {least} to {most}")
         return int(found)
 
