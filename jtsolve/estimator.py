@@ -156,7 +156,7 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise ChoiceError(f"there is no score of states '{score}'; there are {', '.join(DISCRETE)}")
         if self.missing not in ("state", "sum") or self.unseen not in ("error", "sum"):
             raise ValueError(
-                f"missing={self.missing!r} and unseen={self.unseen!r}: say 'state' or 'sum' of the first, and "
+                f"missing={self.missing!r} and unseen={self.unseen!r}: say 'state' or 'sum' of the first, "
                 "'error' or 'sum' of the second"
             )
         if not self.ess > 0:

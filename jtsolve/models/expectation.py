@@ -1,17 +1,18 @@
 """Mixtures from data by expectation-maximisation, the trees learned anew as the parts become distinct.
 
-E-step: how much of each row belongs to each component, r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, the
-tables of P_k are fitted to the rows weighted by r_k. This goes on until the gain per row is small. Then each
-component's tree is learned from rows that are drawn by their r_k (whole counts, of which the weighted ones are the
-expectation), and it replaces the old one only if
+E-step: how much of each row belongs to each component, r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k,
+the tables of P_k are fitted to the rows weighted by r_k. This goes on until the gain per row is small. Then
+each component's tree is learned from rows that are drawn by their r_k (whole counts, of which the weighted ones
+are the expectation), and it replaces the old one only if
 
     Σ_x r_k(x) ln P_k(x) − ½ ln N_k · (parameters of P_k),     N_k = Σ_x r_k(x),
 
 increases. It ends when no tree changes.
 
 References: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977;
-N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I. Jordan, Journal of Machine Learning
-Research 1, 2000. First parts: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the Hamming distance.
+N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I. Jordan, Journal of Machine
+Learning Research 1, 2000. First parts: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the Hamming
+distance.
 
 Time: an iteration takes rows × Σ |C| for each component, and learning the trees what the learner takes.
 """
@@ -31,7 +32,6 @@ from jtsolve.models.learning import Learner
 from jtsolve.models.likelihood import log_likelihood as tree_log_likelihood
 from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
 from jtsolve.scoring.scorer import distinct_rows
-from jtsolve.scoring.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.scoring.table import DataTable
     from jtsolve.tree import JunctionTree
 
     Told = Callable[[str], None]
@@ -104,7 +105,8 @@ def fit_mixture(
     times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
     best, likelihood = None, -inf
     for start in range(how.restarts):
-        run = _Run(rows, times, components, how, np.random.default_rng([how.seed, start]), told)
+        generator = np.random.default_rng([how.seed, start])
+        run = _Run(rows, times, components, how, generator=generator, told=told)
         mixture = run.mixture()
         mean = _mean(log_likelihood(mixture, rows), times)
         told(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
@@ -202,6 +204,7 @@ class _Run:
         times: NDArray[np.float64],
         components: int,
         how: Expectation,
+        *,
         generator: np.random.Generator,
         told: Told,
     ) -> None:

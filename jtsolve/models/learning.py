@@ -1,7 +1,7 @@
 """The tree of data: local scores from a table, and a backend that looks for the best junction tree.
 
-What `jtsolve solve DATA --score …` does in one command, as a value that is called with a table: estimators and
-mixtures learn the trees of many tables in the same way.
+What `jtsolve solve DATA --score …` does in one command, as a value that is called with a table: estimators
+and mixtures learn the trees of many tables in the same way.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Everything that a sum of distributions keeps simple has the names and arguments that it has for one tree:
 `log_likelihood`, `condition`, `marginal`, `marginals`, `sample`. Most probable explanations, entropies and
-conditional independences have no such form and are not offered. Reference: M. Meilă and M. I. Jordan, Learning with
-mixtures of trees, Journal of Machine Learning Research 1, 2000. Time: that of one tree, times components.
+conditional independences have no such form and are not offered. Reference: M. Meilă and M. I. Jordan, Learning
+with mixtures of trees, Journal of Machine Learning Research 1, 2000. Time: that of one tree, times components.
 """
 
 from __future__ import annotations
