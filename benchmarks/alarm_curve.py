@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jtsolve.models.fitting import fit
-from jtsolve.models.likelihood import log_likelihood
 
 from jtsolve.backend import Limits
 from jtsolve.backends import REGISTRY
 from jtsolve.data.bif import read_network
 from jtsolve.data.sample import sample
 from jtsolve.machine import describe
+from jtsolve.models.fitting import fit
+from jtsolve.models.likelihood import log_likelihood
 from jtsolve.problem import Constraints, Problem, Variable
 from jtsolve.scoring import DISCRETE
 from jtsolve.scoring.lazy import DataScores

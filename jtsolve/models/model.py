@@ -87,6 +87,10 @@ class JunctionTreeModel:
         object.__setattr__(self, "families", logs)
         object.__setattr__(self, "tables", tuple(view for _, view in in_tree_order))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and processes: what is given, from which the rest follows."""
+        return model_of, (self.columns, self.tree, self.values, dict(self.provenance))
+
     @property
     def n(self) -> int:
         """The number of variables."""
