@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic  # not the module: the field `time` hides it in the class body
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.machine import cores, free_memory, resident_memory
@@ -14,8 +14,14 @@ from jtsolve.scores import DenseScores, SparseScores
 from jtsolve.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from jtsolve.result import Outcome, Stop
     from jtsolve.tree import JunctionTree
+    from jtsolve.varset import VarSet
 
 Rule: TypeAlias = Callable[[Problem], str | None]
 """A condition beyond features: None if the problem meets it, else the objection in one sentence."""
@@ -196,4 +202,61 @@ class Backend(Protocol):
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
         """
+        ...
+
+
+class SmallTask(NamedTuple):
+    """A problem of a few variables, without constraints but those that its scores make.
+
+    Attributes:
+        variables: how many there are.
+        masks: shape (K,), int64: the sets that may have a score, as masks in increasing order, ∅ first.
+        scores: shape (K,): theirs in nats; -inf for none.
+        covered: sets that the tree has to hold within its cliques.
+        target: a tree is wanted only if it scores more, in nats.
+    """
+
+    variables: int
+    masks: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    covered: tuple[VarSet, ...]
+    target: float
+
+
+class SmallAnswer(NamedTuple):
+    """The optimum in nats, up to rounding, and a tree that has it: no cliques unless above the target."""
+
+    value: float
+    cliques: tuple[VarSet, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+class SmallSolver(Protocol):
+    """Solves groups of small problems exactly, and much faster than one by one; threads may share it."""
+
+    @property
+    def most(self) -> int:
+        """The variables of the largest problems that it takes."""
+        ...
+
+    @property
+    def group(self) -> int:
+        """How many problems it takes at a time."""
+        ...
+
+    def memory(self, variables: int) -> int:
+        """Returns the bytes that a group of problems of so many variables takes."""
+        ...
+
+    def __call__(self, tasks: Sequence[SmallTask]) -> list[SmallAnswer]:
+        """Solves a group; fewer problems, or smaller ones beside larger ones, take as long as a full one."""
+        ...
+
+
+@runtime_checkable
+class SolvesSmall(Protocol):
+    """What an exact backend may have besides: a solver for groups of small problems."""
+
+    def small_solver(self, width: int) -> SmallSolver:
+        """Returns the solver for problems with cliques of at most `width` members."""
         ...

@@ -31,12 +31,26 @@ EMPTY_SET = "∅"
 Format = Literal["svg", "png"]
 
 
-def tree_text(tree: JunctionTree, names: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Short remarks that stand beside cliques and separators.
+
+    Attributes:
+        cliques: a text for each of `tree.cliques`.
+        separators: a text for each of `tree.edges`.
+    """
+
+    cliques: tuple[str, ...]
+    separators: tuple[str, ...]
+
+
+def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
     """Returns the tree as lines of text: each clique, and after "sep" its separator to the clique above.
 
     Args:
         tree: the tree.
         names: the variables' names; names with signs of the notation are put in quotes.
+        notes: remarks beside cliques and separators, or None.
 
     >>> from jtsolve.tree import JunctionTree
     >>> print(tree_text(JunctionTree(3, [0b011, 0b110], [(0, 1)]), "ABC"))
@@ -49,7 +63,10 @@ def tree_text(tree: JunctionTree, names: Sequence[str]) -> str:
     while stack:
         i, branch, indent = stack.pop()
         separator = "" if i == rooted.root else f"  sep {_braces(rooted.separator(tree, i), names)}"
-        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{separator}")
+        if notes is not None and i != rooted.root:
+            separator += f"  {notes.separators[rooted.edge[i]]}"
+        remark = "" if notes is None else f"  {notes.cliques[i]}"
+        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}")
         children = rooted.children[i]
         for child in reversed(children):
             last = child == children[-1]
@@ -57,13 +74,16 @@ def tree_text(tree: JunctionTree, names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def tree_dot(tree: JunctionTree, names: Sequence[str]) -> str:
+def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
     """Returns the tree in the DOT language of Graphviz; empty separators are dashed edges."""
+    of_cliques = [""] * len(tree.cliques) if notes is None else notes.cliques
+    of_edges = [""] * len(tree.edges) if notes is None else notes.separators
     lines = ["graph junction_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
-    lines += [f"  c{i} [label={_dot_label(clique, names)}];" for i, clique in enumerate(tree.cliques)]
-    for (i, j), separator in zip(tree.edges, tree.separators, strict=True):
+    for i, (clique, note) in enumerate(zip(tree.cliques, of_cliques, strict=True)):
+        lines.append(f"  c{i} [label={_dot_label(clique, names, note)}];")
+    for (i, j), separator, note in zip(tree.edges, tree.separators, of_edges, strict=True):
         style = "" if separator else ", style=dashed"
-        lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names)}{style}];")
+        lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names, note)}{style}];")
     return "\n".join([*lines, "}"])
 
 
@@ -81,13 +101,14 @@ def _plain(name: str) -> str:
     return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
-def _dot_label(mask: VarSet, names: Sequence[str]) -> str:
-    """Returns a quoted label, a name a line; a backslash would begin one of DOT's own escapes."""
+def _dot_label(mask: VarSet, names: Sequence[str], note: str = "") -> str:
+    """Returns a quoted label, a name a line, the note last; a backslash would begin an escape of DOT."""
     label = "\\n".join(
         names[v].replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
         for v in members(mask)
     )
-    return f'"{label or EMPTY_SET}"'
+    remark = f"\\n{note}" if note else ""
+    return f'"{label or EMPTY_SET}{remark}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +120,14 @@ class _Rooted:
         parent: by clique; the root is its own parent.
         children: by clique, in increasing order.
         order: the cliques, each after its parent.
+        edge: by clique, the position in `tree.edges` of the edge to its parent; -1 at the root.
     """
 
     root: int
     parent: tuple[int, ...]
     children: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
+    edge: tuple[int, ...]
 
     @classmethod
     def of(cls, tree: JunctionTree) -> _Rooted:
@@ -122,7 +145,9 @@ class _Rooted:
                     parent[j] = i
                     order.append(j)
         children = tuple(tuple(sorted(j for j in adjacent[i] if j != parent[i])) for i in range(count))
-        return cls(root, tuple(parent), children, tuple(order))
+        number = {frozenset(edge): k for k, edge in enumerate(tree.edges)}
+        edge = tuple(number.get(frozenset((i, parent[i])), -1) for i in range(count))
+        return cls(root, tuple(parent), children, tuple(order), edge)
 
     def separator(self, tree: JunctionTree, i: int) -> VarSet:
         """Returns the separator between a clique and its parent."""
@@ -185,6 +210,7 @@ def draw_tree(
     path: str | Path,
     *,
     format: Format,  # noqa: A002 - the word for it
+    notes: Notes | None = None,
 ) -> None:
     """Draws the tree into a file: cliques as boxes, separators on the edges, empty ones dashed.
 
@@ -196,6 +222,7 @@ def draw_tree(
         names: the variables' names.
         path: the file to write, whole or not at all.
         format: "svg" or "png".
+        notes: remarks beside cliques and separators, or None.
 
     Raises:
         ChoiceError: the tree is too large for a picture.
@@ -211,7 +238,7 @@ def draw_tree(
     # The fonts come with matplotlib; the salt stands in for random names inside SVG files.
     settings = {"font.family": "DejaVu Sans", "svg.hashsalt": "jtsolve", "svg.fonttype": "path"}
     with mpl.rc_context(settings):  # type: ignore[arg-type, unused-ignore]
-        write_atomically(path, _render(arrange(tree, names), format))
+        write_atomically(path, _render(arrange(tree, names, notes), format))
 
 
 @dataclass(slots=True)
@@ -219,9 +246,9 @@ class Box:
     """A clique in the drawing, with the label of its edge to its parent.
 
     Attributes:
-        lines: the text of the clique.
+        lines: the text of the clique, its note last if it has one.
         widths: the widths of these lines.
-        label: the text of the separator.
+        label: the text of the separator, likewise.
         label_widths: the widths of these lines.
         size: width and height of the box.
         label_size: width and height of the label.
@@ -278,7 +305,7 @@ class Drawing:
         return (depth, along) if self.across else (along, depth)
 
 
-def arrange(tree: JunctionTree, names: Sequence[str]) -> Drawing:
+def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Drawing:
     """Returns the drawing downwards or to the right, whichever suits a page better."""
     from matplotlib.backends.backend_agg import RendererAgg  # noqa: PLC0415 - as above
     from matplotlib.font_manager import FontProperties  # noqa: PLC0415 - as above
@@ -291,22 +318,31 @@ def arrange(tree: JunctionTree, names: Sequence[str]) -> Drawing:
 
     rooted = _Rooted.of(tree)
     drawings = [
-        _arranged(_boxes(tree, names, rooted, measure), rooted, across=across) for across in (False, True)
+        _arranged(_boxes(tree, names, rooted, measure, notes), rooted, across=across)
+        for across in (False, True)
     ]
     return min(drawings, key=lambda drawing: abs(math.log(drawing.ratio / _ASPECT)))
 
 
 def _boxes(
-    tree: JunctionTree, names: Sequence[str], rooted: _Rooted, measure: Callable[..., float]
+    tree: JunctionTree,
+    names: Sequence[str],
+    rooted: _Rooted,
+    measure: Callable[..., float],
+    notes: Notes | None,
 ) -> list[Box]:
     """Returns the boxes with their texts and sizes, not yet placed."""
     depths = rooted.depths()
     boxes = []
     for i, clique in enumerate(tree.cliques):
         separator = rooted.separator(tree, i)
-        lines, widths, size = _wrapped(clique, names, partial(measure, points=NAME_POINTS), NAME_POINTS)
+        of_clique = "" if notes is None else notes.cliques[i]
+        of_edge = "" if notes is None or i == rooted.root else notes.separators[rooted.edge[i]]
+        lines, widths, size = _wrapped(
+            clique, names, partial(measure, points=NAME_POINTS), NAME_POINTS, of_clique
+        )
         label, label_widths, label_size = _wrapped(
-            separator, names, partial(measure, points=SEPARATOR_POINTS), SEPARATOR_POINTS
+            separator, names, partial(measure, points=SEPARATOR_POINTS), SEPARATOR_POINTS, of_edge
         )
         box_size = (size[0] + 2 * PADDING, size[1] + 2 * PADDING)
         boxes.append(
@@ -326,7 +362,7 @@ def _boxes(
 
 
 def _wrapped(
-    mask: VarSet, names: Sequence[str], measure: Callable[[str], float], points: float
+    mask: VarSet, names: Sequence[str], measure: Callable[[str], float], points: float, note: str = ""
 ) -> tuple[list[str], list[float], tuple[float, float]]:
     """Returns the names of a set in lines, some three times as wide as high together; widths; size of all."""
     shown = [_plain(names[v]) for v in members(mask)] or [EMPTY_SET]
@@ -341,6 +377,8 @@ def _wrapped(
             lines[-1] = longer
         else:
             lines.append(word)
+    if note:
+        lines.append(note)
     breadths = [measure(line) for line in lines]
     return lines, breadths, (max(breadths), len(lines) * height)
 

@@ -244,6 +244,7 @@ def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> N
 def test_time_that_does_not_suffice_is_refused_before_the_work(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("jtsolve.scoring.tabulate._TRIED_NANOSECONDS", 1e14)
     monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e13)
     arguments: list[str | Path] = ["score", data, "--output", tmp_path / "i.json", "--time-limit", "100000"]
     assert command(*arguments, "--max-size", "3", "--threads", "1") == 4
@@ -361,6 +362,26 @@ def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Pat
     assert command("solve", data, *more, "--discretise", "quantile:2", "--no-header") == 0
     assert json.loads(command.out)["treewidth"] >= 1
     assert command.err == ""
+
+
+def test_too_many_sets_are_scored_on_demand_for_heuristics(
+    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.cli.scored._SETS_IN_ADVANCE", 10)
+    output = tmp_path / "r.json"
+    more = ["--score", "bic", "--treewidth", "2", "--output", str(output)]
+    assert command("solve", data, *more, "--backend", "forward") == 0
+    assert "on demand: a table would need 26 sets, of which few will be asked for" in command.out
+    lazy = read_result(output)
+    assert command("solve", data, *more, "--backend", "dp") == 0
+    assert "on demand" not in command.out
+    exact = read_result(output)
+    assert lazy.score is not None
+    assert exact.score is not None
+    assert lazy.score <= exact.score + 1e-9
+    monkeypatch.undo()
+    assert command("solve", data, *more, "--backend", "forward") == 0
+    assert read_result(output).score == lazy.score
 
 
 def test_solve_needs_a_size_for_data_and_data_for_a_score(command: Command, data: Path) -> None:

@@ -230,7 +230,7 @@ def test_does_without_the_scores_of_sets_that_do_not_last() -> None:
     assert outcome.tree == JunctionTree(4, (0b0011, 0b1100), ((0, 1),))
 
 
-@pytest.mark.parametrize("patience", [0, 1, 5, 9, 12, 20, 40, 57, 58, 59, 60, 61])
+@pytest.mark.parametrize("patience", [0, 1, 5, 9, 12, 20, 40, 49, 50, 51])
 def test_stops_with_the_tree_at_hand(patience: int) -> None:
     problem = named(from_network(7, 8, 4))
     outcome = Forward().solve(problem, Limits(), Recording(patience, Stop.INTERRUPTED))

@@ -24,8 +24,9 @@ from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
-from jtsolve.backends.lns import LargeNeighbourhoodSearch
+from jtsolve.backends.lns import LargeNeighbourhoodSearch, _Search
 from jtsolve.backends.lns_region import Noise, local_problem
+from jtsolve.backends.lns_solve import small_solver
 from jtsolve.backends.lns_tree import MutableTree, Region
 from jtsolve.instance import read_problem
 from jtsolve.problem import Constraints, Feature, Problem
@@ -96,7 +97,7 @@ def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -
         for exact in (DynamicProgramming(), Brute()):
             part = solve(local.problem, exact).tree
             assert part is not None
-            whole = spliced(tree, region, local.whole(part), part)
+            whole = spliced(tree, region, local.whole(part.cliques), part)
             assert meets_constraints(problem, whole)
             assert whole.score(problem.scores) == pytest.approx(expected, abs=1e-9)
     assert tried >= 6
@@ -116,10 +117,10 @@ def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
         local = local_problem(problem, region)
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
-        whole = spliced(tree, region, local.whole(part), part)
+        whole = spliced(tree, region, local.whole(part.cliques), part)
         assert meets_constraints(problem, whole)
         assert whole.score(problem.scores) == best_by_brute_force(problem, tree, region)
-        chosen += not boundary.isdisjoint(local.whole(part))
+        chosen += not boundary.isdisjoint(local.whole(part.cliques))
     assert chosen > 0
 
 
@@ -135,7 +136,7 @@ def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
         local = local_problem(problem, region, Noise(1e9, np.random.default_rng(seed)))
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
-        spliced(tree, region, local.whole(part), part)
+        spliced(tree, region, local.whole(part.cliques), part)
         found.add(part)
     assert len(found) > 1
     silent = local_problem(problem, region, Noise(0.0, np.random.default_rng(0)))
@@ -189,7 +190,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         count = len(tree.cliques)
-        tree.splice(region, local.whole(part), part.edges, random)
+        tree.splice(region, local.whole(part.cliques), part.edges, random)
         merged += len(tree.cliques) < count - len(region.nodes) + len(part.cliques)
         tree.frozen()  # raises unless it is a junction tree
     assert merged > 10
@@ -301,6 +302,47 @@ def test_is_repeatable_and_depends_on_the_seed() -> None:
     first, second, other = (backend.solve(problem, Limits(seed=seed), Recording()) for seed in (1, 1, 2))
     assert (first.tree, first.stats) == (second.tree, second.stats)
     assert (first.tree, first.stats) != (other.tree, other.stats)
+
+
+def test_gives_the_same_tree_for_any_number_of_threads() -> None:
+    problem = named(from_network(6, 60, 3))
+    outcomes = [
+        lns(steps=400).solve(problem, Limits(seed=3, threads=threads), Recording()) for threads in (1, 2, 3)
+    ]
+    assert len({outcome.tree for outcome in outcomes}) == 1
+    assert outcomes[0].stats == outcomes[1].stats == outcomes[2].stats
+    assert outcomes[0].stats["improvements"] > 5
+
+
+def test_regions_one_by_one_are_as_good_as_in_groups() -> None:
+    problem = named(from_network(8, 25, 3))
+    start = solve(problem, Forward()).score
+    alone = replace(
+        problem, constraints=Constraints(max_separator_size=2)
+    )  # all trees of cliques of 3 meet it
+    assert small_solver(DynamicProgramming(), problem, 8) is not None
+    assert small_solver(DynamicProgramming(), alone, 8) is None
+    assert small_solver(DynamicProgramming(), problem, 13) is None
+    assert small_solver(Brute(), problem, 4) is None
+    scores = [solve(one, lns(region=8, steps=300), Limits(seed=2)).score for one in (problem, alone)]
+    assert start is not None
+    for score in scores:
+        assert score is not None
+        assert score > start
+
+
+def test_a_region_that_is_gone_is_left_out() -> None:
+    problem = named(from_network(1, 30, 3))
+    start = some_tree(problem, 0)
+    assert start is not None
+    search = _Search(lns(), problem, Limits(threads=1), Recording(), start)
+    region = search.current.pick(0, 8, repeatable(0))
+    part = search.solve([region], [-np.inf], [None])[0]
+    assert part is not None
+    old = search.current.score_of(region, search.score)
+    assert search.put(region, part, old)
+    assert not search.put(region, part, old)
+    assert search.current.frozen().score(problem.scores) == pytest.approx(search.value)
 
 
 @pytest.mark.parametrize("patience", [0, 3, 30, 200, 300, 400, 600, 1000, 2000, 4000])

@@ -36,7 +36,7 @@ MEDIUM = ("zoo", "voting", "tumor", "lymph")
 """17 to 19 variables: solved again at treewidth 1 and 2."""
 
 SOLVED_AGAIN = (
-    *((name, treewidth) for name in SMALL for treewidth in (1, 2, 3, None)),
+    *((name, treewidth) for name in SMALL for treewidth in (1, 2, 3, 4, None)),
     *((name, 1) for name in (*MEDIUM, "hypothyroid", "mushroom")),
     *((name, 2) for name in MEDIUM),
 )
@@ -294,10 +294,10 @@ def test_prove_writes_each_optimum_and_resumes(
     assert "out of memory" in capsys.readouterr().err
     assert [entry.treewidth for entry in known_optima(tiny).optima] == [1, 2]
     assert prove.main([*folder, "tiny"]) == 0
-    assert ran == [1, 2, 3, 3, None]
+    assert ran == [1, 2, 3, 3, 4, None]
     assert prove.main([*folder, "--treewidth", "2", "--again"]) == 0
-    assert ran[5:] == [2]
-    assert [entry.treewidth for entry in known_optima(tiny).optima] == [1, 2, 3, None]
+    assert ran[6:] == [2]
+    assert [entry.treewidth for entry in known_optima(tiny).optima] == [1, 2, 3, 4, None]
 
 
 def test_prove_rewrites_the_table(tiny: Path) -> None:
@@ -313,7 +313,7 @@ def test_prove_rewrites_the_table(tiny: Path) -> None:
     assert prove.main(["--folder", str(folder), "--table"]) == 0
     lines = readme.read_text().splitlines()
     assert lines[0] == "above"
-    assert lines[4] == "| tiny | 4 | 4 |  | -1.250000 |  |  |"
+    assert lines[4] == "| tiny | 4 | 4 |  | -1.250000 |  |  |  |"
     assert lines[6] == "below"
 
 

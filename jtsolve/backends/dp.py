@@ -34,6 +34,7 @@ import numpy as np
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
 from jtsolve.backends.dp_plan import Plan, Precision, TableClass, plan_of
+from jtsolve.backends.dp_small import SmallDynamicProgramming
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature, Problem
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.backend import SmallSolver
     from jtsolve.varset import VarSet
 
 _COMPILER_BYTES = 130_000_000
@@ -108,6 +110,10 @@ class DynamicProgramming:
             if not report(tree=first.tree, bound=first.bound):
                 return Outcome(first.tree, first.bound, report.stop or first.stop)
         return _Run(problem, plan, precision, limits, report).outcome()
+
+    def small_solver(self, width: int) -> SmallSolver:
+        """Returns a solver for groups of small problems; always in float64."""
+        return SmallDynamicProgramming(width)
 
     def _forest_for(self, problem: Problem) -> Backend | None:
         if self.forest is None or self.forest.capabilities.objections(problem):

@@ -15,8 +15,14 @@ its rank is looked at again when its turn comes. An entry carries its S, which g
 
 A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
 
-Time: O(n²) gains for the first queue, then O(degree) gains and one search of a component for each accepted
-edge and each pair looked at; memory O(n²).
+With a level of `significance`, an edge has to pass the likelihood-ratio test as well (`significance`); for a
+score with a penalty, such as bic, the gain counts that is left of it: the test is then stricter than asked.
+
+Without other constraints, the first gains stay sorted arrays; a pair becomes an entry when its turn comes.
+
+Time: O(n²) gains for the first queue, then O(degree) gains for each accepted edge, and for each pair looked
+at a search from both ends that is over when the smaller side is; memory 24 bytes a pair that gains, and with
+constraints some 500 a pair.
 
 References:
     Deshpande, Garofalakis, Jordan, Efficient stepwise selection in decomposable models, UAI 2001. Petitjean,
@@ -29,16 +35,20 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from heapq import heapify, heappop, heappush
+from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jtsolve.backend import Capabilities, Estimate
+from jtsolve.backends.forward_pairs import Entry, Exchange, Pairs, component_of, connected, gaining_pairs
 from jtsolve.backends.required import triangulated
+from jtsolve.backends.significance import Significance, significance_of, state_count
 from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES
+from jtsolve.problem import ALL_FEATURES, Feature
 from jtsolve.result import Outcome, Stop
+from jtsolve.scores import SparseScores
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import VarSet, members
 
@@ -54,15 +64,38 @@ class Forward:
     """Greedy forward selection of edges, then backward. Heuristic; supports every constraint.
 
     It returns a tree that meets all constraints or none at all, and never claims that there is none.
+
+    Args:
+        significance: None, or the level α of the likelihood-ratio test that an edge has to pass, for all
+            pairs of a step together: 0.05 for an edge between independent variables in one step of twenty at
+            most. Above 0 and below 1; exact for the score ml, and for no other.
+
+    Raises:
+        ValueError: the level is out of range.
     """
 
+    significance: float | None = None
+
     name: ClassVar[str] = "forward"
-    capabilities: ClassVar[Capabilities] = Capabilities(features=ALL_FEATURES)
+
+    def __post_init__(self) -> None:
+        if self.significance is not None and not 0 < self.significance < 1:
+            raise ValueError(f"significance is {self.significance}; it must be above 0 and below 1")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All constraints; a level of significance needs the numbers of states."""
+        rules = () if self.significance is None else (_knows_all_states,)
+        return Capabilities(features=ALL_FEATURES, rules=rules)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
-        """See `Backend.estimate`: some 500 bytes and 50 microseconds a pair of variables, as measured."""
+        """See `Backend.estimate`: bytes and seconds a pair of variables as measured."""
         pairs = problem.n**2 / 2
-        return Estimate(memory=resident_memory() + int(500 * pairs), seconds=1e-3 + 5e-5 * pairs)
+        memory, seconds = (80, 5e-6) if _is_plain(problem) else (500, 5e-5)
+        own = 20_000 * problem.n  # the scores that are kept, the queue, and bit masks
+        return Estimate(
+            resident_memory() + int(memory * pairs) + own, 1e-3 + 5e-3 * problem.n + seconds * pairs
+        )
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
@@ -70,7 +103,8 @@ class Forward:
         start = triangulated(problem)
         if start is None:
             return Outcome(None, stats={"note": "the required edges could not be made a chordal graph"})
-        search = _Search(problem, start, report)
+        test = None if self.significance is None else significance_of(problem, self.significance)
+        search = _Search(problem, start, report, test)
         stop = search.forward() or search.backward()
         stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
         tree = None if search.broken else search.tree()
@@ -79,54 +113,33 @@ class Forward:
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
 
 
-class Entry(NamedTuple):
-    """A pair that is no edge; entries sort in the order in which they are taken.
-
-    Attributes:
-        mends: whether it only serves to mend a broken graph: it brings a bad part, or gains nothing.
-        cost: then, the bad parts (and, if they are bounded, cliques) that it brings less those it removes.
-        loss: minus the gain, in nats.
-        u: the lower end.
-        v: the upper end.
-        shared: S = N(u) ∩ N(v) when the entry was made.
-        growth: by how many maximal cliques more.
-    """
-
-    mends: bool
-    cost: int
-    loss: float
-    u: int
-    v: int
-    shared: VarSet
-    growth: int
+def _knows_all_states(problem: Problem) -> str | None:
+    """Objects to variables whose number of states is not known."""
+    unknown = [variable.name for variable in problem.variables if state_count(variable) == 0]
+    if not unknown:
+        return None
+    return (
+        f"A test of significance needs the number of states of every variable, and '{unknown[0]}' has none."
+    )
 
 
-class Exchange(NamedTuple):
-    """The maximal cliques and separators that a new edge brings and removes; for an old edge, reversed."""
-
-    cliques_in: list[VarSet]
-    separators_in: list[VarSet]
-    cliques_out: list[VarSet]
-    separators_out: list[VarSet]
-
-    def reversed(self) -> Exchange:
-        """Returns what undoes this exchange."""
-        return Exchange(self.cliques_out, self.separators_out, self.cliques_in, self.separators_in)
-
-    @property
-    def growth(self) -> int:
-        """By how many maximal cliques more."""
-        return len(self.cliques_in) - len(self.cliques_out)
+def _is_plain(problem: Problem) -> bool:
+    """Tells whether no part can be bad but for its size: every set has a score, and nothing else is asked."""
+    others = problem.constraints.features - {Feature.MAX_TREEWIDTH}
+    return not others and not isinstance(problem.scores, SparseScores)
 
 
 class _Search:
     """A chordal graph, its maximal cliques and separators, and the queue of the pairs to join."""
 
-    def __init__(self, problem: Problem, start: list[VarSet], report: Report) -> None:
-        self.problem = problem
+    def __init__(
+        self, problem: Problem, start: list[VarSet], report: Report, test: Significance | None
+    ) -> None:
+        self.problem, self.test = problem, test
+        self.width = problem.max_clique_size
         self.report = report
         self.neighbours = start
-        self.component = [_component(start, v) for v in range(problem.n)]
+        self.component = [component_of(start, v) for v in range(problem.n)]
         self.cliques: set[VarSet] = set()
         self.separators: Counter[VarSet] = Counter()
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
@@ -136,6 +149,7 @@ class _Search:
         self.scores: dict[VarSet, float] = {0: 0.0}
         self.fetch(1 << v for v in range(problem.n))
         self.queue: list[Entry] = []
+        self.first = Pairs.none()  # pairs of single vertices that have not had their turn yet
         self.waiting: list[Entry] = []  # pairs that would now bring one clique too many
         self.added = self.removed = self.looked_at = 0
         tree = self.tree()
@@ -154,12 +168,17 @@ class _Search:
         """Adds edges until none is worth it; returns why it had to end before that, or None."""
         if not self.broken:
             self.report(tree=self.tree())
-        for v in range(self.problem.n):
+        if _is_plain(self.problem):
+            self.first = gaining_pairs(self.problem.scores, self.width, self.report)
             if self.report.stop is not None:
                 return self.report.stop
-            self.queue += self.entries((u, v) for u in range(v))
-        heapify(self.queue)
-        while self.queue:
+        else:
+            for v in range(self.problem.n):
+                if self.report.stop is not None:
+                    return self.report.stop
+                self.queue += self.entries((u, v) for u in range(v))
+            heapify(self.queue)
+        while self.refill():
             if self.report.stop is not None:
                 return self.report.stop
             entry = heappop(self.queue)
@@ -176,20 +195,44 @@ class _Search:
                 self.add(entry)
         return None
 
+    def refill(self) -> bool:
+        """Makes entries of the first pairs whose turn may come; tells whether any entry is left."""
+        while not self.first.exhausted:
+            u, v, loss = self.first.next()
+            if self.queue and self.queue[0].loss < loss:
+                break
+            self.first.take()
+            if self.test is None or self.test.accepts(u, v, 0, -loss):
+                growth = self.exchange(u, v).growth
+                heappush(self.queue, Entry(mends=False, cost=0, loss=loss, u=u, v=v, shared=0, growth=growth))
+        return bool(self.queue)
+
     def backward(self) -> Stop | None:
         """Removes edges until none is worth it; returns why it had to end before that, or None."""
-        while not self.broken:
+        if self.broken:
+            return None
+        everywhere = [(u, v) for u in range(self.problem.n) for v in members(self.neighbours[u] >> u << u)]
+        worth = self.worth_removing(everywhere)
+        while worth:
             if self.report.stop is not None:
                 return self.report.stop
-            worth = [(u, v, gain) for u, v in self.removable() if (gain := -self.gain(u, v)) > 0]
-            if not worth:
-                break
-            u, v, _ = max(worth, key=lambda edge: edge[2])  # the first of equals
+            u, v = max(worth, key=lambda edge: (worth[edge], -edge[0], -edge[1]))
+            clique = list(members(self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v))
             self.apply(self.exchange(u, v).reversed())
             self.neighbours[u] ^= 1 << v
             self.neighbours[v] ^= 1 << u
             self.removed += 1
+            # Other edges have the same common neighbours as before; but what is bad may depend on all.
+            changed = list(combinations(clique, 2)) if _is_plain(self.problem) else everywhere
+            for edge in changed:
+                worth.pop(edge, None)
+            worth |= self.worth_removing(changed)
         return None
+
+    def worth_removing(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float]:
+        """Returns what the tree gains without each pair that is an edge and may go, if above 0 nats."""
+        gains = {(u, v): -self.gain(u, v) for u, v in self.removable(pairs)}
+        return {edge: gain for edge, gain in gains.items() if gain > 0}
 
     def entries(self, pairs: Iterable[tuple[int, int]]) -> list[Entry]:
         """Returns the entries of those pairs that may be joined some day; scores come in batches."""
@@ -207,7 +250,7 @@ class _Search:
         shared = self.neighbours[u] & self.neighbours[v]
         return (
             not self.neighbours[u] >> v & 1
-            and shared.bit_count() + 2 <= self.problem.max_clique_size
+            and shared.bit_count() + 2 <= self.width
             and (1 << u | 1 << v) not in self.problem.constraints.forbidden_edges
         )
 
@@ -216,11 +259,11 @@ class _Search:
         exchange = self.exchange(u, v)
         brought = self.bad(exchange.cliques_in, exchange.separators_in)
         loss = -self.gain(u, v)
-        mends = brought > 0 or loss >= 0
+        shared = self.neighbours[u] & self.neighbours[v]
+        mends = brought > 0 or loss >= 0 or not (self.test is None or self.test.accepts(u, v, shared, -loss))
         cost = brought - self.bad(exchange.cliques_out, exchange.separators_out)
         if self.max_cliques < self.problem.n:
             cost += exchange.growth
-        shared = self.neighbours[u] & self.neighbours[v]
         return Entry(mends, cost if mends else 0, loss, u, v, shared, exchange.growth)
 
     def current(self, entry: Entry) -> Entry | None:
@@ -239,7 +282,7 @@ class _Search:
             return False
         if not self.component[u] >> v & 1:
             return True
-        return shared != 0 and not _component(self.neighbours, u, shared) >> v & 1
+        return shared != 0 and not connected(self.neighbours, u, v, shared)
 
     def exchange(self, u: int, v: int) -> Exchange:
         """Returns what the edge uv, S = N(u) ∩ N(v), brings and removes.
@@ -263,18 +306,17 @@ class _Search:
             common &= self.neighbours[v]
         return common
 
-    def removable(self) -> Iterable[tuple[int, int]]:
-        """Yields the edges uv, u < v, that may go: the graph stays chordal and meets the constraints."""
-        for u in range(self.problem.n):
-            for v in members(self.neighbours[u] >> u << u):
-                clique = self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v
-                required = (1 << u | 1 << v) in self.problem.constraints.required_edges
-                if required or clique not in self.cliques:
-                    continue  # a clique that is not maximal, or no clique: more than one holds u and v
-                undo = self.exchange(u, v).reversed()
-                fits = len(self.cliques) + undo.growth <= self.max_cliques
-                if fits and not self.bad(undo.cliques_in, undo.separators_in):
-                    yield u, v
+    def removable(self, pairs: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+        """Yields those pairs that are edges and may go: the graph stays chordal and meets the constraints."""
+        for u, v in pairs:
+            clique = self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v
+            required = (1 << u | 1 << v) in self.problem.constraints.required_edges
+            if required or not self.neighbours[u] >> v & 1 or clique not in self.cliques:
+                continue  # a clique that is not maximal, or no clique: more than one holds u and v
+            undo = self.exchange(u, v).reversed()
+            fits = len(self.cliques) + undo.growth <= self.max_cliques
+            if fits and not self.bad(undo.cliques_in, undo.separators_in):
+                yield u, v
 
     def add(self, entry: Entry) -> None:
         """Adds an edge, and queues the pairs whose common neighbourhood that changes."""
@@ -334,14 +376,3 @@ class _Search:
     def stand_in(self, mask: VarSet) -> float:
         """Returns the value of a set without a score; 0 for a single variable."""
         return 0.0 if mask.bit_count() == 1 else sum(self.scores[1 << v] for v in members(mask))
-
-
-def _component(neighbours: list[VarSet], v: int, without: VarSet = 0) -> VarSet:
-    """Returns the vertices that v reaches when the set `without` is taken away."""
-    seen = frontier = 1 << v
-    while frontier:
-        lowest = frontier & -frontier
-        fresh = neighbours[lowest.bit_length() - 1] & ~seen & ~without
-        seen |= fresh
-        frontier = (frontier ^ lowest) | fresh
-    return seen

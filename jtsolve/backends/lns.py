@@ -27,19 +27,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.backends.lns_region import Noise, local_problem
-from jtsolve.backends.lns_tree import MutableTree, Region
+from jtsolve.backends.lns_region import Noise
+from jtsolve.backends.lns_solve import RegionSolver, small_solver
+from jtsolve.backends.lns_tree import MutableTree
 from jtsolve.problem import ALL_FEATURES, Feature, Problem, Variable
 from jtsolve.result import Outcome, Stop
 from jtsolve.scores import SparseScores
-from jtsolve.varset import is_subset, members
+from jtsolve.varset import members
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.backends.lns_solve import Part
+    from jtsolve.backends.lns_tree import Region
     from jtsolve.tree import JunctionTree
     from jtsolve.varset import VarSet
 
@@ -52,7 +57,11 @@ _PATIENCE_PER_CLIQUE = 4
 """Regions in a row without success before the next size: so many, and so many for each clique that is new, as
 each begins some regions. On plants at treewidth 2, two seeds, no worse than 40 and 2 for each clique."""
 _KEPT = 1 << 18
-"""Regions whose best is kept: some tens of megabytes."""
+"""Regions whose best is kept, and scores: some tens of megabytes each."""
+_CLIQUES_PER_GROUP = 16
+"""Cliques for each group of regions solved at a time: with more, they would get into one another's way."""
+_MOST_GROUPS = 8
+"""Groups at a time: enough for as many threads."""
 
 
 _LARGEST_SCORE = 1e90
@@ -125,6 +134,8 @@ class LargeNeighbourhoodSearch:
         parts = [backend.estimate(problem, limits) for backend in self.start]
         inner = self.exact.estimate(example, limits)
         memory = max(estimate.memory for estimate in [inner, *parts])
+        if (small := small_solver(self.exact, problem, size)) is not None:
+            memory += limits.workers * small.memory(size)
         seconds = sum(estimate.seconds for estimate in parts) + 10.0 * problem.n / size
         return Estimate(memory + 300 * _KEPT, seconds)
 
@@ -145,29 +156,6 @@ class LargeNeighbourhoodSearch:
         return _Search(self, problem, limits, report, best).outcome()
 
 
-class _Part(NamedTuple):
-    """A junction tree over a region's variables: its score in nats, and how much more another may have."""
-
-    cliques: list[VarSet]
-    edges: tuple[tuple[int, int], ...]
-    value: float
-    gap: float
-
-
-class _Ear:
-    """The report of an exact solve within the search: asks the search's, and tells it nothing."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    @property
-    def stop(self) -> Stop | None:
-        return self._report.stop
-
-    def __call__(self, **_news: object) -> bool:
-        return self._report.stop is None
-
-
 class _Search:
     """The tree at hand, the best tree, and what is known of regions."""
 
@@ -180,7 +168,7 @@ class _Search:
         start: JunctionTree,
     ) -> None:
         self.options, self.problem, self.report = options, problem, report
-        self.inner = Limits(memory=limits.memory_bytes, threads=1, seed=limits.seed)
+        self.solver = RegionSolver(problem, options.exact, min(options.region, problem.n), limits, report)
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
         self.generator = np.random.default_rng(limits.seed)
         self.current, self.value = MutableTree(start), start.score(problem.scores)
@@ -192,6 +180,7 @@ class _Search:
         self.idle_kicks = 0
         self.fresh = 0  # nodes from this number on came with the last kick, or after it
         self.known: dict[tuple[VarSet, frozenset[VarSet]], float] = {}  # what a region's best is worth
+        self.scores: dict[VarSet, float] = {}
         singles = problem.scores.batch(np.arange(problem.n)[:, None]).tolist()
         self.own = [score if score > -inf else 0.0 for score in singles]
         self.bound = inf
@@ -199,7 +188,13 @@ class _Search:
 
     def outcome(self) -> Outcome:
         """Searches until there is a reason to end."""
-        stop = self.run()
+        from jtsolve.kernels.compiling import announced  # noqa: PLC0415 - half a second, only when needed
+
+        try:
+            with announced(lambda: self.report(note="compiling the kernels (first run only)")):
+                stop = self.run()
+        finally:
+            self.solver.close()
         stats = {"steps": self.steps, "improvements": self.improvements, "kicks": self.kicks}
         return Outcome(self.best.frozen(), self.bound, stop, stats)
 
@@ -220,31 +215,51 @@ class _Search:
         return Stop.FINISHED
 
     def improve(self) -> None:
-        """Looks at a region, and puts a better tree in its place if there is one."""
-        self.current.rehang(self.random)
-        region = self.pick(self.sizes[self.level])
-        self.failures += 1
-        if region.variables.bit_count() > self.options.region:
-            return  # one clique, and too large to solve
-        old = self.current.score_of(region, self.problem.scores)
-        key = (region.variables, region.covered)
-        if self.known.get(key, inf) <= old + _TOLERANCE:
+        """Looks at some regions, and puts better trees in their places if there are."""
+        chosen: dict[tuple[VarSet, frozenset[VarSet]], tuple[Region, float]] = {}
+        wanted = self.batch()
+        for _ in range(wanted):
+            self.current.rehang(self.random)
+        for _ in range(2 * wanted):
+            region = self.pick(self.sizes[self.level])
+            self.failures += 1
+            if region.variables.bit_count() > self.options.region:
+                continue  # one clique, and too large to solve
+            old = self.current.score_of(region, self.score)
+            key = (region.variables, region.covered)
+            if self.known.get(key, inf) > old + _TOLERANCE:
+                chosen.setdefault(key, (region, old))
+            if len(chosen) == wanted:
+                break
+        if not chosen:
             return
-        found = self.solve(region)
-        if found is None:
-            return
+        regions, olds = zip(*chosen.values(), strict=True)
+        parts = self.solve(regions, [old + _TOLERANCE for old in olds], [None] * len(regions))
+        for key, region, old, part in zip(chosen, regions, olds, parts, strict=True):
+            if part is not None:
+                self.learn(key, region, old, part)
+        if self.value > self.best_value + _TOLERANCE:
+            self.keep()
+        if parts[0] is not None and not regions[0].boundary:
+            self.bound = (
+                self.best_value + parts[0].gap
+            )  # a region of all variables: nothing is left to search
+
+    def batch(self) -> int:
+        """Returns how many regions to solve at a time: more where the tree has room for them side by side."""
+        groups = max(1, min(_MOST_GROUPS, len(self.current.cliques) // _CLIQUES_PER_GROUP))
+        wanted = self.solver.group * (groups if self.solver.group > 1 else 1)
+        return wanted if self.options.steps is None else min(wanted, self.options.steps - self.steps)
+
+    def learn(self, key: tuple[VarSet, frozenset[VarSet]], region: Region, old: float, part: Part) -> None:
+        """Keeps what a region's best is worth; puts it in if it is better and the region is still there."""
         if len(self.known) == _KEPT:
             self.known.clear()
-        self.known[key] = max(old, found.value)
-        if found.value > old + _TOLERANCE:
-            self.put(region, found, old)
+        self.known[key] = max(old, part.value)
+        if part.value > old + _TOLERANCE and self.put(region, part, old):
             self.improvements += 1
             self.failures = 0
             self.level = max(0, self.level - self.random.randrange(2))
-            if self.value > self.best_value + _TOLERANCE:
-                self.keep()
-        if not region.boundary:  # a region of all variables: nothing is left to search
-            self.bound = self.best_value + found.gap
 
     def kick(self) -> None:
         """Goes back to the best tree, and changes regions of it at random: more after many in vain."""
@@ -254,16 +269,28 @@ class _Search:
         self.report(note=f"kick {self.kicks}")
         self.current, self.value = self.best.copy(), self.best_value
         self.fresh = self.current.next
-        for _ in range(max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20):
-            region = self.pick(self.random.choice(self.sizes))
-            if region.variables.bit_count() > self.options.region or self.steps == self.options.steps:
+        count = max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20
+        if self.options.steps is not None:
+            count = min(count, self.options.steps - self.steps)
+        while count > 0:
+            some = min(count, self.solver.group)
+            count -= some
+            picked = [self.pick(self.random.choice(self.sizes)) for _ in range(some)]
+            regions = [one for one in picked if one.variables.bit_count() <= self.options.region]
+            if not regions:
                 continue
-            old = self.current.score_of(region, self.problem.scores)
-            gain = abs(old - sum(self.own[v] for v in members(region.variables)))
-            deviation = self.options.strength * self.random.random() * gain / region.variables.bit_count()
-            found = self.solve(region, Noise(deviation, self.generator))
-            if found is not None:
-                self.put(region, found, old)
+            olds = [self.current.score_of(region, self.score) for region in regions]
+            noises = [self.noise(region, old) for region, old in zip(regions, olds, strict=True)]
+            parts = self.solve(regions, [-inf] * len(regions), noises)
+            for region, old, part in zip(regions, olds, parts, strict=True):
+                if part is not None:
+                    self.put(region, part, old)
+
+    def noise(self, region: Region, old: float) -> Noise:
+        """Returns the noise for a region whose tree is worth `old`."""
+        gain = abs(old - sum(self.own[v] for v in members(region.variables)))
+        deviation = self.options.strength * self.random.random() * gain / region.variables.bit_count()
+        return Noise(deviation, self.generator)
 
     def new_nodes(self) -> list[int]:
         """Returns the nodes that are new since the last kick; before the first, all are."""
@@ -275,26 +302,34 @@ class _Search:
         start = self.random.choice(fresh or list(self.current.cliques))
         return self.current.pick(start, size, self.random)
 
-    def solve(self, region: Region, noise: Noise | None = None) -> _Part | None:
-        """Returns a best tree over the region's variables; None if it is cut short."""
-        local = local_problem(self.problem, region, noise)
-        self.steps += 1
-        outcome = self.options.exact.solve(local.problem, self.inner, _Ear(self.report))
-        if outcome.tree is None:
-            return None
-        cliques = local.whole(outcome.tree)
-        if not all(any(is_subset(one, clique) for clique in cliques) for one in region.covered):
-            return None  # an exact backend that rounds, and was stopped
-        scores = self.problem.scores
-        value = sum(scores.score(clique) for clique in cliques)
-        value -= sum(scores.score(cliques[a] & cliques[b]) for a, b in outcome.tree.edges)
-        gap = max(0.0, outcome.bound - outcome.tree.score(local.problem.scores))
-        return _Part(cliques, outcome.tree.edges, value, gap)
+    def solve(
+        self, regions: Sequence[Region], targets: Sequence[float], noises: Sequence[Noise | None]
+    ) -> list[Part | None]:
+        """Returns the best parts for regions; see `RegionSolver.solve`."""
+        self.steps += len(regions)
+        return self.solver.solve(regions, targets, noises)
 
-    def put(self, region: Region, part: _Part, old: float) -> None:
-        """Puts a tree over the region's variables in its place, which was worth `old`."""
-        self.current.splice(region, part.cliques, part.edges, self.random)
+    def score(self, mask: VarSet) -> float:
+        """Returns s(mask) in nats, looked up once."""
+        value = self.scores.get(mask)
+        if value is None:
+            if len(self.scores) == _KEPT:
+                self.scores.clear()
+            value = self.scores[mask] = self.problem.scores.score(mask)
+        return value
+
+    def put(self, region: Region, part: Part, old: float) -> bool:
+        """Puts a tree over the region's variables in its place, which was worth `old`, if it is still there.
+
+        Where another region's tree came in first, a node of this one may be gone; if none is, the tree within
+        is as it was, but other nodes may hang on it.
+        """
+        if any(node not in self.current.cliques for node in region.nodes):
+            return False
+        now = self.current.region(region.nodes, region.variables)
+        self.current.splice(now, part.cliques, part.edges, self.random)
         self.value += part.value - old
+        return True
 
     def keep(self) -> None:
         """Takes the tree at hand as the best one."""

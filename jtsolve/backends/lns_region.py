@@ -29,12 +29,11 @@ from jtsolve.scores import DenseScores, LocalScores, SparseScores
 from jtsolve.varset import VarSet, bounded_subsets, is_subset, members, varset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.lns_tree import Region
-    from jtsolve.tree import JunctionTree
 
 
 class Noise(NamedTuple):
@@ -56,9 +55,9 @@ class Local:
     problem: Problem
     variables: tuple[int, ...]
 
-    def whole(self, tree: JunctionTree) -> list[VarSet]:
-        """Returns the cliques of a tree of the problem as sets of the whole, in its order."""
-        return [varset(self.variables[i] for i in members(clique)) for clique in tree.cliques]
+    def whole(self, cliques: Iterable[VarSet]) -> list[VarSet]:
+        """Returns cliques of the problem as sets of the whole."""
+        return [varset(self.variables[i] for i in members(clique)) for clique in cliques]
 
 
 def local_problem(problem: Problem, region: Region, noise: Noise | None = None) -> Local:
@@ -90,7 +89,7 @@ def _names(n: int) -> tuple[Variable, ...]:
     return tuple(Variable(str(v)) for v in range(n))
 
 
-class _Shape(NamedTuple):
+class Shape(NamedTuple):
     """The sets of at most `width` of m variables in colex order: the same for all regions of one shape.
 
     Attributes:
@@ -105,7 +104,8 @@ class _Shape(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def _shape(m: int, width: int) -> _Shape:
+def shape_of(m: int, width: int) -> Shape:
+    """Returns the sets of at most `width` of m variables."""
     masks = np.array(list(bounded_subsets(m, width)), dtype=np.int64)
     sizes = np.bitwise_count(masks)
     rows = []
@@ -113,7 +113,37 @@ def _shape(m: int, width: int) -> _Shape:
         places = np.flatnonzero(sizes == size)
         chosen = [list(members(int(mask))) for mask in masks[places]]
         rows.append((places, np.array(chosen, dtype=np.intp)))
-    return _Shape(masks, tuple(rows), (masks[:, None] >> np.arange(m) & 1).astype(np.float64))
+    return Shape(masks, tuple(rows), (masks[:, None] >> np.arange(m) & 1).astype(np.float64))
+
+
+def local_scores(
+    scores: LocalScores,
+    regions: Sequence[Sequence[int]],
+    width: int,
+    noises: Sequence[Noise | None],
+) -> list[NDArray[np.float64]]:
+    """Returns the scores of all sets of at most `width` of each region's variables, colex order, with noise.
+
+    The scores of all regions are asked for at once, one batch for each size.
+    """
+    arrays = [np.array(variables, dtype=np.intp) for variables in regions]
+    shapes = [shape_of(array.size, min(array.size, width)) for array in arrays]
+    found = [np.zeros(shape.masks.size) for shape in shapes]
+    for size in range(1, width + 1):
+        some = [i for i, shape in enumerate(shapes) if size <= len(shape.rows)]
+        if not some:
+            break
+        values = scores.batch(np.concatenate([arrays[i][shapes[i].rows[size - 1][1]] for i in some]))
+        end = 0
+        for i in some:
+            places = shapes[i].rows[size - 1][0]
+            found[i][places] = values[end : end + places.size]
+            end += places.size
+    for values, shape, noise in zip(found, shapes, noises, strict=True):
+        if noise is not None:
+            larger = np.bitwise_count(shape.masks) > 1
+            values[larger] += noise.deviation * noise.generator.standard_normal(int(larger.sum()))
+    return found
 
 
 def _scores(
@@ -125,16 +155,11 @@ def _scores(
 ) -> LocalScores:
     """Returns f' over the variables, normalised: this keeps M small and changes all trees' scores alike."""
     m = variables.size
-    shape = _shape(m, width)
-    values = np.zeros(shape.masks.size)
-    for places, rows in shape.rows:
-        values[places] = scores.batch(variables[rows])
+    shape = shape_of(m, width)
+    values = local_scores(scores, [variables.tolist()], width, [noise])[0]
     exists = values > -inf
     values[~exists] = 0.0
     values -= shape.holds @ values[shape.rows[0][0]]
-    if noise is not None:
-        larger = np.bitwise_count(shape.masks) > 1
-        values[larger] += noise.deviation * noise.generator.standard_normal(int(larger.sum()))
     # A tree has at most m cliques and m - 1 separators: two trees differ by less than 4m times the largest.
     bonus = 4 * m * float(np.abs(values[exists]).max()) + 1.0
     for separator in covered:

@@ -9,10 +9,8 @@ from jtsolve.tree import JunctionTree
 from jtsolve.varset import VarSet, is_subset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
     from random import Random
-
-    from jtsolve.scores import LocalScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +82,10 @@ class MutableTree:
                 nodes[node] = None
                 variables |= self.cliques[node]
                 frontier += [other for other in self.adjacent[node] if other not in nodes]
+        return self.region(nodes, variables)
+
+    def region(self, nodes: Collection[int], variables: VarSet) -> Region:
+        """Returns the region of some connected nodes, `variables` being the union of their cliques."""
         boundary = [
             (node, other, self.cliques[node] & self.cliques[other])
             for node in nodes
@@ -92,14 +94,14 @@ class MutableTree:
         ]
         return Region(tuple(nodes), variables, tuple(boundary))
 
-    def score_of(self, region: Region, scores: LocalScores) -> float:
+    def score_of(self, region: Region, score: Callable[[VarSet], float]) -> float:
         """Returns Σ s(C) − Σ s(S) over a region's cliques and the separators within it, in nats."""
         value = 0.0
         for node in region.nodes:
-            value += scores.score(self.cliques[node])
+            value += score(self.cliques[node])
             for other in self.adjacent[node]:
                 if other < node and other in region.nodes:
-                    value -= scores.score(self.cliques[node] & self.cliques[other])
+                    value -= score(self.cliques[node] & self.cliques[other])
         return value
 
     def splice(

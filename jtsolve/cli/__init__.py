@@ -18,10 +18,16 @@ from jtsolve.cli.check import check
 from jtsolve.cli.compare import compare
 from jtsolve.cli.convert import convert
 from jtsolve.cli.data import data
+from jtsolve.cli.export import export
+from jtsolve.cli.fit import fit
+from jtsolve.cli.loglik import loglik
+from jtsolve.cli.mpe import mpe
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, complain, exit_code
+from jtsolve.cli.query import query
 from jtsolve.cli.recommend import recommend
 from jtsolve.cli.report import report
 from jtsolve.cli.run import run as run_one
+from jtsolve.cli.sample import sample
 from jtsolve.cli.score import score
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
@@ -35,6 +41,8 @@ app = typer.Typer(
 )
 for command in (solve, score, check, backends, recommend, compare, report, run_one, convert, show):
     app.command("run" if command is run_one else None)(command)
+for of_models in (fit, loglik, query, mpe, sample, export):
+    app.command()(of_models)
 app.add_typer(data, name="data")
 
 

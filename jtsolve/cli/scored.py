@@ -52,8 +52,18 @@ def chosen_score(name: str, ess: float | None) -> "LocalScore":
     return Bdeu(ess)
 
 
+_SETS_IN_ADVANCE = 20_000_000
+"""Where not every score will be asked for, more sets than these are not scored in advance: 160 MB."""
+
+
 def score_data(
-    task: Task, limits: "Limits", say: Callable[[str], None], *, shows_progress: bool, on_demand: bool = False
+    task: Task,
+    limits: "Limits",
+    say: Callable[[str], None],
+    *,
+    shows_progress: bool,
+    on_demand: bool = False,
+    all_asked: bool = True,
 ) -> "Problem":
     """Reads data, says what scoring them will cost, and returns the problem.
 
@@ -63,6 +73,7 @@ def score_data(
         say: takes what is to be known before the work, and after.
         shows_progress: whether to show progress on standard error.
         on_demand: whether scores may be computed when they are asked for, where a table exceeds the limits.
+        all_asked: whether all scores will be asked for; if not, a large table is not filled either.
 
     Raises:
         InputError: the data are not as they have to be.
@@ -81,6 +92,8 @@ def score_data(
     cost = estimate(scorer, max_size, limits.workers)
     families = "jkl" in task.also or "pss" in task.also
     reason = _excess(scorer, max_size, limits, families=families)
+    if reason is None and not all_asked and cost.sets > _SETS_IN_ADVANCE:
+        reason = f"{cost.sets} sets, of which few will be asked for"
     scores: LocalScores
     if reason is not None and on_demand:
         say(_data_in_words(scorer) + f"; scores are computed on demand: a table would need {reason}")

@@ -98,7 +98,10 @@ def solve(
         problem = _instance(instance, scoring)
     else:
         task = _task(instance, treewidth, scoring)
-        problem = score_data(task, limits, say, shows_progress=shows_progress, on_demand=True)
+        exact = chosen is not None and chosen.capabilities.exact  # which reads every score
+        problem = score_data(
+            task, limits, say, shows_progress=shows_progress, on_demand=True, all_asked=exact
+        )
     problem = problem.with_treewidth(treewidth)
     result, remark, estimate = _run(problem, chosen, limits, shows_progress=shows_progress)
 

@@ -29,7 +29,7 @@ WIDEST = 8
 def ones(typing, word):  # noqa: ARG001 - numba's signature
     """Returns how many bits of an uint64 are 1: the processor's own instruction, on many words at once."""
 
-    def generate(context, builder, signature, arguments):  # noqa: ARG001 - the same
+    def generate(_context, builder, _signature, arguments):
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate

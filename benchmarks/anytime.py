@@ -1,0 +1,282 @@
+"""How good heuristic trees are after some seconds: score over time of all heuristic backends.
+
+    python benchmarks/anytime.py --data FOLDER --output docs/benchmarks/anytime --draw docs/images/anytime.png
+
+FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
+Each run is a process of its own and has `--seconds`, from the data in memory on: the scores (BIC, natural
+logarithm) are counted in that time, all in advance where that takes a tenth of it at most, else on demand.
+Kernels are compiled before. Runs are kept beside the output, and not made again: an interrupted one goes on.
+
+    python benchmarks/anytime.py --uci --seeds 5 --output docs/benchmarks/anytime_uci
+
+asks on the shipped instances at treewidths 2 to 4, wherever the optimum is proved, after how many seconds
+`lns` has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import product
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.instance import read_problem
+from jtsolve.machine import cores, describe
+from jtsolve.options import parse_backend
+from jtsolve.problem import Problem, Variable
+from jtsolve.scoring.bic import Bic
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.options import Coding
+from jtsolve.scoring.reading import read_states
+from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.tabulate import estimate, tabulate_with
+from jtsolve.solve import Recorder, solve
+
+SETS = ("nltcs", "plants", "baudio", "jester", "bnetflix", "accidents", "dna")
+
+BEST = {
+    "nltcs:3": -102103.776,
+    "nltcs:4": -99324.266,
+    "plants:3": -252883,
+    "plants:4": -243761,
+    "baudio:3": -639203,
+    "baudio:4": -627243,
+    "jester:3": -506336,
+    "jester:4": -497858,
+    "bnetflix:3": -882301,
+    "bnetflix:4": -873913,
+    "accidents:3": -385616,
+    "accidents:4": -368322,
+    "dna:3": -130229,
+    "dna:4": -130158,
+}
+"""By set and clique size: nltcs the proved optima; the others the best of a sketch of large-neighbourhood
+search in 30 s on one core, before this package was begun."""
+
+COLUMNS = ["set", "clique size", "backend", "seed", "score", "to beat", "difference", "stop"]
+UCI_COLUMNS = ["instance", "treewidth", "optimum", "seeds at the optimum", "seconds, by seed"]
+TOLERANCE = 1e-8
+"""Relative to the score, of an optimum that is recorded with fewer digits."""
+
+
+def heuristics() -> list[str]:
+    """Returns the names of the heuristic backends."""
+    return [name for name, backend in REGISTRY.items() if not backend.capabilities.exact]
+
+
+def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Runs one case in this process."""
+    path = arguments.data / f"{name}.train.data.gz"
+    table = read_states(path, Coding(), header=False, separator=",")
+    variables = tuple(map(Variable, table.names, table.states))
+    chosen = parse_backend(backend)
+    scorer = make_scorer(table, Bic(), size)
+    few = Problem(variables[:12], DataScores(table_of(table, 12), Bic(), size), name="compiles the kernels")
+    solve(few, chosen, Limits(time=10))
+    limits = Limits(time=arguments.seconds, seed=seed, threads=arguments.threads)
+    cost = estimate(scorer, size, limits.workers)
+    in_advance = cost.seconds <= arguments.seconds / 10 and 8 * cost.sets < limits.memory_bytes / 4
+    scores = (
+        tabulate_with(scorer, size, workers=limits.workers) if in_advance else DataScores(table, Bic(), size)
+    )
+    result = solve(Problem(variables, scores, name=name), chosen, limits)
+    return {
+        "set": name,
+        "size": size,
+        "backend": backend,
+        "seed": seed,
+        "score": result.score,
+        "stop": result.stop.value,
+        "stats": {key: value for key, value in result.stats.items() if isinstance(value, int | float | str)},
+        "trace": [[round(one.seconds, 3), one.score] for one in result.trace],
+    }
+
+
+def table_of(table: Any, columns: int) -> Any:
+    """Returns the first columns of a table of data."""
+    return replace(
+        table, names=table.names[:columns], states=table.states[:columns], codes=table.codes[:columns]
+    )
+
+
+def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Returns all runs, those that are there already as they are."""
+    kept = arguments.output.with_suffix(".runs.json")
+    runs: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    cases = [case.split(":") for case in arguments.cases.split(",")]
+    found = []
+    for (name, size), backend, seed in product(cases, arguments.backends.split(","), range(arguments.seeds)):
+        key = f"{name}:{size}:{backend}:{seed}:{arguments.seconds:g}:{arguments.threads}"
+        if key not in runs:
+            command = [sys.executable, __file__, "--once", f"{name}:{size}:{backend}:{seed}"]
+            command += ["--data", str(arguments.data), "--seconds", str(arguments.seconds)]
+            command += ["--threads", str(arguments.threads)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            runs[key] = json.loads(done.stdout)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(runs, indent=1), encoding="utf-8")
+        run = runs[key]
+        found.append(run)
+        print(f"{key}: {run['score']:.1f}", file=sys.stderr, flush=True)
+    return found
+
+
+def row_of(run: dict[str, Any]) -> dict[str, Any]:
+    """Returns the row of a run in the table."""
+    best = BEST.get(f"{run['set']}:{run['size']}")
+    return {
+        "set": run["set"],
+        "clique size": run["size"],
+        "backend": run["backend"],
+        "seed": run["seed"],
+        "score": f"{run['score']:.1f}",
+        "to beat": "" if best is None else f"{best:.1f}",
+        "difference": "" if best is None else f"{run['score'] - best:+.1f}",
+        "stop": run["stop"],
+    }
+
+
+def measure_uci(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Returns, for each proved optimum at treewidth 2 to 4, when each seed has it."""
+    rows = []
+    for path in sorted((Path(__file__).parents[1] / "instances" / "uci").glob("*.opt.json")):
+        optima = json.loads(path.read_text(encoding="utf-8"))
+        problem = read_problem(path.with_name(path.name.replace(".opt.json", ".json.gz")))
+        for entry in optima["optima"]:
+            if entry["treewidth"] not in {2, 3, 4}:
+                continue
+            bounded = problem.with_treewidth(entry["treewidth"])
+            times = [reach(bounded, entry["score"], seed, arguments) for seed in range(arguments.seeds)]
+            row = {
+                "instance": optima["instance"],
+                "treewidth": entry["treewidth"],
+                "optimum": f"{entry['score']:.6f}",
+                "seeds at the optimum": f"{sum(time < inf for time in times)} of {len(times)}",
+                "seconds, by seed": ", ".join("never" if time == inf else f"{time:.2f}" for time in times),
+            }
+            rows.append(row)
+            print("| " + " | ".join(str(row[column]) for column in UCI_COLUMNS) + " |", flush=True)
+    return rows
+
+
+def reach(problem: Problem, optimum: float, seed: int, arguments: argparse.Namespace) -> float:
+    """Returns the seconds until `lns` has the optimum; infinite if it has not in 10 s."""
+    limits = Limits(time=10, seed=seed, threads=arguments.threads)
+    goal = optimum - TOLERANCE * abs(optimum)
+    reached = inf
+
+    def listen(*, seconds: float, score: float | None, **_: object) -> None:
+        nonlocal reached
+        if score is not None and score >= goal and reached == inf:
+            reached = seconds
+            recorder.interrupt()
+
+    recorder = Recorder(problem, limits, listen)
+    REGISTRY["lns"].solve(problem, limits, recorder)
+    return reached
+
+
+def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
+    """Draws score over time, one picture a case, one line a run, in one file."""
+    import matplotlib as mpl  # noqa: PLC0415 - for --draw only
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - see above
+
+    cases = list(dict.fromkeys((run["set"], run["size"]) for run in runs))
+    backends = list(dict.fromkeys(run["backend"] for run in runs))
+    columns = min(4, len(cases))
+    rows = -(-len(cases) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.1 * rows), squeeze=False)
+    for place in axes.flat[len(cases) :]:
+        place.set_visible(False)
+    for place, case in zip(axes.flat, cases, strict=False):
+        own = [run for run in runs if (run["set"], run["size"]) == case and run["score"] is not None]
+        high = max(run["score"] for run in own)
+        least = min(max(point[1] for point in run["trace"]) for run in own)
+        room = max(1.0, high - least)
+        for run in own:
+            times = [point[0] for point in run["trace"]] + [seconds]
+            scores = [point[1] for point in run["trace"]] + [run["score"]]
+            colour = f"C{backends.index(run['backend'])}"
+            place.step(times, scores, where="post", color=colour, linewidth=1, alpha=0.8)
+        best = BEST.get(f"{case[0]}:{case[1]}")
+        if best is not None:
+            place.axhline(best, color="0.5", linewidth=0.7, linestyle=":")
+            high, room = max(high, best), max(room, high - best)
+        place.set(xscale="log", xlim=(0.1, seconds), ylim=(least - 0.5 * room, high + 0.15 * room))
+        place.set_title(f"{case[0]}, cliques of {case[1]}", fontsize=8)
+        place.tick_params(labelsize=6)
+        place.ticklabel_format(axis="y", useOffset=False, style="plain")
+    for i, backend in enumerate(backends):
+        axes.flat[0].plot([], [], color=f"C{i}", label=backend)
+    axes.flat[0].plot([], [], color="0.5", linestyle=":", label="to beat")
+    figure.legend(loc="lower right", fontsize=8, ncols=2)
+    figure.supxlabel("seconds, scoring included", fontsize=8)
+    figure.supylabel("score, nats", fontsize=8)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=90)
+
+
+def write(head: str, columns: list[str], rows: list[dict[str, Any]], output: Path) -> None:
+    """Prints the table, and writes it as .md and .csv."""
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows]
+    print(head + "\n" + "\n".join(lines))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.with_suffix(".md").write_text(head + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    with output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main() -> None:
+    """Reads the command line, measures, prints, writes, draws."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    every = ",".join(f"{name}:{size}" for name in SETS for size in (3, 4))
+    parser.add_argument("--data", type=Path, help="the folder with the training splits")
+    parser.add_argument("--cases", default=every, help="name:clique_size, joined by commas")
+    parser.add_argument("--backends", default=",".join(heuristics()), help="names, joined by commas")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, from 0")
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--threads", type=int, default=cores())
+    parser.add_argument("--output", type=Path, default=Path("anytime"), help="where the table goes")
+    parser.add_argument("--draw", type=Path, help="where the picture goes, as .png")
+    parser.add_argument("--uci", action="store_true", help="the shipped instances instead")
+    parser.add_argument("--once", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.once:
+        name, size, *backend, seed = arguments.once.split(":")
+        print(json.dumps(run_once(name, int(size), ":".join(backend), int(seed), arguments)))
+        return
+    machine = describe(arguments.threads)
+    shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
+    head = (
+        f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores; "
+        f"Python {machine['python']}, numpy {machine['numpy']}, numba {machine['numba']}, "
+        f"jtsolve {machine['jtsolve']}.\n\n"
+        f"Command: `{' '.join(['python', 'benchmarks/anytime.py', *shown])}`\n"
+    )
+    if arguments.uci:
+        write(head, UCI_COLUMNS, measure_uci(arguments), arguments.output)
+        return
+    if arguments.data is None:
+        parser.error("--data is missing: the folder with the training splits")
+    runs = measure(arguments)
+    write(head, COLUMNS, [row_of(run) for run in runs], arguments.output)
+    if arguments.draw is not None:
+        draw(runs, arguments.draw, arguments.seconds)
+
+
+if __name__ == "__main__":
+    main()
