@@ -31,12 +31,26 @@ EMPTY_SET = "∅"
 Format = Literal["svg", "png"]
 
 
-def tree_text(tree: JunctionTree, names: Sequence[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Short remarks that stand beside cliques and separators.
+
+    Attributes:
+        cliques: a text for each of `tree.cliques`.
+        separators: a text for each of `tree.edges`.
+    """
+
+    cliques: tuple[str, ...]
+    separators: tuple[str, ...]
+
+
+def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
     """Returns the tree as lines of text: each clique, and after "sep" its separator to the clique above.
 
     Args:
         tree: the tree.
         names: the variables' names; names with signs of the notation are put in quotes.
+        notes: remarks beside cliques and separators, or None.
 
     >>> from jtsolve.tree import JunctionTree
     >>> print(tree_text(JunctionTree(3, [0b011, 0b110], [(0, 1)]), "ABC"))
@@ -49,7 +63,10 @@ def tree_text(tree: JunctionTree, names: Sequence[str]) -> str:
     while stack:
         i, branch, indent = stack.pop()
         separator = "" if i == rooted.root else f"  sep {_braces(rooted.separator(tree, i), names)}"
-        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{separator}")
+        if notes is not None and i != rooted.root:
+            separator += f"  {notes.separators[rooted.edge[i]]}"
+        remark = "" if notes is None else f"  {notes.cliques[i]}"
+        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}")
         children = rooted.children[i]
         for child in reversed(children):
             last = child == children[-1]
@@ -57,13 +74,16 @@ def tree_text(tree: JunctionTree, names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def tree_dot(tree: JunctionTree, names: Sequence[str]) -> str:
+def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
     """Returns the tree in the DOT language of Graphviz; empty separators are dashed edges."""
+    of_cliques = [""] * len(tree.cliques) if notes is None else notes.cliques
+    of_edges = [""] * len(tree.edges) if notes is None else notes.separators
     lines = ["graph junction_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
-    lines += [f"  c{i} [label={_dot_label(clique, names)}];" for i, clique in enumerate(tree.cliques)]
-    for (i, j), separator in zip(tree.edges, tree.separators, strict=True):
+    for i, (clique, note) in enumerate(zip(tree.cliques, of_cliques, strict=True)):
+        lines.append(f"  c{i} [label={_dot_label(clique, names, note)}];")
+    for (i, j), separator, note in zip(tree.edges, tree.separators, of_edges, strict=True):
         style = "" if separator else ", style=dashed"
-        lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names)}{style}];")
+        lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names, note)}{style}];")
     return "\n".join([*lines, "}"])
 
 
@@ -81,13 +101,14 @@ def _plain(name: str) -> str:
     return json.dumps(name, ensure_ascii=not name.isprintable())
 
 
-def _dot_label(mask: VarSet, names: Sequence[str]) -> str:
-    """Returns a quoted label, a name a line; a backslash would begin one of DOT's own escapes."""
+def _dot_label(mask: VarSet, names: Sequence[str], note: str = "") -> str:
+    """Returns a quoted label, a name a line, the note last; a backslash would begin an escape of DOT."""
     label = "\\n".join(
         names[v].replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
         for v in members(mask)
     )
-    return f'"{label or EMPTY_SET}"'
+    remark = f"\\n{note}" if note else ""
+    return f'"{label or EMPTY_SET}{remark}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +120,14 @@ class _Rooted:
         parent: by clique; the root is its own parent.
         children: by clique, in increasing order.
         order: the cliques, each after its parent.
+        edge: by clique, the position in `tree.edges` of the edge to its parent; -1 at the root.
     """
 
     root: int
     parent: tuple[int, ...]
     children: tuple[tuple[int, ...], ...]
     order: tuple[int, ...]
+    edge: tuple[int, ...]
 
     @classmethod
     def of(cls, tree: JunctionTree) -> _Rooted:
@@ -122,7 +145,9 @@ class _Rooted:
                     parent[j] = i
                     order.append(j)
         children = tuple(tuple(sorted(j for j in adjacent[i] if j != parent[i])) for i in range(count))
-        return cls(root, tuple(parent), children, tuple(order))
+        number = {frozenset(edge): k for k, edge in enumerate(tree.edges)}
+        edge = tuple(number.get(frozenset((i, parent[i])), -1) for i in range(count))
+        return cls(root, tuple(parent), children, tuple(order), edge)
 
     def separator(self, tree: JunctionTree, i: int) -> VarSet:
         """Returns the separator between a clique and its parent."""
@@ -156,10 +181,10 @@ def _centre(adjacent: Sequence[Sequence[int]]) -> int:
 
 # Drawings. All lengths are in inches; y grows downwards.
 
-_NAME_POINTS = 9.0
-_SEPARATOR_POINTS = 7.5
-_LINE = 1.35  # height of a line of text, in units of the font size
-_PADDING = 0.09  # between the text of a clique and its box
+NAME_POINTS = 9.0
+SEPARATOR_POINTS = 7.5
+LINE = 1.35  # height of a line of text, in units of the font size
+PADDING = 0.09  # between the text of a clique and its box
 _SIBLINGS = 0.16  # between neighbours in a layer
 _CURVE = 0.34  # depth that an edge has to swing from a parent to a child
 _MARGIN = 0.15
@@ -185,6 +210,7 @@ def draw_tree(
     path: str | Path,
     *,
     format: Format,  # noqa: A002 - the word for it
+    notes: Notes | None = None,
 ) -> None:
     """Draws the tree into a file: cliques as boxes, separators on the edges, empty ones dashed.
 
@@ -196,6 +222,7 @@ def draw_tree(
         names: the variables' names.
         path: the file to write, whole or not at all.
         format: "svg" or "png".
+        notes: remarks beside cliques and separators, or None.
 
     Raises:
         ChoiceError: the tree is too large for a picture.
@@ -211,16 +238,18 @@ def draw_tree(
     # The fonts come with matplotlib; the salt stands in for random names inside SVG files.
     settings = {"font.family": "DejaVu Sans", "svg.hashsalt": "jtsolve", "svg.fonttype": "path"}
     with mpl.rc_context(settings):  # type: ignore[arg-type, unused-ignore]
-        write_atomically(path, _render(_layout(tree, names), format))
+        write_atomically(path, _render(arrange(tree, names, notes), format))
 
 
 @dataclass(slots=True)
-class _Box:
+class Box:
     """A clique in the drawing, with the label of its edge to its parent.
 
     Attributes:
-        lines: the text of the clique.
-        label: the text of the separator.
+        lines: the text of the clique, its note last if it has one.
+        widths: the widths of these lines.
+        label: the text of the separator, likewise.
+        label_widths: the widths of these lines.
         size: width and height of the box.
         label_size: width and height of the label.
         parent: position of the parent's box; its own at the root.
@@ -232,7 +261,9 @@ class _Box:
     """
 
     lines: list[str]
+    widths: list[float]
     label: list[str]
+    label_widths: list[float]
     size: tuple[float, float]
     label_size: tuple[float, float]
     parent: int
@@ -244,7 +275,7 @@ class _Box:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawing:
+class Drawing:
     """Boxes with places.
 
     Attributes:
@@ -254,7 +285,7 @@ class _Drawing:
         length: the extent across the layers.
     """
 
-    boxes: list[_Box]
+    boxes: list[Box]
     across: bool
     breadth: float
     length: float
@@ -274,7 +305,7 @@ class _Drawing:
         return (depth, along) if self.across else (along, depth)
 
 
-def _layout(tree: JunctionTree, names: Sequence[str]) -> _Drawing:
+def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Drawing:
     """Returns the drawing downwards or to the right, whichever suits a page better."""
     from matplotlib.backends.backend_agg import RendererAgg  # noqa: PLC0415 - as above
     from matplotlib.font_manager import FontProperties  # noqa: PLC0415 - as above
@@ -287,35 +318,56 @@ def _layout(tree: JunctionTree, names: Sequence[str]) -> _Drawing:
 
     rooted = _Rooted.of(tree)
     drawings = [
-        _arranged(_boxes(tree, names, rooted, measure), rooted, across=across) for across in (False, True)
+        _arranged(_boxes(tree, names, rooted, measure, notes), rooted, across=across)
+        for across in (False, True)
     ]
     return min(drawings, key=lambda drawing: abs(math.log(drawing.ratio / _ASPECT)))
 
 
 def _boxes(
-    tree: JunctionTree, names: Sequence[str], rooted: _Rooted, measure: Callable[..., float]
-) -> list[_Box]:
+    tree: JunctionTree,
+    names: Sequence[str],
+    rooted: _Rooted,
+    measure: Callable[..., float],
+    notes: Notes | None,
+) -> list[Box]:
     """Returns the boxes with their texts and sizes, not yet placed."""
     depths = rooted.depths()
     boxes = []
     for i, clique in enumerate(tree.cliques):
         separator = rooted.separator(tree, i)
-        lines, size = _wrapped(clique, names, partial(measure, points=_NAME_POINTS), _NAME_POINTS)
-        label, label_size = _wrapped(
-            separator, names, partial(measure, points=_SEPARATOR_POINTS), _SEPARATOR_POINTS
+        of_clique = "" if notes is None else notes.cliques[i]
+        of_edge = "" if notes is None or i == rooted.root else notes.separators[rooted.edge[i]]
+        lines, widths, size = _wrapped(
+            clique, names, partial(measure, points=NAME_POINTS), NAME_POINTS, of_clique
         )
-        box_size = (size[0] + 2 * _PADDING, size[1] + 2 * _PADDING)
-        boxes.append(_Box(lines, label, box_size, label_size, rooted.parent[i], not separator, depths[i]))
+        label, label_widths, label_size = _wrapped(
+            separator, names, partial(measure, points=SEPARATOR_POINTS), SEPARATOR_POINTS, of_edge
+        )
+        box_size = (size[0] + 2 * PADDING, size[1] + 2 * PADDING)
+        boxes.append(
+            Box(
+                lines=lines,
+                widths=widths,
+                label=label,
+                label_widths=label_widths,
+                size=box_size,
+                label_size=label_size,
+                parent=rooted.parent[i],
+                dashed=not separator,
+                depth=depths[i],
+            )
+        )
     return boxes
 
 
 def _wrapped(
-    mask: VarSet, names: Sequence[str], measure: Callable[[str], float], points: float
-) -> tuple[list[str], tuple[float, float]]:
-    """Returns the names of a set in lines that make a box some three times as wide as high, and its size."""
+    mask: VarSet, names: Sequence[str], measure: Callable[[str], float], points: float, note: str = ""
+) -> tuple[list[str], list[float], tuple[float, float]]:
+    """Returns the names of a set in lines, some three times as wide as high together; widths; size of all."""
     shown = [_plain(names[v]) for v in members(mask)] or [EMPTY_SET]
     words = [word for name in shown[:-1] for word in _pieces(f"{name},")] + _pieces(shown[-1])
-    height = points * _LINE / 72
+    height = points * LINE / 72
     widths = [measure(word) for word in words]
     width = max(*widths, _NARROWEST, math.sqrt(3 * height * sum(widths)))
     lines = [words[0]]
@@ -325,7 +377,10 @@ def _wrapped(
             lines[-1] = longer
         else:
             lines.append(word)
-    return lines, (max(map(measure, lines)), len(lines) * height)
+    if note:
+        lines.append(note)
+    breadths = [measure(line) for line in lines]
+    return lines, breadths, (max(breadths), len(lines) * height)
 
 
 def _pieces(name: str) -> list[str]:
@@ -339,22 +394,22 @@ def _pieces(name: str) -> list[str]:
     return [*pieces, name]
 
 
-def _arranged(boxes: list[_Box], rooted: _Rooted, *, across: bool) -> _Drawing:
+def _arranged(boxes: list[Box], rooted: _Rooted, *, across: bool) -> Drawing:
     """Returns the drawing of the boxes in one of the two directions."""
     along, deep = (1, 0) if across else (0, 1)
     length = _set_depths(boxes, deep)
     breadth = _set_middles(boxes, rooted, along)
-    return _Drawing(boxes, across, breadth, length)
+    return Drawing(boxes, across, breadth, length)
 
 
-def _set_depths(boxes: list[_Box], deep: int) -> float:
+def _set_depths(boxes: list[Box], deep: int) -> float:
     """Places the layers one after the other, labels between them, and returns the sum of their depths."""
     layers = max(box.depth for box in boxes) + 1
     position = 0.0
     for layer in range(layers):
         inside = [box for box in boxes if box.depth == layer]
         if layer:
-            position += _CURVE + max(box.label_size[deep] for box in inside) + _PADDING
+            position += _CURVE + max(box.label_size[deep] for box in inside) + PADDING
         end = position + max(box.size[deep] for box in inside)
         for box in inside:
             box.start, box.end = position, end
@@ -362,7 +417,7 @@ def _set_depths(boxes: list[_Box], deep: int) -> float:
     return position
 
 
-def _set_middles(boxes: list[_Box], rooted: _Rooted, along: int) -> float:
+def _set_middles(boxes: list[Box], rooted: _Rooted, along: int) -> float:
     """Places the boxes within their layers and returns the breadth of the drawing.
 
     Children are packed from the first to the last, each as near as the layers of its subtree allow; a parent
@@ -397,7 +452,7 @@ def _joined(left: list[tuple[float, float]], right: list[tuple[float, float]]) -
     return both + left[len(both) :] + right[len(both) :]
 
 
-def _render(drawing: _Drawing, kind: Format) -> bytes:
+def _render(drawing: Drawing, kind: Format) -> bytes:
     """Returns the bytes of the picture."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - as above
     from matplotlib.figure import Figure  # noqa: PLC0415 - as above
@@ -424,7 +479,7 @@ def _render(drawing: _Drawing, kind: Format) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_clique(axes: Any, drawing: _Drawing, box: _Box) -> None:
+def _draw_clique(axes: Any, drawing: Drawing, box: Box) -> None:
     from matplotlib.patches import FancyBboxPatch  # noqa: PLC0415 - as above
 
     width, height = box.size
@@ -442,18 +497,18 @@ def _draw_clique(axes: Any, drawing: _Drawing, box: _Box) -> None:
             zorder=3,
         )
     )
-    _write(axes, x, y, box.lines, _NAME_POINTS, color=_TEXT, zorder=4)
+    _write(axes, x, y, box.lines, NAME_POINTS, color=_TEXT, zorder=4)
 
 
-def _draw_edge(axes: Any, drawing: _Drawing, box: _Box) -> None:
+def _draw_edge(axes: Any, drawing: Drawing, box: Box) -> None:
     """Draws the edge from the parent: straight to the end of its layer, a curve, straight on to the box."""
     from matplotlib.patches import PathPatch  # noqa: PLC0415 - as above
     from matplotlib.path import Path as Outline  # noqa: PLC0415 - as above
 
     deep = 0 if drawing.across else 1
     parent = drawing.boxes[box.parent]
-    label_depth = box.start - _PADDING - box.label_size[deep] / 2
-    landing = box.start - _PADDING - box.label_size[deep]
+    label_depth = box.start - PADDING - box.label_size[deep] / 2
+    landing = box.start - PADDING - box.label_size[deep]
     halfway = (parent.end + landing) / 2
     points = [
         (parent.middle, parent.start + parent.size[deep]),
@@ -475,7 +530,7 @@ def _draw_edge(axes: Any, drawing: _Drawing, box: _Box) -> None:
         )
     )
     x, y = drawing.place(box.middle, label_depth)
-    _write(axes, x, y, box.label, _SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2, backed=True)
+    _write(axes, x, y, box.label, SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2, backed=True)
 
 
 def _write(
@@ -491,7 +546,7 @@ def _write(
         fontsize=points,
         ha="center",
         va="center",
-        linespacing=_LINE / 1.2,
+        linespacing=LINE / 1.2,
         parse_math=False,
         **style,
     )

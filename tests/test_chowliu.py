@@ -14,6 +14,9 @@ from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Outcome, Stop
 from jtsolve.scores import SparseScores
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.ml import MaximumLikelihood
+from jtsolve.scoring.table import DataTable
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import count_bounded_subsets
 
@@ -194,3 +197,12 @@ def test_agrees_with_kruskal_on_forty_variables() -> None:
             best += gain
             leader = [leader[u] if name == leader[v] else name for name in leader]
     assert solved(problem).bound == best
+
+
+def test_takes_scores_on_demand() -> None:
+    codes = np.array([[0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
+    table = DataTable(("A", "B", "C"), (("0", "1"),) * 3, codes)
+    problem = named(DataScores(table, MaximumLikelihood(), 2))
+    outcome = ChowLiu().solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert 0b011 in outcome.tree.cliques

@@ -243,6 +243,7 @@ def stoppable(backend: Backend) -> list[Problem]:
         for chosen in constraints
     ]
     problems.append(named(from_network(0, largest, 3)))
+    problems.append(named(from_network(0, largest, 4), Constraints(max_treewidth=1)))
     return [problem for problem in problems if not backend.capabilities.objections(problem)]
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.consistent import FindConsistentTree
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
@@ -32,6 +33,7 @@ REGISTRY: Mapping[str, Backend] = {
     for backend in (
         Brute(),
         ChowLiu(),
+        FindConsistentTree(),
         DynamicProgramming(start=Forward(), forest=ChowLiu()),
         Forward(),
         KTree(),

@@ -89,6 +89,11 @@ class DataScores:
         self._hits = self._misses = 0
 
     @property
+    def rows(self) -> int:
+        """How many rows the data have; with weights, their sum."""
+        return self._scorer.table.total
+
+    @property
     def stats(self) -> dict[str, int]:
         """How many scores were found in the cache, and computed, and are in the cache now."""
         with self._lock:

@@ -1,0 +1,213 @@
+"""Test log-likelihood over the number of rows, on ALARM: the setting of Chechetka and Guestrin's Figure 2(b).
+
+    python benchmarks/alarm_curve.py alarm.bif.gz --rows 100,1000,10000 --seeds 1,2,3 --output alarm_curve
+
+Training data of each number of rows are drawn from the network; a structure of bounded treewidth is learned
+by each method; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
+a seed of their own. The network itself, with its true tables, is the line above. Cases can be run one by
+one: what `--output` holds already is not run again. `--draw FILE` draws the table.
+
+A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
+that begins with the trees of `consistent`. One that is not registered is left out, and said so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.data.bif import read_network
+from jtsolve.data.sample import sample
+from jtsolve.machine import describe
+from jtsolve.models.fitting import fit
+from jtsolve.models.likelihood import log_likelihood
+from jtsolve.problem import Constraints, Problem, Variable
+from jtsolve.scoring import DISCRETE
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.table import DataTable
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from jtsolve.backend import Backend
+    from jtsolve.data.bif import Network
+
+METHODS = "chowliu:ml,forward:bic,consistent:ml,consistent:bic,search:ml,search:bic,lns:ml,lns:bic"
+TEST_SEED = 1_000_003
+COLUMNS = ["rows", "seed", "method", "test nats/row", "train score", "parameters", "cpu s", "stop"]
+STYLES = {"ml": "--", "bic": "-"}
+
+
+def data(network: Network, rows: int, seed: int) -> DataTable:
+    """Returns rows drawn from the network."""
+    codes = np.ascontiguousarray(sample(network, rows, seed).T)
+    return DataTable(
+        tuple(node.name for node in network.nodes), tuple(node.states for node in network.nodes), codes
+    )
+
+
+def truth(network: Network, table: DataTable) -> float:
+    """Returns the mean log-likelihood of rows under the network itself, in nats."""
+    total = 0.0
+    for v, node in enumerate(network.nodes):
+        row = np.zeros(table.rows, dtype=np.int64)
+        for parent in node.parents:
+            row = row * len(network.nodes[parent].states) + table.codes[parent]
+        chances = node.table / node.table.sum(axis=1, keepdims=True)
+        total += float(np.log(chances[row, table.codes[v]]).mean())
+    return total
+
+
+def backend_of(name: str, q: int) -> Backend | None:
+    """Returns the backend of a method's name, or None if it is not registered."""
+    parts = name.split("+")
+    if any(part not in REGISTRY for part in parts):
+        return None
+    chosen: list[Any] = [REGISTRY[part] for part in parts]
+    chosen = [replace(entry, q=q) if entry.name == "consistent" else entry for entry in chosen]
+    backend: Backend = chosen[0] if len(chosen) == 1 else replace(chosen[1], start=(chosen[0],))
+    return backend
+
+
+def measure(
+    network: Network, train: DataTable, test: DataTable, method: str, arguments: argparse.Namespace
+) -> dict[str, object] | None:
+    """Returns the figures of one method on one sample; None if there is no such backend."""
+    name, _, score = method.partition(":")
+    backend = backend_of(name, arguments.q)
+    if backend is None:
+        return None
+    treewidth = 1 if name == "chowliu" else arguments.treewidth
+    scores = DataScores(train, DISCRETE[score], treewidth + arguments.q, cache=arguments.cache)
+    problem = Problem(
+        tuple(Variable(node.name, node.states) for node in network.nodes),
+        scores,
+        Constraints(max_treewidth=treewidth),
+        provenance={"rows": train.total},
+    )
+    began = time.process_time()
+    result = solve(problem, backend, Limits(time=arguments.time_limit, threads=1, seed=1))
+    seconds = time.process_time() - began
+    if result.tree is None:
+        return None
+    model = fit(result.tree, train, ess=arguments.ess)
+    return {
+        "test nats/row": f"{float(log_likelihood(model, test).mean()):.4f}",
+        "train score": f"{result.score:.2f}",
+        "parameters": model.parameters,
+        "cpu s": f"{seconds:.1f}",
+        "stop": result.stop.value,
+    }
+
+
+def stored(path: Path) -> list[dict[str, str]]:
+    """Returns the rows of the table so far."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def summary(rows: list[dict[str, str]], true: float) -> str:
+    """Returns means over the seeds as a Markdown table: a row for each method, a column for each size."""
+    sizes = sorted({int(row["rows"]) for row in rows})
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    lines = ["| method | " + " | ".join(map(str, sizes)) + " |", "|---|" + "--:|" * len(sizes)]
+    for method in methods:
+        cells = []
+        for size in sizes:
+            found = [
+                float(row["test nats/row"])
+                for row in rows
+                if row["method"] == method and int(row["rows"]) == size
+            ]
+            cells.append(f"{statistics.mean(found):.3f}" if found else "")
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    lines.append("| the network itself | " + " | ".join(f"{true:.3f}" for _ in sizes) + " |")
+    return "\n".join(lines)
+
+
+def draw(rows: list[dict[str, str]], true: float, path: Path) -> None:
+    """Draws means over the seeds, with the range of the seeds."""
+    import matplotlib as mpl  # noqa: PLC0415 - only to draw
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415 - only to draw
+
+    figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    colours = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(m.partition(":")[0] for m in methods))}
+    for method in methods:
+        name, _, score = method.partition(":")
+        own = [row for row in rows if row["method"] == method]
+        sizes = sorted({int(row["rows"]) for row in own})
+        values = [[float(row["test nats/row"]) for row in own if int(row["rows"]) == size] for size in sizes]
+        means = [statistics.mean(found) for found in values]
+        spread = [[m - min(v) for m, v in zip(means, values, strict=True)]]
+        spread.append([max(v) - m for m, v in zip(means, values, strict=True)])
+        axes.errorbar(
+            sizes, means, spread, label=method, color=colours[name], linestyle=STYLES[score], marker="o", ms=3
+        )
+    axes.axhline(true, color="black", linewidth=1, label="the network itself")
+    axes.set_xscale("log")
+    axes.set_xlabel("rows of training data")
+    axes.set_ylabel("test log-likelihood, nats a row")
+    axes.legend(fontsize=8)
+    figure.savefig(path, dpi=110)
+
+
+def main() -> None:
+    """Reads the command line, measures what is missing, prints, writes, draws."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("network", type=Path, help="ALARM in BIF")
+    parser.add_argument("--rows", default="100,300,1000,3000,10000")
+    parser.add_argument("--seeds", default="1,2,3")
+    parser.add_argument("--methods", default=METHODS)
+    parser.add_argument("--treewidth", type=int, default=3)
+    parser.add_argument("--q", type=int, default=2, help="of consistent")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds a method and sample")
+    parser.add_argument("--test-rows", type=int, default=100_000)
+    parser.add_argument("--ess", type=float, default=1.0, help="equivalent sample size of the tables")
+    parser.add_argument("--cache", type=int, default=1_000_000, help="scores kept")
+    parser.add_argument("--output", type=Path, default=Path("alarm_curve"), help="without an ending")
+    parser.add_argument("--draw", type=Path)
+    arguments = parser.parse_args()
+    network = read_network(arguments.network)
+    test = data(network, arguments.test_rows, TEST_SEED)
+    true = truth(network, test)
+    table = arguments.output.with_suffix(".csv")
+    rows = stored(table)
+    for size in map(int, filter(None, arguments.rows.split(","))):
+        for seed in map(int, arguments.seeds.split(",")):
+            train = data(network, size, seed)
+            for method in arguments.methods.split(","):
+                case = {"rows": str(size), "seed": str(seed), "method": method}
+                if any(all(row[key] == case[key] for key in case) for row in rows):
+                    continue
+                figures = measure(network, train, test, method, arguments)
+                if figures is None:
+                    print(f"left out: {case}", flush=True)
+                    continue
+                rows.append(case | {key: str(value) for key, value in figures.items()})
+                print(rows[-1], flush=True)
+                with table.open("w", newline="") as file:
+                    writer = csv.DictWriter(file, COLUMNS)
+                    writer.writeheader()
+                    writer.writerows(rows)
+    print(summary(rows, true))
+    print(f"\n{describe(1)}")
+    arguments.output.with_suffix(".md").write_text(summary(rows, true) + "\n")
+    if arguments.draw is not None:
+        draw(rows, true, arguments.draw)
+
+
+if __name__ == "__main__":
+    main()

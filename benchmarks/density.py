@@ -1,0 +1,145 @@
+"""How well single junction trees model data: test log-likelihoods on binary density-estimation sets.
+
+    python benchmarks/density.py --data FOLDER --sets nltcs,plants --sizes 2,4,5,6 --output
+    docs/benchmarks/density
+
+FOLDER holds NAME.train.data.gz, NAME.valid.data.gz and NAME.test.data.gz. The structure comes from the
+training rows: the best tree under BIC that `lns` finds in `--time` seconds with the largest clique given, or,
+for clique size 2, the best forest (`chowliu`, exact). The tables are smoothed by the equivalent sample size
+that suits the validation rows best. A table shows the mean of ln P over the test rows, in nats.
+
+A run can be continued: rows that are in the output already are not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.backend import Limits
+from jtsolve.files import read_file
+from jtsolve.machine import describe
+from jtsolve.models.fitting import fit_validated
+from jtsolve.models.likelihood import log_likelihood
+from jtsolve.options import make_backend
+from jtsolve.problem import Problem, Variable
+from jtsolve.scoring.bic import Bic
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.options import Coding
+from jtsolve.scoring.reading import read_states
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from jtsolve.scoring.table import DataTable
+
+SETS = "nltcs,msnbc,kdd,plants,baudio,jester,bnetflix,accidents,tretail,kosarek,dna,book"
+COLUMNS = [
+    "set",
+    "variables",
+    "rows",
+    "max clique",
+    "backend",
+    "seconds",
+    "BIC",
+    "parameters",
+    "smoothing",
+    "train",
+    "valid",
+    "test",
+]
+
+
+def binary_rows(path: Path) -> DataTable:
+    """Returns the rows of a file; both states are declared, since a column may be constant in one file."""
+    columns = read_file(path).partition(b"\n")[0].count(b",") + 1
+    schema = {f"V{v}": ("0", "1") for v in range(1, columns + 1)}
+    return read_states(path, Coding(schema=schema), header=False)
+
+
+def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the row of one set and one clique size."""
+    parts = ("train", "valid", "test")
+    train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
+    problem = Problem(
+        tuple(map(Variable, train.names, train.states)),
+        DataScores(train, Bic(), min(size, train.n)),
+        name=name,
+    ).with_treewidth(size - 1)
+    backend = make_backend("chowliu" if size == 2 else "lns", {})
+    limits = Limits(time=arguments.time, threads=arguments.threads, seed=arguments.seed)
+    began = time.perf_counter()
+    result = solve(problem, backend, limits)
+    seconds = time.perf_counter() - began
+    if result.tree is None or result.score is None:
+        raise SystemExit(f"{name}: no tree of cliques of {size} in {arguments.time} s")
+    model = fit_validated(result.tree, train, valid)
+    means = {
+        part: log_likelihood(model, rows).mean()
+        for part, rows in (("train", train), ("valid", valid), ("test", test))
+    }
+    return {
+        "set": name,
+        "variables": train.n,
+        "rows": train.rows,
+        "max clique": size,
+        "backend": backend.name,
+        "seconds": f"{seconds:.1f}",
+        "BIC": f"{result.score:.1f}",
+        "parameters": model.parameters,
+        "smoothing": f"{model.provenance['smoothing_ess']:g}",
+        **{part: f"{mean:.4f}" for part, mean in means.items()},
+    }
+
+
+def main() -> None:
+    """Reads the command line, measures, prints, writes after each row."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the sets")
+    parser.add_argument("--sets", default=SETS)
+    parser.add_argument("--sizes", default="2,4,5,6", help="largest cliques: treewidth plus one")
+    parser.add_argument("--time", type=float, default=30.0, help="seconds for each search")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
+    arguments = parser.parse_args()
+    machine = describe(arguments.threads)
+    head = (
+        f"{machine['processor']}, {arguments.threads} thread(s); Python {machine['python']}, "
+        f"numpy {machine['numpy']}, numba {machine['numba']}, jtsolve {machine['jtsolve']}.\n\n"
+        f"Command: `{' '.join(['python', 'benchmarks/density.py', *sys.argv[1:]])}`\n"
+    )
+    print(head)
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    print("\n".join(lines))
+    rows: list[dict[str, Any]] = []
+    if arguments.output is not None and arguments.output.with_suffix(".csv").is_file():
+        with arguments.output.with_suffix(".csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    done = {(row["set"], str(row["max clique"])): row for row in rows}
+    for name in arguments.sets.split(","):
+        for size in arguments.sizes.split(","):
+            row = done.get((name, size))
+            if row is None:
+                row = done[name, size] = measure(name, int(size), arguments)
+            print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
+            if arguments.output is not None:
+                _write(arguments.output, head, lines, list(done.values()))
+
+
+def _write(output: Path, head: str, lines: list[str], rows: list[dict[str, Any]]) -> None:
+    rows.sort(key=lambda row: (row["set"], int(row["max clique"])))
+    table = ["| " + " | ".join(str(row[column]) for column in COLUMNS) + " |" for row in rows]
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.with_suffix(".md").write_text("\n".join([head, *lines, *table, ""]), encoding="utf-8")
+    with output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""How fast models answer: log-likelihoods, samples and marginals, beside pyAgrum and pgmpy.
+
+    python benchmarks/models.py --data FOLDER --output docs/benchmarks/models
+
+Cases, chosen by `--cases`:
+
+- narrow: log-likelihoods of 10^5 rows of 16 binary variables, treewidth 3 (the size of nltcs);
+- wide: the same of 100 binary variables, treewidth 3;
+- gaps: wide with a fifth of the cells missing, 10^4 rows;
+- samples: 10^6 rows of ALARM (37 variables), from FOLDER/networks/alarm.bif.gz;
+- marginals: all single marginals of a tree of 1,000 variables, treewidth 3, without evidence;
+- evidence: the same given the states of ten variables: messages, and then the marginals.
+
+All of it runs on one thread. Each case runs once uncounted, which compiles, then `--repeat` times: the table
+shows the median. Models are random k-trees with tables fitted to random rows. pyAgrum evaluates
+`log2JointProbability` and pgmpy `get_state_probability` row by row on the same model as a Bayesian network,
+on the first rows only (`--their-rows`), and both have to agree with jtsolve to 1e-9. Processor seconds stand
+beside those of the clock: they tell whether other work was done meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import statistics
+import sys
+import time
+import warnings
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.data.bif import read_network
+from jtsolve.machine import describe
+from jtsolve.models.directed import from_network
+from jtsolve.models.evidence import condition
+from jtsolve.models.fitting import fit
+from jtsolve.models.likelihood import log_likelihood
+from jtsolve.models.marginals import marginals
+from jtsolve.models.objects import to_pgmpy, to_pyagrum
+from jtsolve.models.sampling import sample
+from jtsolve.scoring.table import DataTable
+from jtsolve.tree import JunctionTree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jtsolve.models.model import JunctionTreeModel
+
+COLUMNS = ["case", "program", "work", "seconds", "processor s", "per second", "jtsolve is faster by"]
+
+
+def random_ktree(n: int, k: int, seed: int) -> JunctionTree:
+    """Returns a k-tree: each vertex beyond the first k + 1 is joined to k of a random earlier clique."""
+    random = Random(seed)  # noqa: S311 - nothing here is secret
+    cliques = [list(range(k + 1))]
+    families = [(v, (1 << v) - 1) for v in range(k + 1)]
+    for v in range(k + 1, n):
+        parents = random.sample(random.choice(cliques), k)
+        families.append((v, sum(1 << u for u in parents)))
+        cliques.append([*parents, v])
+    return JunctionTree.from_families(families)
+
+
+def random_model(n: int, rows: int) -> tuple[JunctionTreeModel, DataTable]:
+    """Returns a model of treewidth 3 and the random binary rows that it is fitted to."""
+    generator = np.random.default_rng(n)
+    codes = (generator.random((n, rows)) < generator.random((n, 1))).astype(np.uint8)
+    table = DataTable(tuple(f"V{v}" for v in range(n)), (("0", "1"),) * n, codes)
+    return fit(random_ktree(n, 3, n), table), table
+
+
+def measured(work: Callable[[], object], repeat: int) -> tuple[float, float]:
+    """Returns the median seconds of the clock and of the processor, after one run that is not counted."""
+    work()
+    clock, processor = [], []
+    for _ in range(repeat):
+        began, spent = time.perf_counter(), time.process_time()
+        work()
+        clock.append(time.perf_counter() - began)
+        processor.append(time.process_time() - spent)
+    return statistics.median(clock), statistics.median(processor)
+
+
+def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
+    """Returns what evaluates ln P of each row by pyAgrum."""
+    network = to_pyagrum(model)
+    instantiation = network.completeInstantiation()
+
+    def evaluate(codes: np.ndarray) -> list[float]:
+        found = []
+        for row in codes.T.tolist():
+            instantiation.fromdict(dict(zip(model.names, row, strict=True)))
+            found.append(network.log2JointProbability(instantiation) * math.log(2))
+        return found
+
+    return evaluate
+
+
+def pgmpy_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
+    """Returns what evaluates ln P of each row by pgmpy."""
+    network = to_pgmpy(model)
+    states = [column.states for column in model.columns]
+
+    def evaluate(codes: np.ndarray) -> list[float]:
+        found = []
+        for row in codes.T.tolist():
+            labels = [of_column[code] for of_column, code in zip(states, row, strict=True)]
+            found.append(math.log(network.get_state_probability(dict(zip(model.names, labels, strict=True)))))
+        return found
+
+    return evaluate
+
+
+OTHERS: dict[str, Callable[[JunctionTreeModel], Callable[[np.ndarray], list[float]]]] = {
+    "pyagrum": pyagrum_rows,
+    "pgmpy": pgmpy_rows,
+}
+
+
+def likelihoods(case: str, n: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Returns the rows of a case of complete rows: ours, and those of the other programs."""
+    rows = arguments.rows
+    model, table = random_model(n, rows)
+    clock, processor = measured(lambda: log_likelihood(model, table), arguments.repeat)
+    ours = log_likelihood(model, table)
+    found = [line(case, "jtsolve", f"{rows} rows × {n}", (clock, processor), rows)]
+    for program, evaluate in OTHERS.items():
+        if find_spec(program) is None:
+            continue
+        count = arguments.their_rows // (20 if program == "pgmpy" else 1)
+        codes = table.codes[:, :count]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            evaluator = evaluate(model)
+            evaluator(codes[:, :1])  # not counted, as with ours
+            began, spent = time.perf_counter(), time.process_time()
+            theirs = evaluator(codes)
+        other, other_processor = time.perf_counter() - began, time.process_time() - spent
+        worst = float(np.abs(np.array(theirs) - ours[:count]).max())
+        if worst > 1e-9:
+            raise SystemExit(f"{case}: {program} differs by {worst}")
+        name = f"{program} {version(program)}"
+        entry = line(case, name, f"{count} rows × {n}", (other, other_processor), count)
+        entry["jtsolve is faster by"] = f"{other_processor / count / (processor / rows):.0f}"
+        found.append(entry)
+    return found
+
+
+def line(
+    case: str, program: str, work: str, seconds: tuple[float, float], count: int, *, unit: str = "rows"
+) -> dict[str, Any]:
+    """Returns a row of the table; seconds of clock and processor, the rate is that of a processor second."""
+    clock, processor = seconds
+    return {
+        "case": case,
+        "program": program,
+        "work": work,
+        "seconds": f"{clock:.4g}",
+        "processor s": f"{processor:.4g}",
+        "per second": f"{count / processor:.3g} {unit}",
+        "jtsolve is faster by": "",
+    }
+
+
+def gaps(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Returns the row of rows with missing cells."""
+    rows = arguments.rows // 10
+    model, table = random_model(100, rows)
+    codes = table.codes.astype(np.int32)
+    codes[np.random.default_rng(1).random(codes.shape) < 0.2] = -1
+    clock, processor = measured(lambda: log_likelihood(model, codes), arguments.repeat)
+    return [line("gaps", "jtsolve", f"{rows} rows × 100", (clock, processor), rows)]
+
+
+def samples(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Returns the row of samples of ALARM."""
+    model = from_network(read_network(arguments.data / "networks" / "alarm.bif.gz"))
+    rows = arguments.rows * 10
+    sample(model, 10)
+    clock, processor = measured(lambda: sample(model, rows, 1), arguments.repeat)
+    return [line("samples", "jtsolve", f"{rows} rows × {model.n}", (clock, processor), rows)]
+
+
+def single_marginals(case: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Returns the row of all single marginals of a thousand variables."""
+    model, _ = random_model(1000, 1000)
+    evidence = {f"V{v}": str(v % 2) for v in range(0, 1000, 100)} if case == "evidence" else {}
+    clock, processor = measured(lambda: marginals(condition(model, evidence).model), arguments.repeat)
+    return [line(case, "jtsolve", "1000 marginals", (clock, processor), 1000, unit="marginals")]
+
+
+CASES: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {
+    "narrow": lambda arguments: likelihoods("narrow", 16, arguments),
+    "wide": lambda arguments: likelihoods("wide", 100, arguments),
+    "gaps": gaps,
+    "samples": samples,
+    "marginals": lambda arguments: single_marginals("marginals", arguments),
+    "evidence": lambda arguments: single_marginals("evidence", arguments),
+}
+
+
+def main() -> None:
+    """Reads the command line, measures, prints, writes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, help="the folder of networks/alarm.bif.gz, for the case samples")
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--their-rows", type=int, default=2000, help="rows of pyAgrum; pgmpy gets a 20th")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
+    arguments = parser.parse_args()
+    machine = describe(1)
+    head = (
+        f"{machine['processor']}, one thread; Python {machine['python']}, numpy {machine['numpy']}, "
+        f"numba {machine['numba']}, jtsolve {machine['jtsolve']}. Rates are for a processor second.\n\n"
+        f"Command: `{' '.join(['python', 'benchmarks/models.py', *sys.argv[1:]])}`\n"
+    )
+    print(head)
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    print("\n".join(lines))
+    rows = []
+    for case in arguments.cases.split(","):
+        for row in CASES[case](arguments):
+            rows.append(row)
+            lines.append("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
+            print(lines[-1], flush=True)
+    if arguments.output is not None:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        text = head + "\n" + "\n".join(lines) + "\n"
+        arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
+        with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

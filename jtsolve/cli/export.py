@@ -1,0 +1,74 @@
+"""`jtsolve export`: a model in the formats of other programs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jtsolve.cli.models import MODEL_HELP
+from jtsolve.cli.output import emit, require_writable
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.model import JunctionTreeModel
+
+FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot")
+
+
+def export(
+    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")],
+    output: Annotated[
+        Path | None, typer.Option(readable=False, metavar="FILE", help="Write it here; default: print it.")
+    ] = None,
+    root: Annotated[
+        int, typer.Option(metavar="N", min=1, help="For bif, bifxml: the clique without parents, from 1.")
+    ] = 1,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the text and its format as JSON, and nothing else.")
+    ] = False,
+) -> None:
+    """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
+
+    bif and bifxml replace signs that other programs stumble over in names; uai and td have no names. pyAgrum
+    reads the numbers of bif and uai in single precision: take bifxml for it.
+    """
+    if output is not None:
+        require_writable(output, model)
+    if to not in FORMATS:
+        raise ChoiceError(f"there is no format '{to}'; there are {', '.join(FORMATS)}")
+
+    from jtsolve.cli.models import json_text, load
+    from jtsolve.files import write_atomically
+
+    text = _writer(to, root - 1)(load(model))
+    if output is not None:
+        write_atomically(output, text.encode())
+    if json:
+        emit(json_text({"format": to, "file": None if output is None else str(output), "text": text}))
+    elif output is None:
+        emit(text)
+
+
+def _writer(to: str, root: int) -> "Callable[[JunctionTreeModel | GaussianTreeModel], str]":
+    """Returns what turns a model into a text."""
+    from jtsolve.cli.models import discrete
+    from jtsolve.draw import tree_dot
+    from jtsolve.models.bif import to_bif, to_bifxml
+    from jtsolve.models.directed import to_network
+    from jtsolve.models.document import model_to_json
+    from jtsolve.models.pace import to_pace
+    from jtsolve.models.uai import to_uai
+
+    writers: dict[str, Callable[[JunctionTreeModel | GaussianTreeModel], str]] = {
+        "json": lambda model: model_to_json(model).decode(),
+        "bif": lambda model: to_bif(to_network(discrete(model, "bif"), root)),
+        "bifxml": lambda model: to_bifxml(to_network(discrete(model, "bifxml"), root)),
+        "uai": lambda model: to_uai(discrete(model, "uai")),
+        "td": lambda model: to_pace(model.tree),
+        "dot": lambda model: tree_dot(model.tree, model.names) + "\n",
+    }
+    return writers[to]

@@ -1,0 +1,65 @@
+"""`jtsolve loglik`: how likely a model holds the rows of a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jtsolve.cli.models import MODEL_HELP
+from jtsolve.cli.output import emit, require_writable
+
+if TYPE_CHECKING:
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.model import JunctionTreeModel
+
+
+def loglik(
+    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    data: Annotated[Path, typer.Argument(readable=False, metavar="DATA", help="The data file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Write ln P of each row here, a line a row."),
+    ] = None,
+    missing_values: Annotated[
+        str | None,
+        typer.Option(metavar="W,W,…", help="Words that stand for a missing value, which is summed over."),
+    ] = None,
+    no_header: Annotated[bool, typer.Option("--no-header", help="The first line is a row.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Tell the log-likelihood of the rows of a data file, in nats; missing values are summed over."""
+    if output is not None:
+        require_writable(output, model, data)
+
+    from jtsolve.cli.models import json_text, load, table
+    from jtsolve.files import write_atomically
+    from jtsolve.scoring.options import GAPS
+
+    gaps = GAPS if missing_values is None else tuple(word.strip() for word in missing_values.split(","))
+    rows = _log_likelihood(load(model), data, gaps, header=not no_header)
+    if output is not None:
+        write_atomically(output, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
+    facts = {
+        "rows": rows.size,
+        "mean": float(rows.mean()),
+        "total": float(rows.sum()),
+        "least": float(rows.min()),
+        "impossible_rows": int((rows == -float("inf")).sum()),
+    }
+    if json:
+        emit(json_text(facts))
+    else:
+        emit(table(["ln P(row), nats", ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
+
+
+def _log_likelihood(
+    model: "JunctionTreeModel | GaussianTreeModel", data: Path, gaps: tuple[str, ...], *, header: bool
+) -> Any:
+    from jtsolve.models.columns import read_codes, read_values
+    from jtsolve.models.gaussian import gaussian_log_likelihood
+    from jtsolve.models.likelihood import log_likelihood
+    from jtsolve.models.model import JunctionTreeModel
+
+    if isinstance(model, JunctionTreeModel):
+        return log_likelihood(model, read_codes(data, model.columns, gaps=gaps, header=header))
+    return gaussian_log_likelihood(model, read_values(data, model.names, gaps=gaps, header=header))

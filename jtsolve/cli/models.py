@@ -1,0 +1,175 @@
+"""What the commands on models share: models in any format, evidence in words, tables for people."""
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.errors import ChoiceError, InputError
+
+if TYPE_CHECKING:
+    from jtsolve.models.evidence import Evidence
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.model import JunctionTreeModel
+
+MODEL_HELP = "A model of 'jtsolve fit', or a network (.bif, .uai)."
+GIVEN_HELP = "What is known, NAME=STATE,NAME=STATE; may be repeated."
+LIKELIHOOD_HELP = "Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
+
+
+def load(path: Path) -> "JunctionTreeModel | GaussianTreeModel":
+    """Returns the model in a file; a Bayesian network or a Markov network is triangulated by min-fill.
+
+    Raises:
+        InputError: the file cannot be read, or is not what its suffix says.
+        LimitError: the tables need more memory than there is.
+    """
+    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if kind == "bif":
+        from jtsolve.data.bif import read_network
+        from jtsolve.models.directed import from_network
+
+        return from_network(read_network(path))
+    if kind == "uai":
+        from jtsolve.models.uai import read_uai
+
+        return read_uai(path)
+    from jtsolve.models.document import read_model
+
+    return read_model(path)
+
+
+def discrete(model: "JunctionTreeModel | GaussianTreeModel", what: str) -> "JunctionTreeModel":
+    """Returns a model of states.
+
+    Raises:
+        ChoiceError: it is one of real numbers.
+    """
+    from jtsolve.models.model import JunctionTreeModel
+
+    if not isinstance(model, JunctionTreeModel):
+        raise ChoiceError(f"{what} is for models of states, and this one is of real numbers")
+    return model
+
+
+def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
+    """Returns what "A=x,B=y" says; a comma that no name of a variable follows belongs to the state.
+
+    Raises:
+        InputError: a part is no NAME=VALUE, a name is unknown or there twice.
+    """
+    parts: list[str] = []
+    for text in texts or []:
+        first = len(parts)
+        for piece in text.split(","):
+            if len(parts) > first and not any(piece.strip().startswith(f"{name}=") for name in names):
+                parts[-1] += f",{piece}"
+            else:
+                parts.append(piece)
+    found: dict[str, str] = {}
+    for part in parts:
+        name = next(
+            (n for n in sorted(names, key=len, reverse=True) if part.strip().startswith(f"{n}=")), None
+        )
+        if name is None:
+            raise InputError(
+                option,
+                f"'{part.strip()}'",
+                "it does not begin with a variable of the model and '='",
+                "write NAME=VALUE; 'jtsolve show MODEL' lists the variables",
+            )
+        if name in found:
+            raise InputError(option, f"'{name}'", "it is there twice", "say it once")
+        found[name] = part.strip()[len(name) + 1 :].strip()
+    return found
+
+
+def evidence(
+    model: "JunctionTreeModel", given: Sequence[str] | None, likelihood: Sequence[str] | None
+) -> "Evidence":
+    """Returns hard and soft evidence.
+
+    Raises:
+        InputError: a name or a state is unknown, a number is none, or a variable is in both.
+    """
+    found: dict[str, str | list[float]] = {**pairs(given, model.names, "--given")}
+    for name, text in pairs(likelihood, model.names, "--likelihood").items():
+        if name in found:
+            raise InputError("--likelihood", f"'{name}'", "its state is given", "leave out one of the two")
+        found[name] = [number(word, "--likelihood", name) for word in text.split(":")]
+    return found
+
+
+def numbers(model: "GaussianTreeModel", given: Sequence[str] | None) -> dict[str, float]:
+    """Returns the values of real variables that are known."""
+    return {
+        name: number(text, "--given", name) for name, text in pairs(given, model.names, "--given").items()
+    }
+
+
+def number(text: str, option: str, name: str) -> float:
+    """Returns a number.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(option, f"'{name}'", f"'{text}' is no number", "write a number") from None
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> str:
+    """Returns a table as text; numbers stand to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    cells = [[_shown(cell) for cell in row] for row in rows]
+    grid = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    for k, heading in enumerate(headings):
+        right = bool(cells) and all(_is_number(row[k]) for row in cells)
+        grid.add_column(heading, justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        grid.add_row(*(_printable(cell) for cell in row))
+    stream = io.StringIO()
+    widest = [max(map(len, column)) for column in zip(headings, *cells, strict=True)]
+    width = max(60, min(200, sum(widest) + 3 * len(headings)))
+    Console(file=stream, width=width, highlight=False, markup=False, emoji=False).print(grid)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()).strip("\n")
+
+
+def _shown(cell: Any) -> str:
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
+def _printable(text: str) -> str:
+    """Returns text without control sequences."""
+    return text if text.isprintable() else ascii(text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text == ""
+    return True
+
+
+def json_text(value: Any) -> str:
+    """Returns a value as JSON; numbers that are not finite become null."""
+    from jtsolve.documents import lay_out
+
+    return lay_out(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    from math import isfinite
+
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return None if isinstance(value, float) and not isfinite(value) else value

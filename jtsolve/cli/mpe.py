@@ -1,0 +1,45 @@
+"""`jtsolve mpe`: the most probable states of all variables given what is known of some."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jtsolve.cli.models import GIVEN_HELP, LIKELIHOOD_HELP, MODEL_HELP
+from jtsolve.cli.output import emit
+
+
+def mpe(
+    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    given: Annotated[list[str] | None, typer.Option(metavar="A=x,B=y", help=GIVEN_HELP)] = None,
+    likelihood: Annotated[list[str] | None, typer.Option(metavar="A=P:P", help=LIKELIHOOD_HELP)] = None,
+    best: Annotated[int, typer.Option(metavar="N", min=1, help="Tell so many of the best.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Tell the most probable explanation of the evidence: a state for every variable; or the N best."""
+    from math import exp
+
+    from jtsolve.cli.models import discrete, evidence, json_text, load, table
+    from jtsolve.models.best import most_probable
+    from jtsolve.models.evidence import condition
+
+    found = discrete(load(model), "the most probable explanation")
+    known = condition(found, evidence(found, given, likelihood))
+    answers = most_probable(known.model, best)
+    if json:
+        explanations = [
+            {
+                "states": dict(zip(found.names, answer.states, strict=True)),
+                "log_probability": answer.log_probability + known.log_probability,
+                "log_probability_given_evidence": answer.log_probability,
+            }
+            for answer in answers
+        ]
+        emit(json_text({"log_probability_of_evidence": known.log_probability, "best": explanations}))
+        return
+    rows: list[list[object]] = [
+        [name, *(answer.states[v] for answer in answers)] for v, name in enumerate(found.names)
+    ]
+    rows.append(["P(all | evidence)", *(exp(answer.log_probability) for answer in answers)])
+    rows.append(["ln P(all, evidence)", *(a.log_probability + known.log_probability for a in answers)])
+    emit(table(["variable", *(f"best {k + 1}" for k in range(len(answers)))], rows))

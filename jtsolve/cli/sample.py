@@ -1,0 +1,65 @@
+"""`jtsolve sample`: rows drawn from a model, given what is known."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jtsolve.cli.models import GIVEN_HELP, LIKELIHOOD_HELP, MODEL_HELP
+from jtsolve.cli.output import emit, require_writable
+
+
+def sample(
+    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")],
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
+    given: Annotated[list[str] | None, typer.Option(metavar="A=x,B=y", help=GIVEN_HELP)] = None,
+    likelihood: Annotated[list[str] | None, typer.Option(metavar="A=P:P", help=LIKELIHOOD_HELP)] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz), not to the output."
+        ),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
+) -> None:
+    """Draw rows from a model, as CSV with a header; with evidence, from the distribution given it."""
+    if output is not None:
+        require_writable(output, model)
+
+    import polars as pl
+
+    from jtsolve.cli.models import evidence, json_text, load, numbers
+    from jtsolve.errors import ChoiceError
+    from jtsolve.files import pack, write_atomically
+    from jtsolve.models.evidence import condition
+    from jtsolve.models.gaussian_queries import condition_gaussian, sample_gaussian
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.sampling import sample as draw
+
+    if json and output is not None:
+        raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
+    found = load(model)
+    if isinstance(found, JunctionTreeModel):
+        codes = draw(condition(found, evidence(found, given, likelihood)).model, rows, seed)
+        series = [
+            pl.Series(column.name, column.states, dtype=pl.String).gather(codes[v])
+            for v, column in enumerate(found.columns)
+        ]
+    else:
+        if likelihood:
+            raise ChoiceError("soft evidence is for models of states, and this one is of real numbers")
+        values = numbers(found, given)
+        known = condition_gaussian(found, values)[0]
+        drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))
+        constant = {name: [value] * rows for name, value in values.items()}
+        series = [pl.Series(name, drawn.get(name, constant.get(name))) for name in found.names]
+    frame = pl.DataFrame(series)
+    if json:
+        emit(json_text(frame.to_dict(as_series=False)))
+        return
+    content = frame.write_csv().encode()
+    if output is None:
+        emit(content)
+    else:
+        write_atomically(output, pack(content) if output.name.endswith(".gz") else content)

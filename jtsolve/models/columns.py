@@ -1,0 +1,233 @@
+"""How the columns of data are coded: names, states, and cuts; new rows are brought into the same code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.errors import InputError
+from jtsolve.scoring.coding import GAP_STATE
+from jtsolve.scoring.formats import read_raw
+from jtsolve.scoring.gathering import Intake
+from jtsolve.scoring.options import GAPS
+from jtsolve.scoring.raw import GAP
+from jtsolve.scoring.selecting import listed
+from jtsolve.scoring.source import Source
+from jtsolve.scoring.table import code_type
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from jtsolve.scoring.raw import RawColumn, RawTable
+    from jtsolve.scoring.table import Codes, DataTable
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A discrete variable.
+
+    Args:
+        name: not empty.
+        states: their labels, at least one, unique.
+        cuts: increasing numbers between the ranges that the states stand for, one fewer than states; None if
+            the column was not cut.
+
+    Raises:
+        ValueError: something is not as said.
+
+    >>> Column("a", ("no", "yes")).arity
+    2
+    """
+
+    name: str
+    states: tuple[str, ...]
+    cuts: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.states or len(set(self.states)) < len(self.states):
+            raise ValueError(f"column '{self.name}' needs a name, and states that differ")
+        if self.cuts is None:
+            return
+        numbers = [*self.cuts, *map(float, self.cuts)]
+        increasing = all(low < high for low, high in pairwise(self.cuts))
+        if len(self.cuts) + 1 != len(self.states) or not np.isfinite(numbers).all() or not increasing:
+            raise ValueError(f"column '{self.name}' needs increasing cuts, one fewer than its states")
+
+    @property
+    def arity(self) -> int:
+        """The number of states."""
+        return len(self.states)
+
+    def code(self, label: str) -> int:
+        """Returns the position of a state.
+
+        Raises:
+            InputError: there is no such state.
+        """
+        if label not in self.states:
+            raise InputError(
+                "model",
+                f"column '{self.name}'",
+                f"it has no state '{label}'",
+                f"take one of {listed(self.states)}",
+            )
+        return self.states.index(label)
+
+
+def columns_of(table: DataTable) -> tuple[Column, ...]:
+    """Returns the columns of a table, with the cuts that its provenance tells of."""
+    cuts: dict[str, Sequence[float]] = table.provenance.get("cuts", {})
+    return tuple(
+        Column(name, states, tuple(cuts[name]) if name in cuts else None)
+        for name, states in zip(table.names, table.states, strict=True)
+    )
+
+
+def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
+    """Returns the codes of a table in the order and the states of the columns, shape (columns, rows).
+
+    Raises:
+        InputError: a column is missing, or a state that occurs in it is not among those of the model.
+    """
+    if tuple(table.names) == tuple(c.name for c in columns) and table.states == tuple(
+        c.states for c in columns
+    ):
+        return table.codes
+    place = {name: i for i, name in enumerate(table.names)}
+    _require_columns([column.name for column in columns], place, "table")
+    codes = np.empty((len(columns), table.rows), dtype=code_type(max(c.arity for c in columns)))
+    for row, column in zip(codes, columns, strict=True):
+        labels = table.states[place[column.name]]
+        found = table.codes[place[column.name]]
+        known = {label: code for code, label in enumerate(column.states)}
+        places = np.array([known.get(label, GAP) for label in labels], dtype=np.int64)[found]
+        if (places < 0).any():
+            raise _unseen("table", column, labels[int(found[np.argmax(places < 0)])])
+        row[:] = places
+    return codes
+
+
+def read_codes(
+    path: str | Path,
+    columns: Sequence[Column],
+    *,
+    gaps: Sequence[str] = GAPS,
+    header: bool = True,
+    separator: str | None = None,
+) -> NDArray[np.int32]:
+    """Returns the rows of a data file in the code of a model, shape (columns, rows); -1 where nothing stands.
+
+    Columns that the model does not have are left out. Where the model has the state "?", a gap is that state.
+
+    Args:
+        path: of the file; see `scoring.formats` for what is read.
+        columns: of the model.
+        gaps: words that stand for a missing value.
+        header: whether the first line names the columns; if not, they are those of the model, in its order.
+        separator: of separated text; None to find out.
+
+    Raises:
+        InputError: the file cannot be read, a column is missing, or a value is none of its states.
+    """
+    source = str(path)
+    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
+    place = _places(raw, [column.name for column in columns], source, header=header)
+    found = [
+        _coded(raw.columns[place[column.name]], column, () if raw.typed else gaps, source)
+        for column in columns
+    ]
+    return np.array(found, dtype=np.int32)
+
+
+def read_values(
+    path: str | Path,
+    names: Sequence[str],
+    *,
+    gaps: Sequence[str] = GAPS,
+    header: bool = True,
+    separator: str | None = None,
+) -> NDArray[np.float64]:
+    """Returns the rows of a data file as numbers, shape (columns, rows); NaN where nothing stands.
+
+    Args, Raises: as `read_codes`; a value that is no finite number is an error.
+    """
+    source = str(path)
+    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
+    place = _places(raw, names, source, header=header)
+    found = np.empty((len(names), raw.columns[0].codes.size))
+    for row, name in zip(found, names, strict=True):
+        column = raw.columns[place[name]]
+        labels = column.numbers()
+        for i in column.occurring():
+            if np.isnan(labels[i]) and (raw.typed or column.labels[i] not in gaps):
+                raise InputError(
+                    source,
+                    f"column '{name}'",
+                    f"'{column.labels[i]}' is no finite number",
+                    "mend the value, or leave it empty to integrate it out",
+                )
+        row[:] = np.append(labels, np.nan)[column.codes]  # GAP is -1: the entry added at the end
+    return found
+
+
+def _places(raw: RawTable, names: Sequence[str], source: str, *, header: bool) -> dict[str, int]:
+    """Returns where each column of the model is in a file."""
+    place = {column.name: i for i, column in enumerate(raw.columns)}
+    if not header and not all(name in place for name in names):
+        if len(raw.columns) != len(names):
+            raise InputError(
+                source,
+                "",
+                f"it has {len(raw.columns)} columns and no header, and the model has {len(names)}",
+                "name the columns in a first line",
+            )
+        return {name: i for i, name in enumerate(names)}
+    _require_columns(names, place, source)
+    return place
+
+
+def _coded(raw: RawColumn, column: Column, gaps: Sequence[str], source: str) -> NDArray[np.int32]:
+    """Returns the codes of one column of a file."""
+    known = {label: code for code, label in enumerate(column.states)}
+    numbers = raw.numbers() if column.cuts is not None else None
+    gap = known.get(GAP_STATE, GAP)
+    occurring = set(raw.occurring().tolist())
+    codes = np.full(len(raw.labels), GAP, dtype=np.int32)
+    for i, label in enumerate(raw.labels):
+        if column.cuts is not None and numbers is not None and np.isfinite(numbers[i]):
+            codes[i] = np.searchsorted(np.array(column.cuts), numbers[i], side="left")
+        elif label in known:
+            codes[i] = known[label]
+        elif label in gaps:
+            codes[i] = gap
+        elif i in occurring:
+            raise _unseen(source, column, label)
+    coded = raw.recoded(codes).codes
+    return np.where(raw.codes == GAP, np.int32(gap), coded)
+
+
+def _unseen(source: str, column: Column, label: str) -> InputError:
+    what = "lies in none of its ranges" if column.cuts is not None else "is none of its states"
+    return InputError(
+        source,
+        f"column '{column.name}'",
+        f"'{label}' {what}, {listed(column.states)}: the model gives it no probability",
+        "mend the value, leave it empty to sum over it, or fit a model in which the state is declared",
+    )
+
+
+def _require_columns(names: Sequence[str], place: Mapping[str, int], source: str) -> None:
+    missing = [name for name in names if name not in place]
+    if missing:
+        raise InputError(
+            source,
+            "columns",
+            f"there is none called {listed(missing)}",
+            "give every column of the model, or an empty one to sum over it",
+        )

@@ -1,0 +1,296 @@
+"""Mixtures from data by expectation-maximisation, the trees learned anew as the parts become distinct.
+
+E-step: how much of each row belongs to each component, r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k,
+the tables of P_k are fitted to the rows weighted by r_k. This goes on until the gain per row is small. Then
+each component's tree is learned from rows that are drawn by their r_k (whole counts, of which the weighted
+ones are the expectation), and it replaces the old one only if
+
+    Σ_x r_k(x) ln P_k(x) − ½ ln N_k · (parameters of P_k),     N_k = Σ_x r_k(x),
+
+increases. It ends when no tree changes.
+
+References: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977;
+N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I. Jordan, Journal of Machine
+Learning Research 1, 2000. First parts: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the Hamming
+distance.
+
+Time: an iteration takes rows × Σ |C| for each component, and learning the trees what the learner takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf, log
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError
+from jtsolve.models.fitting import CANDIDATES, fit
+from jtsolve.models.learning import Learner
+from jtsolve.models.likelihood import log_likelihood as tree_log_likelihood
+from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
+from jtsolve.scoring.scorer import distinct_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.scoring.table import DataTable
+    from jtsolve.tree import JunctionTree
+
+    Told = Callable[[str], None]
+
+_FIRST_SHARE = 0.9
+"""How much of a row belongs at first to the component whose centre is nearest."""
+SIZES = (1, 2, 4, 8, 16)
+"""Numbers of components that `fit_mixture_validated` tries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """How a mixture is fitted.
+
+    Args:
+        learner: learns a tree from a table.
+        ess: the equivalent sample size of the prior of every component's tables, above 0.
+        iterations: the most E-steps between two times of learning trees.
+        rounds: the most times of learning trees.
+        tolerance: the gain of the mean log-likelihood, in nats per row, below which an iteration is the last.
+        restarts: how often all is begun anew; the likeliest mixture is taken.
+        seed: of everything random.
+
+    Raises:
+        ChoiceError: a number is not as said.
+    """
+
+    learner: Learner = Learner()  # noqa: RUF009 - a frozen value
+    ess: float = 1.0
+    iterations: int = 100
+    rounds: int = 5
+    tolerance: float = 1e-4
+    restarts: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.ess < inf and self.tolerance > 0):
+            raise ChoiceError("the equivalent sample size and the tolerance must be above 0, and finite")
+        if min(self.iterations, self.rounds, self.restarts) < 1 or self.seed < 0:
+            raise ChoiceError("iterations, rounds and restarts must be at least 1, and the seed at least 0")
+
+
+def fit_mixture(
+    table: DataTable, components: int, how: Expectation | None = None, told: Told | None = None
+) -> Mixture:
+    """Returns a mixture fitted to data.
+
+    Args:
+        table: the data; its weights count.
+        components: how many, at least 1 and at most the number of different rows.
+        how: the options.
+        told: is told of progress in a few words.
+
+    Raises:
+        ChoiceError: the number of components is not as said.
+        LimitError: the learner found no tree within its limits.
+    """
+    how = how or Expectation()
+    told = told or (lambda _words: None)
+    rows = distinct_rows(table)
+    if not 1 <= components <= rows.rows:
+        raise ChoiceError(f"{components} components for {rows.rows} different rows; give 1 to {rows.rows}")
+    times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
+    best, likelihood = None, -inf
+    for start in range(how.restarts):
+        generator = np.random.default_rng([how.seed, start])
+        run = _Run(rows, times, components, how, generator=generator, told=told)
+        mixture = run.mixture()
+        mean = _mean(log_likelihood(mixture, rows), times)
+        told(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
+        if best is None or mean > likelihood:
+            best, likelihood = mixture, mean
+    assert best is not None, "there is at least one start"
+    facts = {"mixture": {"components": components, "restarts": how.restarts, "seed": how.seed}}
+    return replace(best, provenance=MappingProxyType({**table.provenance, **facts}))
+
+
+def fit_mixture_validated(
+    table: DataTable,
+    validation: DataTable,
+    how: Expectation | None = None,
+    *,
+    sizes: Sequence[int] = SIZES,
+    candidates: Sequence[float] = CANDIDATES,
+    told: Told | None = None,
+) -> Mixture:
+    """Returns the mixture under which the validation rows are likeliest, of several sizes and priors.
+
+    A size after the first that is worse than the one before ends the search: sizes are meant to increase. The
+    choice is in the mixture's provenance.
+
+    Args:
+        table: the data to fit to.
+        validation: other rows of the same columns.
+        how: the options; the tables of what is fitted with its `ess` are then fitted with each candidate.
+        sizes: numbers of components to try, at least one; those above the number of different rows are not.
+        candidates: equivalent sample sizes to try, above 0, at least one.
+        told: is told of progress in a few words.
+
+    Raises:
+        ChoiceError: there is nothing to try.
+        LimitError: the learner found no tree within its limits.
+    """
+    if not sizes or not candidates:
+        raise ChoiceError("there is no size or no prior to try; give at least one of each")
+    times = np.ones(validation.rows)
+    if validation.weights is not None:
+        times = validation.weights.astype(np.float64)
+    best, likelihood = None, -inf
+    tried = []
+    for size in sizes:
+        mixture = fit_mixture(table, size, how, told)
+        here, mean = mixture, -inf
+        for other in _with_priors(mixture, table, candidates):
+            value = _mean(log_likelihood(other, validation), times)
+            if value > mean:
+                here, mean = other, value
+        tried.append({"components": size, "validation_log_likelihood": mean})
+        if told is not None:
+            told(f"{size} components: {mean:.4f} nats per row of validation")
+        if best is not None and mean <= likelihood:
+            break
+        best, likelihood = here, mean
+    assert best is not None, "there is at least one size"
+    return replace(best, provenance=MappingProxyType({**best.provenance, "sizes_tried": tried}))
+
+
+def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
+    """Returns the mean log-likelihood per row; -inf if a row is impossible."""
+    return float(np.average(logs, weights=times))
+
+
+def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
+    """Returns r_k(x), shape (components, rows): the E-step."""
+    logs = log_joint(mixture, rows)
+    shares: NDArray[np.float64] = np.exp(logs - log_sum(logs))
+    return shares
+
+
+def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]) -> list[Mixture]:
+    """Returns the mixture with its tables fitted again under each prior, to the shares that it has now."""
+    rows = distinct_rows(table)
+    shares = _shares(mixture, rows)
+    return [
+        replace(
+            mixture,
+            components=tuple(
+                fit(one.tree, rows, ess=ess, weights=share)
+                for one, share in zip(mixture.components, shares, strict=True)
+            ),
+        )
+        for ess in candidates
+    ]
+
+
+class _Run:
+    """One start: the rows, how much of each belongs to whom, and the trees."""
+
+    def __init__(
+        self,
+        rows: DataTable,
+        times: NDArray[np.float64],
+        components: int,
+        how: Expectation,
+        *,
+        generator: np.random.Generator,
+        told: Told,
+    ) -> None:
+        self.rows, self.times, self.k, self.how = rows, times, components, how
+        self.generator, self.told = generator, told
+
+    def mixture(self) -> Mixture:
+        """Returns the mixture at the end."""
+        shares = self.first_shares()
+        trees: list[JunctionTree | None] = [None] * self.k
+        for turn in range(self.how.rounds):
+            found = [self.learn(k, share, trees[k]) for k, share in enumerate(shares)]
+            if found == trees:
+                break
+            trees = list(found)
+            shares = self.iterate(found, shares, turn)
+        return self.maximised(found, shares)
+
+    def first_shares(self) -> NDArray[np.float64]:
+        """Returns shares by the nearest of k centres, drawn in proportion to the squared distance."""
+        codes = self.rows.codes
+        centre = int(self.generator.choice(self.rows.rows, p=self.times / self.times.sum()))
+        distances = [self.distance(centre)]
+        for _ in range(1, self.k):
+            far = np.min(distances, axis=0) ** 2 * self.times
+            centre = int(self.generator.choice(codes.shape[1], p=far / far.sum()))
+            distances.append(self.distance(centre))
+        nearest = np.argmin(distances, axis=0)
+        rest = (1 - _FIRST_SHARE) / max(1, self.k - 1)
+        shares = np.full((self.k, codes.shape[1]), rest if self.k > 1 else 1.0)
+        if self.k > 1:
+            shares[nearest, np.arange(codes.shape[1])] = _FIRST_SHARE
+        return shares
+
+    def distance(self, row: int) -> NDArray[np.float64]:
+        """Returns the number of columns in which each row differs from one; different rows differ."""
+        codes = self.rows.codes
+        out = np.zeros(codes.shape[1])
+        for column in codes:
+            out += column != column[row]
+        return out
+
+    def learn(self, k: int, share: NDArray[np.float64], old: JunctionTree | None) -> JunctionTree:
+        """Returns the tree of a component: a new one if it is better than the old."""
+        if self.k == 1:
+            return old or self.how.learner(self.rows)
+        drawn = self.generator.binomial(self.times.astype(np.int64), np.minimum(share, 1.0))
+        if not drawn.any():
+            drawn[int(np.argmax(share))] = 1
+        kept = drawn > 0
+        part = replace(self.rows, codes=self.rows.codes[:, kept], weights=drawn[kept])
+        self.told(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
+        new = self.how.learner(part)
+        if old is None or (new != old and self.worth(new, share) > self.worth(old, share)):
+            return new
+        return old
+
+    def worth(self, tree: JunctionTree, share: NDArray[np.float64]) -> float:
+        """Returns what a tree's expected log-likelihood is, less the penalty, in nats."""
+        model = self.fitted(tree, share)
+        belongs = share * self.times
+        size = max(float(belongs.sum()), 1.0)
+        return float(belongs @ tree_log_likelihood(model, self.rows)) - 0.5 * log(size) * model.parameters
+
+    def fitted(self, tree: JunctionTree, share: NDArray[np.float64]) -> JunctionTreeModel:
+        """Returns the component of a tree: the M-step."""
+        return fit(tree, self.rows, ess=self.how.ess, weights=share)
+
+    def maximised(self, trees: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
+        """Returns the mixture of trees with tables and weights by the shares."""
+        weights = shares @ self.times
+        models = tuple(self.fitted(tree, share) for tree, share in zip(trees, shares, strict=True))
+        return Mixture(weights / weights.sum(), models)
+
+    def iterate(
+        self, trees: Sequence[JunctionTree], shares: NDArray[np.float64], turn: int
+    ) -> NDArray[np.float64]:
+        """Returns the shares when E- and M-steps on these trees gain little."""
+        before = -inf
+        for step in range(self.how.iterations):
+            logs = log_joint(self.maximised(trees, shares), self.rows)
+            totals = log_sum(logs)
+            shares = np.exp(logs - totals)
+            mean = _mean(totals, self.times)
+            self.told(f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
+            if mean - before < self.how.tolerance:
+                break
+            before = mean
+        return shares

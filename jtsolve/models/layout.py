@@ -1,0 +1,174 @@
+"""Where the tables of a junction tree lie: cliques from the root down, side by side in one array."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.errors import LimitError
+from jtsolve.machine import free_memory
+from jtsolve.varset import members
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.tree import JunctionTree
+
+BYTES_PER_CELL = 40
+"""Of memory for each cell of a model at work: its probability, its logarithm, a copy with evidence, and
+room."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """A junction tree over discrete variables, seen from its root.
+
+    Attributes:
+        arities: the number of states of each variable.
+        order: positions in `tree.cliques`, the root first, each clique after its parent; what follows is in
+            this order.
+        parent: the place in this order of each clique's parent; -1 at the root.
+        cliques: the members of each clique, increasing.
+        separators: the members of each separator to the parent, increasing; () at the root.
+        offset: where each table begins in the array of all tables, and the end; shape (m + 1,).
+        home: for each variable, the place of the clique nearest to the root that holds it.
+        shape: the same for the kernels; see `kernels.cliques.Shape`.
+    """
+
+    arities: tuple[int, ...]
+    order: tuple[int, ...]
+    parent: tuple[int, ...]
+    cliques: tuple[tuple[int, ...], ...]
+    separators: tuple[tuple[int, ...], ...]
+    offset: NDArray[np.int64]
+    home: tuple[int, ...]
+    shape: Any
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all tables."""
+        return int(self.offset[-1])
+
+    @property
+    def first_states(self) -> NDArray[np.int64]:
+        """Where each variable begins if the states of all lie side by side, and the end; shape (n + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.arities, dtype=np.int64)])
+
+    def dims(self, place: int) -> tuple[int, ...]:
+        """Returns the numbers of states of the members of a clique."""
+        return tuple(self.arities[v] for v in self.cliques[place])
+
+    def table(self, values: NDArray[np.float64], place: int) -> NDArray[np.float64]:
+        """Returns the table of a clique in an array of all tables, with an axis for each member: a view."""
+        return values[self.offset[place] : self.offset[place + 1]].reshape(self.dims(place))
+
+
+def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:
+    """Returns the number of cells of all cliques' tables."""
+    return sum(prod(arities[v] for v in members(clique)) for clique in tree.cliques)
+
+
+def require_room(cells: int, what: str, remedy: str, bytes_per_cell: int = BYTES_PER_CELL) -> None:
+    """Finds out whether tables of so many cells fit the memory.
+
+    Raises:
+        LimitError: they do not; with the need and what is free.
+    """
+    free = free_memory()
+    if cells * bytes_per_cell > free:
+        raise LimitError(
+            f"{what}: {cells:.3g} cells need {cells * bytes_per_cell / 1e9:.3g} GB of memory, "
+            f"and {free / 1e9:.3g} GB are free. Ways out: {remedy}"
+        )
+
+
+@lru_cache(maxsize=64)
+def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
+    """Returns the layout of a tree's tables, rooted at the first clique.
+
+    Raises:
+        ValueError: the tree is over another number of variables, or a variable has no state.
+        LimitError: the tables need more memory than there is.
+    """
+    if tree.n != len(arities) or min(arities) < 1:
+        raise ValueError(
+            f"the tree has {tree.n} variables, and numbers of states are given for {len(arities)}"
+        )
+    require_room(table_cells(tree, arities), "the tables of the cliques", "a smaller treewidth, fewer states")
+    order, parent = rooted(tree)
+    cliques = tuple(tuple(members(tree.cliques[i])) for i in order)
+    separators = tuple(
+        tuple(members(tree.cliques[order[place]] & tree.cliques[order[above]])) if above >= 0 else ()
+        for place, above in enumerate(parent)
+    )
+    sizes = [prod(arities[v] for v in clique) for clique in cliques]
+    offset = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    home: dict[int, int] = {}
+    for place, clique in enumerate(cliques):
+        for v in clique:
+            home.setdefault(v, place)
+    shape = _shape(arities, parent, cliques, separators, offset)
+    homes = tuple(home[v] for v in range(tree.n))
+    return Layout(arities, tuple(order), tuple(parent), cliques, separators, offset, homes, shape)
+
+
+def rooted(tree: JunctionTree) -> tuple[list[int], list[int]]:
+    """Returns the cliques from the first one outwards, and the place of each one's parent."""
+    adjacent: list[list[int]] = [[] for _ in tree.cliques]
+    for i, j in tree.edges:
+        adjacent[i].append(j)
+        adjacent[j].append(i)
+    order, parent, seen = [0], [-1], {0}
+    for place, i in enumerate(order):  # the list grows while it is gone through
+        for j in adjacent[i]:
+            if j not in seen:
+                seen.add(j)
+                order.append(j)
+                parent.append(place)
+    return order, parent
+
+
+def _shape(
+    arities: tuple[int, ...],
+    parent: list[int],
+    cliques: tuple[tuple[int, ...], ...],
+    separators: tuple[tuple[int, ...], ...],
+    offset: NDArray[np.int64],
+) -> Any:
+    """Returns the layout as arrays."""
+    from jtsolve.kernels.cliques import Shape  # noqa: PLC0415 - loading the compiler takes a second
+
+    count, widest = len(cliques), max(map(len, cliques))
+    member = np.full((count, widest), -1, dtype=np.int64)
+    arity, stride, own, above = (np.zeros((count, widest), dtype=np.int64) for _ in range(4))
+    separator = np.zeros(count + 1, dtype=np.int64)
+    for place, (clique, inner) in enumerate(zip(cliques, separators, strict=True)):
+        steps = strides(inner, arities)
+        separator[place + 1] = separator[place] + prod(arities[v] for v in inner)
+        cells = 1
+        for k in reversed(range(len(clique))):
+            v = clique[k]
+            member[place, k], arity[place, k], stride[place, k] = v, arities[v], cells
+            own[place, k] = steps.get(v, 0)
+            cells *= arities[v]
+        if parent[place] >= 0:
+            for k, v in enumerate(cliques[parent[place]]):
+                above[place, k] = steps.get(v, 0)
+    sizes = np.array([len(clique) for clique in cliques], dtype=np.int64)
+    return Shape(
+        np.array(parent, dtype=np.int64), offset, sizes, member, arity, stride, separator, own, above
+    )
+
+
+def strides(variables: tuple[int, ...], arities: tuple[int, ...]) -> dict[int, int]:
+    """Returns what a step of each variable adds to the cell of a table; the last variable runs fastest."""
+    steps: dict[int, int] = {}
+    cells = 1
+    for v in reversed(variables):
+        steps[v] = cells
+        cells *= arities[v]
+    return steps

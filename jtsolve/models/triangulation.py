@@ -1,0 +1,201 @@
+"""From factors to a junction tree: moralise, eliminate, calibrate.
+
+The variables of each factor are joined; then the variables are eliminated one by one, the neighbours of each
+joined, which makes the graph chordal. Next comes the variable with the fewest missing edges among its
+neighbours (min-fill) or the fewest neighbours (min-degree); ties go to the smaller table, then to the lower
+number. Neither is optimal, both are good (U. Kjærulff, Triangulation of graphs, Aalborg 1990). Each factor is
+multiplied into one clique that holds it; messages (`kernels.cliques.propagate`) then turn the tables into
+marginals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, prod
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.layout import layout_of
+from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import VarSet, members, varset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+    from jtsolve.models.columns import Column
+
+Heuristic: TypeAlias = Literal["min-fill", "min-degree"]
+HEURISTICS: tuple[str, ...] = get_args(Heuristic)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """A table of numbers of 0 or more over some variables.
+
+    Attributes:
+        variables: different ones, in the order of the axes.
+        table: an axis for each variable.
+    """
+
+    variables: tuple[int, ...]
+    table: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibrated:
+    """The distribution proportional to a product of factors.
+
+    Attributes:
+        model: the distribution.
+        log_sum: ln of the sum of the product over all configurations (the partition function), in nats.
+    """
+
+    model: JunctionTreeModel
+    log_sum: float
+
+
+def triangulated(
+    arities: Sequence[int], scopes: Sequence[VarSet], heuristic: Heuristic = "min-fill"
+) -> JunctionTree:
+    """Returns the tree of a chordal graph in which each scope is within a clique.
+
+    Args:
+        arities: the number of states of each variable; decides ties.
+        scopes: sets of variables.
+        heuristic: the order of elimination.
+
+    Raises:
+        ChoiceError: there is no such heuristic.
+
+    >>> square = [0b0011, 0b0110, 0b1100, 0b1001]
+    >>> triangulated([2, 2, 2, 2], square).treewidth
+    2
+    """
+    if heuristic not in HEURISTICS:
+        raise ChoiceError(f"there is no heuristic '{heuristic}'; there are {', '.join(HEURISTICS)}")
+    neighbours = [0] * len(arities)
+    for scope in scopes:
+        for v in members(scope):
+            neighbours[v] |= scope & ~(1 << v)
+    weight = [log(arity) for arity in arities]
+
+    def cost(v: int) -> tuple[int, float, int]:
+        around = neighbours[v]
+        table = sum(weight[u] for u in members(around))
+        if heuristic == "min-degree":
+            return around.bit_count(), table, v
+        missing = sum((around & ~neighbours[u]).bit_count() - 1 for u in members(around))
+        return missing // 2, table, v
+
+    costs = {v: cost(v) for v in range(len(arities))}
+    families: list[tuple[int, VarSet]] = []
+    while costs:
+        v = min(costs, key=costs.__getitem__)
+        del costs[v]
+        around = neighbours[v]
+        families.append((v, around))
+        changed = around
+        for u in members(around):
+            added = around & ~neighbours[u] & ~(1 << u)
+            if added and heuristic == "min-fill":
+                # An edge more between u and w matters to all that are next to both.
+                changed |= neighbours[u]
+            neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
+        # Eliminated vertices are nobody's neighbours any more.
+        costs.update((u, cost(u)) for u in members(changed & ~(1 << v)))
+    return JunctionTree.from_families(reversed(families))
+
+
+def calibrated(
+    columns: Sequence[Column],
+    factors: Sequence[Factor],
+    *,
+    heuristic: Heuristic = "min-fill",
+    provenance: Mapping[str, Any] | None = None,
+) -> Calibrated:
+    """Returns the distribution proportional to the product of factors, on a tree that holds them all.
+
+    Raises:
+        InputError: a factor does not fit the columns or holds what is no factor, or the product is 0.
+        ChoiceError: there is no such heuristic.
+        LimitError: the tables need more memory than there is; said once the tree is known.
+    """
+    arities = tuple(column.arity for column in columns)
+    for number, factor in enumerate(factors):
+        _require_fit(number, factor, arities)
+    tree = triangulated(arities, [varset(factor.variables) for factor in factors], heuristic)
+    return calibrated_on(tree, columns, factors, provenance=provenance)
+
+
+def calibrated_on(
+    tree: JunctionTree,
+    columns: Sequence[Column],
+    factors: Sequence[Factor],
+    *,
+    provenance: Mapping[str, Any] | None = None,
+) -> Calibrated:
+    """Returns the distribution proportional to the product of factors, each within a clique of the tree.
+
+    Raises:
+        InputError: the product is 0 everywhere.
+        LimitError: the tables need more memory than there is.
+        ValueError: a factor is within no clique.
+    """
+    from jtsolve.kernels.cliques import propagate  # noqa: PLC0415 - loads the compiler
+
+    layout = layout_of(tree, tuple(column.arity for column in columns))
+    holding: list[list[int]] = [[] for _ in columns]
+    for place, clique in enumerate(layout.cliques):
+        for v in clique:
+            holding[v].append(place)
+    masks = [varset(clique) for clique in layout.cliques]
+    values = np.zeros(layout.cells)
+    log_sum = 0.0
+    with np.errstate(divide="ignore"):
+        for factor in factors:
+            scope = varset(factor.variables)
+            rarest = min(factor.variables, key=lambda v: len(holding[v]), default=None)
+            places = [0] if rarest is None else [p for p in holding[rarest] if not scope & ~masks[p]]
+            if not places:
+                raise ValueError(f"no clique holds the factor over {factor.variables}")
+            view = layout.table(values, places[0])
+            order = np.argsort(factor.variables)
+            shape = [layout.arities[v] if scope >> v & 1 else 1 for v in layout.cliques[places[0]]]
+            view += np.log(np.transpose(factor.table, order).reshape(shape))
+    log_sum = propagate(values, layout.shape)
+    if log_sum == -np.inf:
+        raise InputError(
+            "network", "factors", "their product is 0 everywhere", "mend the tables: no state is possible"
+        )
+    probabilities = np.exp(values)
+    sums = np.add.reduceat(probabilities, layout.offset[:-1])
+    probabilities /= np.repeat(sums, np.diff(layout.offset))
+    return Calibrated(model_of(columns, tree, probabilities, provenance), float(log_sum))
+
+
+def _require_fit(number: int, factor: Factor, arities: Sequence[int]) -> None:
+    inside = all(0 <= v < len(arities) for v in factor.variables)
+    if (
+        not inside
+        or len(set(factor.variables)) < len(factor.variables)
+        or factor.table.shape != tuple(arities[v] for v in factor.variables)
+    ):
+        raise InputError(
+            "network",
+            f"factor {number + 1}",
+            f"a table of shape {factor.table.shape} does not fit the variables {list(factor.variables)}",
+            "give different variables, and an axis of each one's states",
+        )
+    if not np.isfinite(factor.table).all() or (factor.table.size and factor.table.min() < 0):
+        raise InputError(
+            "network",
+            f"factor {number + 1}",
+            f"its {prod(factor.table.shape)} numbers are not all finite and of 0 or more",
+            "mend the table",
+        )

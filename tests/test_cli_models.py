@@ -1,0 +1,409 @@
+"""`jtsolve fit`, `loglik`, `query`, `mpe`, `sample`, `export`, `show` on models: answers, files, refusals."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import time
+from math import exp, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from random_models import brute, chain, random_model
+
+from jtsolve.cli import run
+from jtsolve.cli.models import pairs, table
+from jtsolve.data.bif import read_network
+from jtsolve.errors import InputError
+from jtsolve.models.bif import to_bif
+from jtsolve.models.columns import Column
+from jtsolve.models.directed import to_network
+from jtsolve.models.document import read_model, write_model
+from jtsolve.models.fitting import fit
+from jtsolve.models.gaussian import GaussianTreeModel, fit_gaussian, gaussian_log_likelihood
+from jtsolve.models.likelihood import log_likelihood
+from jtsolve.models.marginals import marginals
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.pace import read_pace
+from jtsolve.models.uai import read_uai, to_uai
+from jtsolve.scoring.reading import read_numbers, read_states
+from jtsolve.tree import JunctionTree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Command:
+    """Runs commands in this process and keeps what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.out = ""
+        self.err = ""
+
+    def __call__(self, *arguments: str | Path) -> int:
+        code = run([str(argument) for argument in arguments], time.monotonic())
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+    def json(self, *arguments: str | Path) -> Any:
+        assert self(*arguments, "--json") == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "d.csv"
+    codes = np.random.default_rng(1).integers(0, 3, (80, 5))
+    codes[:, 1] = codes[:, 0]
+    path.write_text("a,b,c,d,e\n" + "\n".join(",".join(map(str, row)) for row in codes), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    path = tmp_path / "n.csv"
+    values = np.random.default_rng(2).normal(size=(60, 3)) @ np.array([[1, 1, 0], [0, 1, 1], [0, 0, 1.0]])
+    path.write_text("x,y,z\n" + "\n".join(",".join(map(str, row)) for row in values), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.json"
+    write_model(random_model(4, 4, zeros=False), path)
+    return path
+
+
+def discrete(path: Path) -> JunctionTreeModel:
+    found = read_model(path)
+    assert isinstance(found, JunctionTreeModel)
+    return found
+
+
+# fit and loglik
+
+
+def test_a_model_is_fitted_on_a_tree_that_is_looked_for(command: Command, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.json"
+    facts = command.json("fit", data, "--treewidth", "1", "--ess", "2", "--output", out)
+    found = discrete(out)
+    assert facts["smoothing_ess"] == 2.0
+    assert facts["parameters"] == found.parameters
+    assert found.provenance["tree_score"] == pytest.approx(found.provenance["bound"])
+    assert (found.values == fit(found.tree, read_states(data), ess=2).values).all()
+    assert any(clique & 0b11 == 0b11 for clique in found.tree.cliques)
+    assert command("fit", data, "--treewidth", "1", "--backend", "chowliu", "--output", out) == 0
+    assert "smoothing ess" in command.out
+    assert command("fit", data, "--treewidth", "1", "--output", out, "--quiet") == 0
+    assert command.out == ""
+
+
+def test_scores_are_computed_on_demand_where_a_table_would_take_long(
+    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By its name in the table of modules: the package's attribute of this name is the command.
+    monkeypatch.setattr(sys.modules["jtsolve.cli.fit"], "_LONGEST_TABULATION", -1.0)
+    # The forest's backend asks for a batch of no sets at its end.
+    options = ("--treewidth", "1", "--score", "bic", "--backend", "chowliu", "--output", tmp_path / "m.json")
+    facts = command.json("fit", data, *options)
+    assert facts["treewidth"] == 1
+    assert facts["smoothing_ess"] == 1.0
+
+
+def test_a_model_is_fitted_on_the_tree_of_a_result(command: Command, data: Path, tmp_path: Path) -> None:
+    result, out = tmp_path / "r.json", tmp_path / "m.json.gz"
+    assert command("solve", data, "--score", "bic", "--treewidth", "2", "--output", result, "--quiet") == 0
+    assert command("fit", data, "--tree", result, "--smoothing", "0", "--output", out) == 0
+    names = [set(clique) for clique in json.loads(result.read_text(encoding="utf-8"))["cliques"]]
+    found = discrete(out)
+    assert [set(entry["clique"]) for entry in command.json("show", out)["tables"]] == names
+    assert found.provenance["smoothing_ess"] == 0
+    assert found.provenance["tree"] == "r.json"
+    assert command("fit", data, "--tree", result, "--drop", "a", "--output", out) == 2
+    assert "leaves out columns of the tree" in command.err
+
+
+def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.json"
+    assert command("fit", data, "--treewidth", "2", "--validate", data, "--output", out) == 0
+    assert discrete(out).provenance["smoothing_ess"] == 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "either --tree RESULT, or --treewidth K"),
+        (["--tree", "r.json", "--treewidth", "1"], "either --tree RESULT, or --treewidth K"),
+        (["--treewidth", "1", "--smoothing", "1", "--validate", "v.csv"], "give one of the two"),
+        (["--treewidth", "1", "--option", "a=1"], "auto chooses that"),
+        (["--treewidth", "1", "--smoothing", "-1"], "0 or more"),
+        (
+            ["--treewidth", "1", "--score", "gaussian-bic", "--validate", "v.csv"],
+            "--validate is for models of states",
+        ),
+    ],
+)
+def test_a_fit_that_is_not_on_offer_is_refused(
+    command: Command, numbers: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    data = numbers if "gaussian-bic" in options else tmp_path / "s.csv"
+    if data != numbers:
+        data.write_text("a,b\n0,1\n1,0\n", encoding="utf-8")
+    assert command("fit", data, *options, "--output", tmp_path / "m.json") == 2
+    assert message in command.err
+
+
+def test_a_model_is_not_written_over_its_data_nor_as_something_else(command: Command, data: Path) -> None:
+    assert command("fit", data, "--treewidth", "1", "--output", data) == 2
+    assert "replace the input" in command.err
+    assert command("fit", data, "--treewidth", "1", "--output", data.with_name("m.bif")) == 2
+    assert "written as .json" in command.err
+
+
+def test_no_tree_within_the_limits_is_no_model(
+    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace  # noqa: PLC0415 - here only
+
+    import jtsolve.solve  # noqa: PLC0415 - here only
+    from jtsolve.result import Status  # noqa: PLC0415 - here only
+
+    solve = jtsolve.solve.solve
+
+    def nothing(*arguments: Any) -> Any:
+        return replace(solve(*arguments), tree=None, score=None, status=Status.UNKNOWN)
+
+    monkeypatch.setattr("jtsolve.solve.solve", nothing)
+    assert command("fit", data, "--treewidth", "1", "--output", tmp_path / "m.json") == 4
+    assert "no tree was found" in command.err
+
+
+def test_log_likelihoods_of_rows_with_gaps_are_told_and_written(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
+    out, rows, each = tmp_path / "m.json", tmp_path / "rows.csv", tmp_path / "each.txt"
+    command("fit", data, "--treewidth", "2", "--output", out)
+    rows.write_text("a,b,c,d,e\n0,0,1,2,\n0,,1,2,1\n1,1,1,1,1\n", encoding="utf-8")
+    facts = command.json("loglik", out, rows, "--output", each)
+    codes = np.array([[0, 0, 1], [0, -1, 1], [1, 1, 1], [2, 2, 1], [-1, 1, 1]])
+    expected = log_likelihood(discrete(out), codes)
+    assert [float(line) for line in each.read_text(encoding="utf-8").split()] == expected.tolist()
+    assert facts["mean"] == pytest.approx(expected.mean())
+    assert facts["rows"] == 3
+    assert command("loglik", out, rows, "--missing-values", "NA") == 2
+    rows.write_text("a,b,c,d,e\n0,0,1,2,7\n", encoding="utf-8")
+    assert command("loglik", out, rows) == 2
+    assert "'7' is none of its states" in command.err
+
+
+def test_impossible_rows_are_counted(command: Command, data: Path, tmp_path: Path) -> None:
+    out, rows = tmp_path / "m.json", tmp_path / "rows.csv"
+    command("fit", data, "--treewidth", "2", "--smoothing", "0", "--output", out)
+    rows.write_text("a,b,c,d,e\n0,1,1,2,0\n", encoding="utf-8")
+    facts = command.json("loglik", out, rows)
+    assert (facts["impossible_rows"], facts["mean"]) == (1, None)
+    assert command("loglik", out, rows) == 0
+    assert "impossible rows" in command.out
+
+
+# Gaussian models
+
+
+def test_gaussian_models_are_fitted_asked_drawn_and_shown(
+    command: Command, numbers: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "g.json"
+    options = ("--score", "gaussian-bic", "--treewidth", "1", "--output", out)
+    assert command("fit", numbers, *options) == 0
+    found = read_model(out)
+    assert isinstance(found, GaussianTreeModel)
+    expected = fit_gaussian(found.tree, read_numbers(numbers))
+    assert (found.mean == expected.mean).all()
+    assert command.json("loglik", out, numbers)["rows"] == 60
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("z,x,y\n1.5,,0.5\n,?,\n", encoding="utf-8")
+    each = gaussian_log_likelihood(found, np.array([[np.nan, np.nan], [0.5, np.nan], [1.5, np.nan]]))
+    assert command.json("loglik", out, gaps)["mean"] == pytest.approx(each.mean())
+    gaps.write_text("0.1,high,1\n", encoding="utf-8")
+    assert command("loglik", out, gaps, "--no-header") == 2
+    assert "'high' is no finite number" in command.err
+    answer = command.json("query", out, "--target", "x,z", "--given", "y=1.5")
+    assert len(answer["targets"][0]["covariance"]) == 2
+    assert command("query", out, "--given", "y=1.5") == 0
+    assert "y" not in [line.split()[0] for line in command.out.splitlines() if line.strip()]
+    assert command("query", out, "--target", "x,z") == 0
+    assert "cov 2" in command.out
+    drawn = command.json("sample", out, "--rows", "5", "--given", "y=1.5")
+    assert drawn["y"] == [1.5] * 5
+    assert len(set(drawn["x"])) == 5
+    assert command.json("show", out)["entropy_nats"] > 0
+    assert command("show", out) == 0
+    assert command("show", out, "--svg", tmp_path / "g.svg") == 0
+    assert command("export", out, "--to", "td") == 0
+    refusals: list[list[str | Path]] = [
+        ["mpe", out],
+        ["export", out, "--to", "bif"],
+        ["query", out, "--likelihood", "y=1"],
+        ["sample", out, "--rows", "1", "--likelihood", "y=1"],
+    ]
+    for refused in refusals:
+        assert command(*refused) == 2
+        assert "real numbers" in command.err
+    assert command("query", out, "--given", "y=high") == 2
+    assert "'high' is no number" in command.err
+
+
+# Queries
+
+
+def test_probabilities_are_told_given_hard_and_soft_evidence(command: Command, model: Path) -> None:
+    found = discrete(model)
+    joint = brute(found)
+    weights = [float(k + 1) for k in range(found.columns[1].arity)]
+    soft = f"V1={':'.join(map(str, weights))}"
+    answer = command.json("query", model, "--target", "V3,V2", "--given", "V0=s0", "--likelihood", soft)
+    posterior = np.einsum("bcd,b->dc", joint[0], weights)
+    assert answer["log_probability_of_evidence"] == pytest.approx(log(posterior.sum()))
+    target = answer["targets"][0]
+    assert target["variables"] == ["V3", "V2"]
+    np.testing.assert_allclose(target["probabilities"], (posterior / posterior.sum()).ravel(), atol=1e-12)
+    assert target["states"][0] == ["s0", "s0"]
+    assert command("query", model, "--given", "V0=s0") == 0
+    assert "ln P(evidence)" in command.out
+    assert all(name in command.out for name in found.names)
+    assert command("query", model, "--target", "V1") == 0
+    assert "ln P(evidence)" not in command.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "X"], "none called 'X'"),
+        (["--given", "X=1"], "does not begin with a variable"),
+        (["--given", "V0=s9"], "no state 's9'"),
+        (["--given", "V0=s0", "--given", "V0=s0"], "there twice"),
+        (["--given", "V0=s0", "--likelihood", "V0=1:1"], "its state is given"),
+        (["--likelihood", "V0=1:high"], "'high' is no number"),
+    ],
+)
+def test_a_query_that_makes_no_sense_is_refused(
+    command: Command, model: Path, options: list[str], message: str
+) -> None:
+    assert command("query", model, *options) == 2
+    assert message in command.err
+    assert command.out == ""
+
+
+def test_impossible_evidence_and_joints_too_large_are_refused(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "m.json"
+    columns = (Column("a", ("x", "y")), Column("b", ("u", "v")))
+    tables = (np.array([[0.5, 0.0], [0.0, 0.5]]),)
+    write_model(JunctionTreeModel(columns, JunctionTree(2, (0b11,), ()), tables), path)
+    assert command("query", path, "--given", "a=x,b=v") == 2
+    assert "impossible together" in command.err
+    write_model(chain(60), path)
+    assert command("query", path, "--target", ",".join(f"V{i}" for i in range(60))) == 4
+    assert "e+18 cells" in command.err
+
+
+def test_states_with_commas_are_understood() -> None:
+    names = ("size", "size of b")
+    assert pairs(["size=> 1, <= 2,size of b=x"], names, "--given") == {"size": "> 1, <= 2", "size of b": "x"}
+    with pytest.raises(InputError, match="NAME=VALUE"):
+        pairs(["x"], names, "--given")
+
+
+def test_the_best_explanations_are_told(command: Command, model: Path) -> None:
+    joint = brute(discrete(model))
+    answer = command.json("mpe", model, "--given", "V0=s0", "--best", "3")
+    expected = np.sort(joint[0].ravel())[::-1][:3]
+    assert [exp(entry["log_probability"]) for entry in answer["best"]] == pytest.approx(expected.tolist())
+    assert all(entry["states"]["V0"] == "s0" for entry in answer["best"])
+    assert command("mpe", model) == 0
+    assert "best 1" in command.out
+
+
+def test_rows_are_drawn_to_the_output_or_a_file(command: Command, model: Path, tmp_path: Path) -> None:
+    assert command("sample", model, "--rows", "5", "--seed", "3", "--given", "V0=s0") == 0
+    lines = command.out.split()
+    assert lines[0] == "V0,V1,V2,V3"
+    assert all(line.startswith("s0,") for line in lines[1:])
+    text = command.out
+    for name in ("r.csv", "r.csv.gz"):
+        assert (
+            command(
+                "sample", model, "--rows", "5", "--seed", "3", "--given", "V0=s0", "--output", tmp_path / name
+            )
+            == 0
+        )
+    assert (tmp_path / "r.csv").read_text(encoding="utf-8") == text
+    assert gzip.decompress((tmp_path / "r.csv.gz").read_bytes()).decode() == text
+    assert command.json("sample", model, "--rows", "2")["V0"][0].startswith("s")
+    assert command("sample", model, "--rows", "2", "--json", "--output", tmp_path / "r.csv") == 2
+
+
+# Files
+
+
+def test_models_are_exported_and_networks_of_others_are_read(
+    command: Command, model: Path, tmp_path: Path
+) -> None:
+    expected = marginals(discrete(model))
+    files = {to: tmp_path / f"out.{to}" for to in ("bif", "bifxml", "uai", "td", "dot", "json")}
+    for to, path in files.items():
+        assert command("export", model, "--to", to, "--output", path) == 0
+        assert command.out == ""
+    assert read_pace(files["td"]) == discrete(model).tree
+    assert files["json"].read_bytes() == model.read_bytes()
+    assert len(read_network(files["bif"]).nodes) == 4
+    for path in (files["bif"], files["uai"]):
+        answer = command.json("query", path)
+        for target, single in zip(answer["targets"], expected, strict=True):
+            np.testing.assert_allclose(target["probabilities"], single, atol=1e-12)
+    np.testing.assert_allclose(marginals(read_uai(files["uai"]))[2], expected[2], atol=1e-12)
+    assert command("export", model, "--to", "uai") == 0
+    assert command.out == to_uai(discrete(model))
+    assert command.json("export", model, "--to", "bif", "--root", "1")["text"] == to_bif(
+        to_network(discrete(model))
+    )
+    assert command("export", model, "--to", "xlsx") == 2
+    assert "json, bif, bifxml" in command.err
+    assert command("export", model, "--to", "bif", "--root", "99") == 2
+
+
+def test_a_model_is_shown_with_table_sizes_and_what_passes_its_separators(
+    command: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.json"
+    write_model(chain(4), path)
+    assert command("show", path) == 0
+    assert "{V1, V2}  4 cells" in command.out
+    assert "sep {V1}  H 0." in command.out
+    facts = command.json("show", path)
+    assert facts["cells"] == 12
+    assert facts["separators"][0]["mutual_information"] > 0
+    assert command("show", path, "--dot", "--png", tmp_path / "m.png", "--svg", tmp_path / "m.svg") == 0
+    assert "\\n4 cells" in command.out
+    assert (tmp_path / "m.png").read_bytes()[:4] == b"\x89PNG"
+    network = tmp_path / "n.bif"
+    network.write_text(to_bif(to_network(chain(3))), encoding="utf-8")
+    assert command("show", network) == 0
+    assert "8" in command.out
+
+
+def test_a_result_is_shown_as_json(command: Command, data: Path, tmp_path: Path) -> None:
+    result = tmp_path / "r.json"
+    command("solve", data, "--score", "bic", "--treewidth", "1", "--output", result, "--quiet")
+    assert command.json("show", result) == json.loads(result.read_text(encoding="utf-8"))
+
+
+def test_tables_for_people_hide_control_sequences() -> None:
+    assert "\x1b" not in table(["name", "value"], [["\x1b[31mred", 1.5]])

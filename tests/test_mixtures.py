@@ -1,0 +1,224 @@
+"""Mixtures: a sum of distributions in every query, and fits that find the parts that made the data."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jtsolve.backends import REGISTRY
+from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.models import mixture as of_mixture
+from jtsolve.models.columns import Column
+from jtsolve.models.expectation import Expectation, fit_mixture, fit_mixture_validated
+from jtsolve.models.fitting import fit
+from jtsolve.models.learning import Learner
+from jtsolve.models.likelihood import log_likelihood
+from jtsolve.models.mixture import Mixture, log_sum
+from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.scoring.table import DataTable
+from jtsolve.tree import JunctionTree
+
+TREES = (
+    JunctionTree(4, (0b0011, 0b0110, 0b1100), ((0, 1), (1, 2))),
+    JunctionTree(4, (0b0111, 0b1001), ((0, 1),)),
+    JunctionTree(4, (0b0001, 0b0010, 0b1100), ((0, 1), (1, 2))),
+)
+STATES = (("no", "yes"), ("a", "b", "c"), ("0", "1"), ("x", "y"))
+
+
+def table_of(rows: int, seed: int, *, weights: bool = False) -> DataTable:
+    generator = np.random.default_rng(seed)
+    codes = np.array([generator.integers(0, len(labels), rows) for labels in STATES])
+    counts = generator.integers(1, 4, rows) if weights else None
+    return DataTable(("p", "q", "r", "s"), STATES, codes, counts)
+
+
+def mixture_of(seed: int, weights: tuple[float, ...] = (0.5, 0.3, 0.2)) -> Mixture:
+    components = [fit(tree, table_of(30, seed + k)) for k, tree in enumerate(TREES)]
+    return Mixture(np.array(weights), tuple(components[: len(weights)]))
+
+
+def joint(mixture: Mixture) -> np.ndarray:
+    """Every state's probability, by the definition: one array with an axis for each variable."""
+    total = np.zeros([len(labels) for labels in STATES])
+    for weight, component in zip(mixture.weights, mixture.components, strict=True):
+        for state in product(*(range(len(labels)) for labels in STATES)):
+            row = np.array(state)[:, None]
+            total[state] += weight * np.exp(log_likelihood(component, row)[0])
+    return total
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10**6))
+def test_every_query_is_that_of_the_sum_of_the_parts(seed: int) -> None:
+    mixture = mixture_of(seed)
+    table = joint(mixture)
+    assert table.sum() == pytest.approx(1, abs=1e-12)
+    rows = np.array([[0, 1, -1], [2, -1, -1], [1, 1, 0], [0, -1, 1]])
+    expected = [table[0, 2, 1, 0], table[1, :, 1].sum(), table[:, :, 0, 1].sum()]
+    assert np.exp(of_mixture.log_likelihood(mixture, rows)) == pytest.approx(np.array(expected), abs=1e-12)
+    assert of_mixture.marginal(mixture, ("s", "q")) == pytest.approx(table.sum(axis=(0, 2)).T, abs=1e-12)
+    for v, single in enumerate(of_mixture.marginals(mixture)):
+        axes = tuple(u for u in range(4) if u != v)
+        assert single == pytest.approx(table.sum(axis=axes), abs=1e-12)
+    given_evidence = of_mixture.condition(mixture, {"q": "b", "s": (0.2, 0.7)})
+    weighted = table[:, 1] * np.array([0.2, 0.7])
+    assert np.exp(given_evidence.log_probability) == pytest.approx(weighted.sum(), abs=1e-12)
+    expected_p = weighted.sum(axis=(1, 2)) / weighted.sum()
+    assert of_mixture.marginals(given_evidence.model)[0] == pytest.approx(expected_p, abs=1e-12)
+
+
+def test_samples_have_the_mixtures_frequencies_and_repeat_with_the_seed() -> None:
+    mixture = mixture_of(3)
+    drawn = of_mixture.sample(mixture, 200_000, seed=5)
+    assert np.array_equal(drawn, of_mixture.sample(mixture, 200_000, seed=5))
+    assert not np.array_equal(drawn, of_mixture.sample(mixture, 200_000, seed=6))
+    shape = [len(labels) for labels in STATES]
+    found = np.bincount(np.ravel_multi_index(tuple(drawn.astype(int)), shape), minlength=24) / 200_000
+    assert np.abs(found - joint(mixture).ravel()).max() < 0.005
+    with pytest.raises(ChoiceError, match="0 or more"):
+        of_mixture.sample(mixture, -1)
+
+
+def test_a_part_that_holds_the_evidence_impossible_drops_out() -> None:
+    column = (Column("a", ("no", "yes")),)
+    tree = JunctionTree(1, (1,), ())
+    never, always = (
+        JunctionTreeModel(column, tree, (np.array(values),)) for values in ([1.0, 0.0], [0.0, 1.0])
+    )
+    mixture = Mixture(np.array([0.25, 0.75]), (never, always))
+    yes = of_mixture.condition(mixture, {"a": "yes"})
+    assert yes.model.components == (always,) or len(yes.model.components) == 1
+    assert yes.log_probability == pytest.approx(log(0.75))
+    assert of_mixture.log_likelihood(mixture, np.array([[0, 1]])).tolist() == pytest.approx(
+        [log(0.25), log(0.75)]
+    )
+    with pytest.raises(InputError, match="impossible"):
+        of_mixture.condition(Mixture(np.array([1.0, 0.0]), (never, always)), {"a": "yes"})
+    with pytest.raises(InputError, match="no state 'maybe'"):
+        of_mixture.condition(mixture, {"a": "maybe"})
+    assert np.array_equal(log_sum(np.full((2, 1), -np.inf)), [-np.inf])
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ((0.5, 0.5), "3 components"),
+        ((0.5, 0.2, 0.2), "sum to 1"),
+        ((1.5, -0.5, 0.0), "sum to 1"),
+        ((np.nan, 0.5, 0.5), "sum to 1"),
+    ],
+)
+def test_wrong_weights_are_no_mixture(weights: tuple[float, ...], words: str) -> None:
+    components = mixture_of(0).components
+    with pytest.raises(ValueError, match=words):
+        Mixture(np.array(weights), components)
+
+
+def test_components_over_different_columns_are_no_mixture() -> None:
+    one = mixture_of(0).components[0]
+    other = model_of([Column(f"{c.name}2", c.states) for c in one.columns], one.tree, one.values)
+    with pytest.raises(ValueError, match="different columns"):
+        Mixture(np.array([0.5, 0.5]), (one, other))
+    with pytest.raises(ValueError, match="0 components"):
+        Mixture(np.array([]), ())
+
+
+def two_parts(rows: int, seed: int) -> DataTable:
+    """Rows of two kinds: six columns that copy the first, or its opposite, with some noise."""
+    generator = np.random.default_rng(seed)
+    first = generator.integers(0, 2, rows)
+    kind = generator.integers(0, 2, rows)
+    pattern = np.array([[0, 0, 0, 0, 0, 0], [0, 1, 0, 1, 0, 1]])
+    codes = (first[:, None] ^ pattern[kind]) ^ (generator.random((rows, 6)) < 0.05)
+    return DataTable(tuple("abcdef"), (("0", "1"),) * 6, codes.T.astype(np.uint8))
+
+
+def test_two_parts_are_found_and_are_worth_more_than_one_tree() -> None:
+    train, test = two_parts(2000, 1), two_parts(2000, 2)
+    how = Expectation(learner=Learner(treewidth=1), seed=1)
+    one, two = (fit_mixture(train, k, how) for k in (1, 2))
+    single = fit(Learner(treewidth=1)(train), train)
+    mean = of_mixture.log_likelihood(one, test).mean()
+    assert mean == pytest.approx(log_likelihood(single, test).mean(), abs=1e-9)
+    assert of_mixture.log_likelihood(two, test).mean() > mean + 0.05
+    assert two.parameters == sum(c.parameters for c in two.components) + 1
+    assert two.n == 6
+    assert two.names == tuple("abcdef")
+
+
+def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
+    table = table_of(40, 7, weights=True)
+    assert table.weights is not None
+    repeated = DataTable(table.names, table.states, np.repeat(table.codes, table.weights, axis=1))
+    how = Expectation(learner=Learner(treewidth=1), seed=3, rounds=2)
+    mixture = fit_mixture(table, 2, how)
+    again = fit_mixture(repeated, 2, how)
+    assert np.array_equal(mixture.weights, again.weights)
+    assert [c.tree for c in mixture.components] == [c.tree for c in again.components]
+
+
+def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried() -> None:
+    train, validation = two_parts(1000, 1), two_parts(1000, 2)
+    told: list[str] = []
+    how = Expectation(learner=Learner(treewidth=1), restarts=2)
+    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), told=told.append)
+    tried = mixture.provenance["sizes_tried"]
+    likelihoods = [one["validation_log_likelihood"] for one in tried]
+    assert len(mixture.components) == tried[int(np.argmax(likelihoods))]["components"] > 1
+    mean = of_mixture.log_likelihood(mixture, validation).mean()
+    assert mean == pytest.approx(max(likelihoods), abs=1e-9)
+    assert any("of validation" in words for words in told)
+    with pytest.raises(ChoiceError, match="no size"):
+        fit_mixture_validated(train, validation, sizes=())
+
+
+def test_weighted_validation_rows_count_as_often_as_they_say() -> None:
+    train, validation = table_of(60, 1), table_of(40, 2, weights=True)
+    assert validation.weights is not None
+    repeated = DataTable(
+        validation.names, validation.states, np.repeat(validation.codes, validation.weights, axis=1)
+    )
+    how = Expectation(learner=Learner(treewidth=1))
+    found = [
+        fit_mixture_validated(train, rows, how, sizes=(1, 2)).provenance["sizes_tried"]
+        for rows in (validation, repeated)
+    ]
+    for one, other in zip(*found, strict=True):
+        assert one["validation_log_likelihood"] == pytest.approx(other["validation_log_likelihood"])
+
+
+def test_as_many_components_as_rows_can_be_had_and_no_more() -> None:
+    table = DataTable(("a", "b"), (("0", "1"),) * 2, np.array([[0, 0, 1], [0, 1, 1]]))
+    assert len(fit_mixture(table, 3, Expectation(learner=Learner(treewidth=1))).components) == 3
+    with pytest.raises(ChoiceError, match="3 different rows"):
+        fit_mixture(table, 4)
+    with pytest.raises(ChoiceError, match="give 1 to 3"):
+        fit_mixture(table, 0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"ess": 0.0}, {"tolerance": 0.0}, {"iterations": 0}, {"rounds": 0}, {"restarts": 0}, {"seed": -1}],
+)
+def test_wrong_options_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ChoiceError):
+        Expectation(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_learner_takes_any_backend_and_says_when_it_found_nothing() -> None:
+    table = two_parts(200, 1)
+    exact = Learner(backend=REGISTRY["dp"], treewidth=2)(table)
+    assert max(clique.bit_count() for clique in exact.cliques) <= 3
+    assert Learner(backend=None, treewidth=9)(table).n == 6
+    with pytest.raises(ChoiceError, match="treewidth"):
+        Learner(treewidth=-1)
+    with pytest.raises(LimitError, match="found no tree"):
+        Learner(backend=REGISTRY["brute"], treewidth=1, time=1e-9)(
+            DataTable(("a",) * 0 + ("a", "b", "c", "d", "e"), (("0", "1"),) * 5, np.eye(5, dtype=np.uint8))
+        )

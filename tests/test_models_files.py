@@ -1,0 +1,609 @@
+"""Models in files and as objects of other programs: round trips, other readers, and strictness."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import repeatable
+from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
+
+from jtsolve.data.bif import Network, Node, read_network
+from jtsolve.documents import lay_out
+from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
+from jtsolve.models.bif import to_bif, to_bifxml
+from jtsolve.models.columns import Column
+from jtsolve.models.directed import from_network, to_network
+from jtsolve.models.document import model_schema, model_to_json, read_model, write_model
+from jtsolve.models.evidence import condition
+from jtsolve.models.information import divergence
+from jtsolve.models.marginals import marginal, marginals
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.names import plain_names
+from jtsolve.models.objects import (
+    from_networkx,
+    from_pgmpy,
+    from_pyagrum,
+    to_networkx,
+    to_pgmpy,
+    to_pyagrum,
+)
+from jtsolve.models.pace import read_pace, to_pace
+from jtsolve.models.triangulation import Factor, calibrated, calibrated_on, triangulated
+from jtsolve.models.uai import evidence_to_uai, read_uai, read_uai_evidence, to_uai
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import members
+
+ROOT = Path(__file__).parents[1]
+
+
+def library(name: str) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name)
+
+
+def same(a: JunctionTreeModel, b: JunctionTreeModel, tolerance: float = 1e-12) -> None:
+    """Both have the same columns in some order, and the same distribution."""
+    assert divergence(a, b) == pytest.approx(0, abs=1e-9)
+    for column, single in zip(a.columns, marginals(a), strict=True):
+        assert set(b.columns[b.variable(column.name)].states) == set(column.states)
+        other = dict(
+            zip(b.columns[b.variable(column.name)].states, marginals(b)[b.variable(column.name)], strict=True)
+        )
+        np.testing.assert_allclose([other[s] for s in column.states], single, atol=tolerance)
+
+
+def dyadic_model(seed: int) -> JunctionTreeModel:
+    """A model whose conditional probabilities are sixteenths: exact in single precision too."""
+    generator = np.random.default_rng(seed)
+    random = repeatable(seed)
+    tree = random_tree(6, 2, random)
+    factors = []
+    seen = 0
+    for clique in (tree.cliques[i] for i in _outwards(tree)):
+        inside = list(members(clique))
+        for v in inside:
+            if seen >> v & 1:
+                continue
+            parents = [u for u in inside if seen >> u & 1]
+            rows = np.array([_sixteenths(generator) for _ in range(2 ** len(parents))])
+            factors.append(Factor((*parents, v), rows.reshape([2] * len(parents) + [2])))
+            seen |= 1 << v
+    return calibrated_on(tree, columns_for([2] * 6), factors).model
+
+
+def _sixteenths(generator: np.random.Generator) -> list[float]:
+    k = int(generator.integers(1, 16))
+    return [k / 16, 1 - k / 16]
+
+
+def _outwards(tree: JunctionTree) -> list[int]:
+    graph = nx.Graph(tree.edges)
+    graph.add_nodes_from(range(len(tree.cliques)))
+    return list(nx.bfs_tree(graph, 0))
+
+
+# Our own format
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.json.gz"])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_model_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int, name: str) -> None:
+    model = random_model(seed)
+    write_model(model, tmp_path / name)
+    found = read_model(tmp_path / name)
+    assert isinstance(found, JunctionTreeModel)
+    assert (found.columns, found.tree) == (model.columns, model.tree)
+    assert (found.values == model.values).all()
+    assert model_to_json(found) == model_to_json(model)
+
+
+def test_cuts_and_remarks_are_kept(tmp_path: Path) -> None:
+    columns = (Column("a", ("<= 1", "> 1"), (1.0,)),)
+    remarks = {
+        "n": np.int64(3),
+        "x": float("inf"),
+        "list": (1, np.float64(2)),
+        "path": tmp_path,
+        "d": {"k": None},
+    }
+    model = JunctionTreeModel(columns, JunctionTree(1, (1,), ()), (np.array([0.25, 0.75]),), remarks)
+    write_model(model, tmp_path / "m.json")
+    found = read_model(tmp_path / "m.json")
+    assert found.columns == columns
+    expected = {"n": 3, "x": "inf", "list": [1, 2.0], "path": str(tmp_path), "d": {"k": None}}
+    assert dict(found.provenance) == expected
+
+
+def test_model_files_follow_the_committed_schema_which_is_the_one_of_the_code(tmp_path: Path) -> None:
+    committed = ROOT / "docs" / "schema" / "model.schema.json"
+    assert committed.read_text(encoding="utf-8") == lay_out(model_schema()) + "\n"
+    write_model(random_model(2), tmp_path / "m.json")
+    jsonschema.validate(json.loads((tmp_path / "m.json").read_bytes()), model_schema())
+
+
+def test_the_examples_on_models_run() -> None:
+    failed, tried = doctest.testfile(
+        str(ROOT / "docs" / "models.md"), module_relative=False, encoding="utf-8"
+    )
+    assert tried > 10
+    assert failed == 0
+
+
+BASE = json.loads(model_to_json(chain(3)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "format"),
+        ({"version": 2}, "version"),
+        ({"kind": "gaussian"}, "do not have states"),
+        ({"unknown": 1}, "unknown"),
+        ({"variables": [{"name": "V0"}, *BASE["variables"][1:]]}, "do not lack states"),
+        ({"variables": [BASE["variables"][0]] * 3}, "there twice"),
+        ({"variables": [{"name": "V0", "states": ["x", "x"]}, *BASE["variables"][1:]]}, "states that differ"),
+        ({"cliques": [["V0", "X"], ["V1", "V2"]]}, "not variables, in their order"),
+        ({"cliques": [["V1", "V0"], ["V1", "V2"]]}, "not variables, in their order"),
+        ({"cliques": [["V0", "V1"], ["V0", "V1"]]}, "clique is there twice"),
+        ({"cliques": [["V0", "V1"], ["V2"]], "tree_edges": []}, "tree edges"),
+        ({"tables": BASE["tables"][:1]}, "as many tables"),
+        ({"tables": ["AAAA", BASE["tables"][1]]}, "holds 3 bytes"),
+        ({"tables": ["no base64!", BASE["tables"][1]]}, "no base64"),
+        ({"tables": ["é", BASE["tables"][1]]}, "no base64"),
+        ({"tables": [BASE["tables"][0]] * 2}, "agree"),
+        ({"mean": "AAAA"}, "expectations are for gaussian"),
+    ],
+)
+def test_a_file_with_anything_wrong_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(BASE | change), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_model(path)
+
+
+def test_a_gaussian_file_with_anything_wrong_is_refused(tmp_path: Path) -> None:
+    base = BASE | {"kind": "gaussian", "variables": [{"name": "a"}], "cliques": [["a"]], "tree_edges": []}
+    base |= {"tables": ["AAAAAAAA8D8="], "mean": "AAAAAAAAAAA="}
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(base), encoding="utf-8")
+    assert read_model(path).n == 1
+    for change, message in (
+        ({"mean": None}, "expectations"),
+        ({"tables": ["AAAAAAAAAAA="]}, "positive definite"),
+    ):
+        path.write_text(json.dumps(base | change), encoding="utf-8")
+        with pytest.raises(InputError, match=message):
+            read_model(path)
+
+
+def test_tables_beyond_the_memory_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    variables = [{"name": f"V{i}", "states": ["a", "b"]} for i in range(60)]
+    change = {
+        "variables": variables,
+        "cliques": [[f"V{i}" for i in range(60)]],
+        "tree_edges": [],
+        "tables": [""],
+    }
+    (tmp_path / "m.json").write_text(json.dumps(BASE | change), encoding="utf-8")
+    with pytest.raises(LimitError, match="GB of memory"):
+        read_model(tmp_path / "m.json")
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150)
+def test_a_damaged_file_gives_an_error_of_ours_or_the_model(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text = bytearray(model_to_json(chain(3)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    path = tmp_path_factory.getbasetemp() / "damaged.json"
+    path.write_bytes(bytes(text) or b"x")
+    try:
+        read_model(path)
+    except JtsolveError:
+        return
+
+
+# Bayesian networks
+
+
+@given(models())
+@settings(deadline=None, max_examples=40)
+def test_a_network_rooted_at_any_clique_has_the_distribution_of_the_model(model: JunctionTreeModel) -> None:
+    joint = brute(model)
+    for root in range(len(model.tree.cliques)):
+        network = to_network(model, root)
+        product = np.ones(joint.shape)
+        for v, node in enumerate(network.nodes):
+            dims = [model.columns[u].arity for u in (*node.parents, v)]
+            table = node.table.reshape(dims)
+            order = np.argsort((*node.parents, v))
+            shape = [model.columns[u].arity if u in (*node.parents, v) else 1 for u in range(model.n)]
+            product = product * np.transpose(table, order).reshape(shape)
+        np.testing.assert_allclose(product, joint, atol=1e-12)
+        if (joint > 0).all():
+            same(model, from_network(network))
+
+
+def test_there_is_no_root_beyond_the_cliques() -> None:
+    with pytest.raises(ChoiceError, match="there are 0 to 1"):
+        to_network(chain(3), 2)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bif_files_are_read_by_our_reader_to_the_last_digit(tmp_path: Path, seed: int) -> None:
+    model = random_model(seed)
+    path = tmp_path / "model.bif"
+    path.write_text(to_bif(to_network(model, len(model.tree.cliques) - 1)), encoding="utf-8")
+    same(model, from_network(read_network(path)))
+
+
+@pytest.mark.parametrize("seed", [2])
+def test_bif_files_are_read_by_pgmpy_and_pyagrum_with_the_same_marginals(tmp_path: Path, seed: int) -> None:
+    gum = library("pyagrum")
+    readers = library("pgmpy.readwrite")
+    model = dyadic_model(seed)  # pyAgrum reads the numbers of BIF in single precision
+    path = tmp_path / "model.bif"
+    path.write_text(to_bif(to_network(model, 1)), encoding="utf-8")
+    same(model, from_pyagrum(gum.loadBN(str(path))), 1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same(model, from_pgmpy(readers.BIFReader(str(path)).get_model()), 1e-9)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 4])
+def test_xmlbif_files_are_read_by_pgmpy_and_pyagrum_with_the_same_marginals(
+    tmp_path: Path, seed: int
+) -> None:
+    gum = library("pyagrum")
+    readers = library("pgmpy.readwrite")
+    model = random_model(seed)
+    path = tmp_path / "model.bifxml"
+    path.write_text(to_bifxml(to_network(model)), encoding="utf-8")
+    same(model, from_pyagrum(gum.loadBN(str(path))), 1e-9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        same(model, from_pgmpy(readers.XMLBIFReader(str(path)).get_model()), 1e-9)
+
+
+def test_names_that_programs_would_stumble_over_become_plain_ones(tmp_path: Path) -> None:
+    columns = (
+        Column("my size", ("<= -1", "> -1, <= 2", "> 2")),
+        Column("2nd", ("a b", "a_b")),
+        Column("ß", ("x",)),
+    )
+    joint = np.arange(1, 7, dtype=float).reshape(3, 2, 1) / 21
+    model = JunctionTreeModel(columns, JunctionTree(3, (0b111,), ()), (joint,))
+    path = tmp_path / "model.bif"
+    path.write_text(to_bif(to_network(model)), encoding="utf-8")
+    found = read_network(path)
+    assert [node.name for node in found.nodes] == ["my_size", "V2nd", "_"]
+    assert found.nodes[0].states == ("le_minus_1", "gt_minus_1_le_2", "gt_2")
+    assert found.nodes[1].states == ("a_b_2", "a_b")
+    np.testing.assert_allclose(marginals(from_network(found))[0], marginals(model)[0], atol=1e-15)
+    assert plain_names(["-1", "1", "-a"]) == ["minus_1", "1", "a"]
+
+
+# Objects
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_models_go_to_networkx_and_back(seed: int) -> None:
+    model = random_model(seed)
+    graph = to_networkx(model)
+    assert nx.is_tree(graph)
+    found = from_networkx(nx.relabel_nodes(graph, {i: f"c{i}" for i in graph}))
+    assert found.tree == model.tree
+    assert (found.values == model.values).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_models_go_to_pyagrum_and_pgmpy_and_back(seed: int) -> None:
+    library("pyagrum")
+    library("pgmpy.models")
+    model = random_model(seed)
+    root = len(model.tree.cliques) - 1
+    same(model, from_pyagrum(to_pyagrum(model, root)), 1e-12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = to_pgmpy(model, root)
+        assert network.check_model()
+        same(model, from_pgmpy(network), 1e-12)
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(_name: str) -> None:
+        raise ImportError
+
+    monkeypatch.setattr("jtsolve.models.objects.import_module", missing)
+    with pytest.raises(ChoiceError, match="pip install pyagrum"):
+        to_pyagrum(chain(3))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_queries_agree_with_pyagrum_on_larger_models(seed: int) -> None:
+    gum = library("pyagrum")
+    random = repeatable(seed)
+    n = random.randint(15, 25)
+    arities = [random.choice((2, 2, 3)) for _ in range(n)]
+    tree = random_tree(n, 3, random)
+    generator = np.random.default_rng(seed)
+    scopes = [list(members(clique)) for clique in tree.cliques]
+    factors = [Factor(tuple(s), np.exp(generator.normal(0, 2, [arities[v] for v in s]))) for s in scopes]
+    model = calibrated_on(tree, columns_for(arities), factors).model
+    seen = {f"V{v}": f"s{random.randrange(arities[v])}" for v in random.sample(range(n), 4)}
+    pair = [f"V{v}" for v in random.sample(range(n), 2)]
+    pair = [name for name in pair if name not in seen] or ["V0"]
+    found = condition(model, seen)
+    engine = gum.LazyPropagation(to_pyagrum(model))
+    engine.setEvidence(seen)
+    engine.makeInference()
+    # Asked for before targets are named: pyAgrum 3.3 then leaves out evidence on isolated variables.
+    assert np.exp(found.log_probability) == pytest.approx(engine.evidenceProbability(), rel=1e-9)
+    engine.addAllTargets()
+    engine.addJointTarget(set(pair))
+    engine.makeInference()
+    for column, single in zip(model.columns, marginals(found.model), strict=True):
+        np.testing.assert_allclose(single, engine.posterior(column.name).tolist(), atol=1e-9)
+    joint = engine.jointPosterior(set(pair))
+    order = [list(reversed(joint.names)).index(name) for name in pair]
+    expected = np.transpose(np.array(joint.tolist()), order)
+    np.testing.assert_allclose(marginal(found.model, pair), expected, atol=1e-9)
+
+
+# UAI
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_uai_files_come_back_with_numbers_for_names(tmp_path: Path, seed: int) -> None:
+    model = random_model(seed)
+    path = tmp_path / "model.uai"
+    path.write_text(to_uai(model), encoding="utf-8")
+    found = read_uai(path, "min-degree")
+    for single, other in zip(marginals(found), marginals(model), strict=True):
+        np.testing.assert_allclose(single, other, atol=1e-12)
+    seen = {"V0": model.columns[0].states[0]}
+    (tmp_path / "model.evid").write_text(evidence_to_uai(model, seen), encoding="utf-8")
+    assert read_uai_evidence(tmp_path / "model.evid", model) == seen
+
+
+POSTERIORS = """
+import json, sys, pyagrum
+network = pyagrum.loadMRF(sys.argv[1])
+engine = pyagrum.ShaferShenoyMRFInference(network)
+engine.makeInference()
+print(json.dumps([engine.posterior(v).tolist() for v in range(network.size())]))
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_uai_files_are_read_by_pyagrum_and_pgmpy_with_the_same_marginals(tmp_path: Path, seed: int) -> None:
+    library("pyagrum")
+    readers = library("pgmpy.readwrite")
+    model = dyadic_model(seed)  # pyAgrum reads the numbers of UAI files in single precision
+    assert any(clique.bit_count() > 1 for clique in model.tree.cliques)
+    path = tmp_path / "model.uai"
+    path.write_text(to_uai(model), encoding="utf-8")
+    # In a process of its own: pyAgrum 3.3 can crash when it loads a Markov network after other work.
+    command = [sys.executable, "-c", POSTERIORS, str(path)]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)  # noqa: S603
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        network = (
+            readers.UAIReader(str(path)).get_model()
+            if all(c.bit_count() > 1 for c in model.tree.cliques)
+            else None
+        )
+    for v, single in enumerate(marginals(model)):
+        np.testing.assert_allclose(found[v], single, atol=1e-9)
+    if network is not None:
+        product = None
+        for factor in network.factors:
+            product = factor if product is None else product * factor
+        assert product is not None
+        for v, single in enumerate(marginals(model)):
+            others = [name for name in product.variables if name != f"var_{v}"]
+            values = product.marginalize(others, inplace=False).values
+            np.testing.assert_allclose(values / values.sum(), single, atol=1e-9)
+
+
+def test_a_bayes_file_is_a_product_of_factors(tmp_path: Path) -> None:
+    path = tmp_path / "b.uai"
+    path.write_text("BAYES 2 2 2 3 1 0 2 0 1 0 2 .25 .75 4 .5 .5 .1 .9 1 3.0", encoding="utf-8")
+    np.testing.assert_allclose(marginals(read_uai(path))[1], [0.2, 0.8], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("HUGIN", "'HUGIN' stands where MARKOV or BAYES"),
+        ("MARKOV", "the number of variables"),
+        ("MARKOV 0", "'0'"),
+        ("MARKOV 99999999999999", "from 1 to"),
+        ("MARKOV -1", "'-1'"),
+        ("MARKOV 1 2 1 2 0 0", "size of factor 0 is '2'"),
+        ("MARKOV 2 2 2 1 2 0 0", "has a variable twice"),
+        ("MARKOV 1 2 1 1 1", "a variable of factor 0 is '1'"),
+        ("MARKOV 1 2 1 1 0 3 1 1 1", "declares another number"),
+        ("MARKOV 1 2 1 1 0 2 1 nan", "'nan'"),
+        ("MARKOV 1 2 1 1 0 2 1 -2", "'-2'"),
+        ("MARKOV 1 2 1 1 0 2 1 x", "'x'"),
+        ("MARKOV 1 2 1 1 0 2 1 1_0", "'1_0'"),
+        ("MARKOV 1 2 1 1 0 2 1 1 5", "more than"),
+        ("MARKOV 1 2 1 1 0 2 0 0", "0 everywhere"),
+        ("MARKOV 1 2 1 1 0 2 1", "ends where"),
+    ],
+)
+def test_what_is_no_uai_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "m.uai"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_uai(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("2 0 0 0 1", "observed twice"), ("1 9 0", "'9'"), ("1 0 2", "'2'"), ("0 0", "more than")],
+)
+def test_what_is_no_evidence_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "m.evid"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_uai_evidence(path, chain(3))
+
+
+# PACE
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_trees_go_to_pace_files_and_back(tmp_path: Path, seed: int) -> None:
+    tree = random_model(seed).tree
+    path = tmp_path / "tree.td"
+    path.write_text("c a remark\n\n" + to_pace(tree), encoding="utf-8")
+    assert read_pace(path) == tree
+
+
+def test_a_bag_within_another_is_merged(tmp_path: Path) -> None:
+    path = tmp_path / "tree.td"
+    path.write_text("s td 3 2 3\nb 1 1 2\nb 2 2\nb 3 2 3\n1 2\n2 3\n", encoding="utf-8")
+    assert read_pace(path) == JunctionTree(3, (0b011, 0b110), ((0, 1),))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("b 1 1\n", "header is missing"),
+        ("s tw 1 1 1\n", "no header"),
+        ("s td 1 1 1\ns td 1 1 1\n", "second one"),
+        ("s td 1 1\n", "does not hold 3"),
+        ("s td 1 1 1\nb x\n", "does not hold some"),
+        ("s td 1 1 1\nb 2 1\n", "out of range"),
+        ("s td 2 1 1\nb 1 1\n", "is missing"),
+        ("c nothing\n", "is missing"),
+        ("s td 1 2 1\nb 1 1\n", "another"),
+        ("s td 2 1 2\nb 1 1\nb 2 2\n1 3\n", "not there"),
+        ("s td 2 1 2\nb 1 1\nb 2 2\n", "no tree decomposition"),
+        ("s td 3 2 2\nb 1 1 2\nb 2\nb 3 1\n1 2\n2 3\n", "no tree decomposition"),
+        ("s td 2 1 1\nb 1 1\nb 2 1\n1 1\n", "edges are no tree"),
+        ("s td 1 1 2\nb 1 1\n", "vertex 2 is in no bag"),
+        ("s td 0 0 0\n", "another"),
+    ],
+)
+def test_what_is_no_tree_decomposition_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "tree.td"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_pace(path)
+
+
+# Triangulation
+
+
+@pytest.mark.parametrize("heuristic", ["min-fill", "min-degree"])
+@pytest.mark.parametrize("seed", range(15))
+def test_a_product_of_factors_becomes_its_distribution(seed: int, heuristic: Any) -> None:
+    generator = np.random.default_rng(seed)
+    n = 6
+    arities = generator.integers(1, 4, n).tolist()
+    factors, joint = [], np.ones(arities)
+    for _ in range(6):
+        scope = tuple(generator.permutation(n)[: generator.integers(0, 4)].tolist())
+        table = generator.random([arities[v] for v in scope]) * 5
+        factors.append(Factor(scope, table))
+        order = np.argsort(scope)
+        shape = [arities[v] if v in scope else 1 for v in range(n)]
+        joint = joint * np.transpose(table, order).reshape(shape)
+    found = calibrated(columns_for(arities), factors, heuristic=heuristic)
+    assert found.log_sum == pytest.approx(np.log(joint.sum()), rel=1e-12)
+    np.testing.assert_allclose(brute(found.model), joint / joint.sum(), atol=1e-13)
+
+
+def test_min_fill_adds_one_edge_to_a_square_and_none_to_a_chordal_graph() -> None:
+    assert triangulated([2] * 4, [0b0011, 0b0110, 0b1100, 0b1001]).treewidth == 2
+    tree = random_model(11, 8).tree
+    assert triangulated([2] * 8, tree.cliques) == tree
+
+
+@given(
+    st.integers(2, 7), st.lists(st.integers(1, 127), max_size=8), st.sampled_from(["min-fill", "min-degree"])
+)
+@settings(deadline=None, max_examples=80)
+def test_every_scope_is_within_a_clique(n: int, scopes: list[int], heuristic: Any) -> None:
+    inside = [scope & ((1 << n) - 1) for scope in scopes]
+    tree = triangulated([2] * n, inside, heuristic)
+    assert all(any(not scope & ~clique for clique in tree.cliques) for scope in inside)
+
+
+def test_factors_that_do_not_fit_are_refused() -> None:
+    columns = columns_for([2, 2])
+    for factor, message in (
+        (Factor((0, 2), np.ones((2, 2))), "does not fit"),
+        (Factor((0, 0), np.ones((2, 2))), "does not fit"),
+        (Factor((0,), np.ones(3)), "does not fit"),
+        (Factor((0,), np.array([1, -1])), "0 or more"),
+        (Factor((0,), np.array([1, np.inf])), "0 or more"),
+    ):
+        with pytest.raises(InputError, match=message):
+            calibrated(columns, [factor])
+    with pytest.raises(ChoiceError, match="min-fill, min-degree"):
+        triangulated([2], [], "best")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no clique holds"):
+        calibrated_on(JunctionTree(2, (1, 2), ((0, 1),)), columns, [Factor((0, 1), np.ones((2, 2)))])
+
+
+@pytest.mark.parametrize("name", ["alarm", "child", "insurance", "hailfinder"])
+@pytest.mark.parametrize("heuristic", ["min-fill", "min-degree"])
+def test_published_networks_have_the_marginals_that_pyagrum_finds(
+    shared: Path, name: str, heuristic: Any
+) -> None:
+    gum = library("pyagrum")
+    network = read_network(shared / "data" / "networks" / f"{name}.bif.gz")
+    model = from_network(network, heuristic)
+    theirs = _in_pyagrum(gum, network)
+    leaf = network.nodes[-1]
+    for seen in ({}, {leaf.name: leaf.states[0]}):
+        found = condition(model, seen)
+        engine = gum.LazyPropagation(theirs)
+        engine.setEvidence(seen)
+        engine.makeInference()
+        for column, single in zip(model.columns, marginals(found.model), strict=True):
+            np.testing.assert_allclose(single, engine.posterior(column.name).tolist(), atol=1e-9)
+
+
+def _in_pyagrum(gum: Any, network: Network) -> Any:
+    """The network itself, built node by node."""
+    result = gum.BayesNet()
+    for node in network.nodes:
+        result.add(gum.LabelizedVariable(node.name, node.name, list(node.states)))
+    for node in network.nodes:
+        for parent in node.parents:
+            result.addArc(network.nodes[parent].name, node.name)
+        for row, key in zip(node.table, _keys(network, node), strict=True):
+            result.cpt(node.name)[key] = row.tolist()
+    return result
+
+
+def _keys(network: Network, node: Node) -> list[dict[str, int]]:
+    parents = [network.nodes[p] for p in node.parents]
+    dims = [len(parent.states) for parent in parents]
+    return [dict(zip((p.name for p in parents), cell, strict=True)) for cell in np.ndindex(*dims)]
+
+
+def test_a_projection_onto_its_own_tree_is_the_model_itself() -> None:
+    model = random_model(7, 5, zeros=False)
+    assert divergence(model, projected(brute(model), model.tree)) == pytest.approx(0, abs=1e-12)

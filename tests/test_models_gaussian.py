@@ -1,0 +1,233 @@
+"""Gaussian models: each query agrees with dense linear algebra on the assembled precision matrix."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import repeatable
+from random_models import random_tree
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.document import read_model, write_model
+from jtsolve.models.gaussian import (
+    GaussianTreeModel,
+    fit_gaussian,
+    gaussian_log_likelihood,
+    precision_matrix,
+)
+from jtsolve.models.gaussian_queries import (
+    condition_gaussian,
+    covariance,
+    gaussian_divergence,
+    gaussian_entropy,
+    sample_gaussian,
+)
+from jtsolve.scoring.table import ContinuousTable
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import members
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def random_data(seed: int, n: int, rows: int = 60) -> ContinuousTable:
+    generator = np.random.default_rng(seed)
+    values = (
+        generator.normal(size=(n, n)) @ generator.normal(size=(n, rows)) + generator.normal(size=(n, 1)) * 3
+    )
+    return ContinuousTable(tuple(f"x{i}" for i in range(n)), values)
+
+
+def random_gaussian(seed: int, n: int = 7, treewidth: int = 3) -> GaussianTreeModel:
+    return fit_gaussian(random_tree(n, treewidth, repeatable(seed)), random_data(seed, n))
+
+
+def density(model: GaussianTreeModel, rows: np.ndarray, kept: list[int]) -> np.ndarray:
+    """The log density of some variables from the dense covariance."""
+    sigma = np.linalg.inv(precision_matrix(model))[np.ix_(kept, kept)]
+    centred = rows[kept] - model.mean[kept, None]
+    quadratic = np.einsum("ir,ir->r", centred, np.linalg.solve(sigma, centred))
+    return np.asarray(-0.5 * (quadratic + len(kept) * np.log(2 * np.pi) + np.linalg.slogdet(sigma)[1]))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_log_densities_agree_with_the_assembled_precision_with_gaps_too(seed: int) -> None:
+    model = random_gaussian(seed)
+    generator = np.random.default_rng(seed)
+    rows = generator.normal(size=(model.n, 20)) + model.mean[:, None]
+    found = gaussian_log_likelihood(model, rows)
+    np.testing.assert_allclose(found, density(model, rows, list(range(model.n))), rtol=1e-9)
+    rows[generator.random(rows.shape) < 0.3] = np.nan
+    for value, row in zip(gaussian_log_likelihood(model, rows), rows.T, strict=True):
+        kept = [int(v) for v in np.flatnonzero(~np.isnan(row))]
+        expected = density(model, row[:, None], kept)[0] if kept else 0.0
+        assert value == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_covariances_within_cliques_are_those_of_the_data_and_across_them_those_of_the_tree(
+    seed: int,
+) -> None:
+    model = random_gaussian(seed)
+    table = random_data(seed, model.n)
+    dense = np.linalg.inv(precision_matrix(model))
+    np.testing.assert_allclose(covariance(model, model.names), dense, rtol=1e-7, atol=1e-8)
+    for clique in model.tree.cliques:
+        inside = list(members(clique))
+        expected = np.cov(table.values[inside], ddof=0).reshape(len(inside), len(inside))
+        np.testing.assert_allclose(dense[np.ix_(inside, inside)], expected, rtol=1e-7, atol=1e-8)
+
+
+def test_the_precision_is_zero_where_no_clique_holds_both() -> None:
+    model = random_gaussian(3, 9, 2)
+    edges = set(model.tree.graph_edges)
+    matrix = precision_matrix(model)
+    apart = [(u, v) for u in range(9) for v in range(u) if (v, u) not in edges]
+    assert apart
+    assert all(matrix[u, v] == 0 for u, v in apart)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_conditionals_agree_with_dense_linear_algebra(seed: int) -> None:
+    model = random_gaussian(seed)
+    random = repeatable(seed)
+    seen = sorted(random.sample(range(model.n), random.randint(0, model.n - 1)))
+    left = [v for v in range(model.n) if v not in seen]
+    values = np.array([random.gauss(0, 1) for _ in range(model.n)])
+    given_values, log_density = condition_gaussian(model, {model.names[v]: values[v] for v in seen})
+    sigma = np.linalg.inv(precision_matrix(model))
+    slope = sigma[np.ix_(left, seen)] @ np.linalg.inv(sigma[np.ix_(seen, seen)])
+    mean = model.mean[left] + slope @ (values[seen] - model.mean[seen])
+    matrix = sigma[np.ix_(left, left)] - slope @ sigma[np.ix_(seen, left)]
+    np.testing.assert_allclose(given_values.mean, mean, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(covariance(given_values, given_values.names), matrix, rtol=1e-6, atol=1e-7)
+    expected = density(model, values[:, None], seen)[0] if seen else 0.0
+    assert log_density == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert given_values.names == tuple(model.names[v] for v in left)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_entropy_and_divergence_agree_with_dense_linear_algebra(seed: int) -> None:
+    p, q = random_gaussian(seed), random_gaussian(seed + 100)
+    k, other = precision_matrix(p), precision_matrix(q)
+    entropy = 0.5 * (p.n * (1 + np.log(2 * np.pi)) - np.linalg.slogdet(k)[1])
+    assert gaussian_entropy(p) == pytest.approx(entropy, rel=1e-9)
+    shift = p.mean - q.mean
+    second = np.linalg.inv(k) + np.outer(shift, shift)
+    crossed = 0.5 * ((other * second).sum() + p.n * np.log(2 * np.pi) - np.linalg.slogdet(other)[1])
+    assert gaussian_divergence(p, q) == pytest.approx(crossed - entropy, rel=1e-7)
+    assert gaussian_divergence(p, p) == pytest.approx(0, abs=1e-9)
+
+
+def test_samples_have_the_moments_of_the_model_and_a_seed_repeats_them() -> None:
+    model = random_gaussian(1, 4, 2)
+    rows = sample_gaussian(model, 200_000, 7)
+    sigma = covariance(model, model.names)
+    scale = np.sqrt(np.diag(sigma))
+    assert np.abs((rows.mean(axis=1) - model.mean) / scale).max() < 0.012
+    assert np.abs((np.cov(rows) - sigma) / np.outer(scale, scale)).max() < 0.02
+    assert (sample_gaussian(model, 50, 3) == sample_gaussian(model, 50, 3)).all()
+    with pytest.raises(ChoiceError, match="0 or more"):
+        sample_gaussian(model, 5, -1)
+
+
+@given(st.integers(1, 6), st.integers(0, 3), st.integers(0, 10_000))
+@settings(deadline=None, max_examples=25)
+def test_a_prior_lets_fewer_rows_than_members_do(n: int, treewidth: int, seed: int) -> None:
+    table = random_data(seed, n, rows=2)
+    model = fit_gaussian(random_tree(n, treewidth, repeatable(seed)), table, ess=1.0)
+    np.testing.assert_allclose(np.diag(covariance(model, model.names)), table.values.var(axis=1), rtol=1e-6)
+
+
+def test_weights_count_as_repeated_rows() -> None:
+    table = random_data(2, 3, rows=12)
+    times = np.array([3, 1, 0, 2, 1, 1, 1, 1, 4, 1, 1, 1])
+    repeated = ContinuousTable(table.names, np.repeat(table.values, times, axis=1))
+    tree = JunctionTree(3, (0b011, 0b110), ((0, 1),))
+    one, other = fit_gaussian(tree, table, weights=times), fit_gaussian(tree, repeated)
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-12)
+    np.testing.assert_allclose(precision_matrix(one), precision_matrix(other), rtol=1e-9)
+
+
+def test_what_cannot_be_fitted_is_refused() -> None:
+    table = random_data(0, 3, rows=2)
+    whole = JunctionTree(3, (0b111,), ())
+    with pytest.raises(InputError, match="2 rows are too few"):
+        fit_gaussian(whole, table)
+    with pytest.raises(InputError, match="2 finite numbers"):
+        fit_gaussian(whole, table, weights=[0.0, 0.0])
+    with pytest.raises(ChoiceError, match="0 or more"):
+        fit_gaussian(whole, table, ess=-1)
+    with pytest.raises(InputError, match="1 variables, and the table 3"):
+        fit_gaussian(JunctionTree(1, (1,), ()), table)
+
+
+def test_what_does_not_fit_a_model_is_refused() -> None:
+    model = random_gaussian(0, 3, 2)
+    with pytest.raises(InputError, match="shape"):
+        gaussian_log_likelihood(model, np.zeros((2, 4)))
+    with pytest.raises(InputError, match="shape"):
+        gaussian_log_likelihood(model, np.full((3, 1), np.inf))
+    with pytest.raises(InputError, match="none called 'x1'"):
+        gaussian_log_likelihood(model, ContinuousTable(("x0",), np.array([[1.0, 2.0]])))
+    with pytest.raises(InputError, match="none called 'y'"):
+        covariance(model, ["y"])
+    with pytest.raises(InputError, match="no finite number"):
+        condition_gaussian(model, {"x0": float("nan")})
+    with pytest.raises(InputError, match="leaves no variable"):
+        condition_gaussian(model, {"x0": 0.0, "x1": 0.0, "x2": 0.0})
+    with pytest.raises(InputError, match="different variables"):
+        gaussian_divergence(model, random_gaussian(0, 4, 2))
+
+
+def test_a_table_has_the_densities_of_its_columns_in_the_order_of_the_model() -> None:
+    model, table = random_gaussian(0, 3, 2), random_data(0, 3)
+    turned = ContinuousTable(table.names[::-1], table.values[::-1])
+    expected = gaussian_log_likelihood(model, table)
+    assert (gaussian_log_likelihood(model, turned) == expected).all()
+    assert model.parameters == 6 + len(model.tree.graph_edges)
+
+
+ONE = JunctionTree(1, (1,), ())
+APART = JunctionTree(2, (0b01, 0b10), ((0, 1),))
+CHAIN = JunctionTree(3, (0b011, 0b110), ((0, 1),))
+
+
+@pytest.mark.parametrize(
+    ("names", "tree", "mean", "covariances", "message"),
+    [
+        (("a", "a"), APART, [0, 0], ([[1]], [[1]]), "all different"),
+        (("a",), ONE, [0, 0], ([[1]],), "too many or too few"),
+        (("a",), ONE, [0], (), "too many or too few"),
+        (("a",), ONE, [0], ([[1, 0]],), "no finite matrix"),
+        (("a",), ONE, [np.nan], ([[1]],), "not finite"),
+        (("a",), ONE, [0], ([[-1]],), "positive definite"),
+        (("a", "b", "c"), CHAIN, [0, 0, 0], ([[1, 0.5], [0.1, 1]], np.eye(2)), "not symmetric"),
+        (("a", "b", "c"), CHAIN, [0, 0, 0], (np.eye(2), np.diag([2, 1])), "do not agree"),
+    ],
+)
+def test_a_gaussian_model_is_a_distribution_or_an_error(
+    names: tuple[str, ...],
+    tree: JunctionTree,
+    mean: list[float],
+    covariances: tuple[object, ...],
+    message: str,
+) -> None:
+    matrices = tuple(np.array(matrix, dtype=float) for matrix in covariances)
+    with pytest.raises(ValueError, match=message):
+        GaussianTreeModel(names, tree, np.array(mean, dtype=float), matrices)
+
+
+def test_a_gaussian_model_comes_back_from_its_file_to_the_bit(tmp_path: Path) -> None:
+    model = random_gaussian(5)
+    write_model(model, tmp_path / "model.json")
+    found = read_model(tmp_path / "model.json")
+    assert isinstance(found, GaussianTreeModel)
+    assert found.tree == model.tree
+    assert found.names == model.names
+    assert (found.mean == model.mean).all()
+    assert all((a == b).all() for a, b in zip(found.covariances, model.covariances, strict=True))

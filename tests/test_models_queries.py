@@ -1,0 +1,299 @@
+"""Queries: each agrees with summation over all configurations, on random models; and clear refusals."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import repeatable
+from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
+
+from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.models.best import most_probable
+from jtsolve.models.evidence import condition
+from jtsolve.models.information import (
+    across_separators,
+    are_independent,
+    divergence,
+    entropy,
+    independences,
+)
+from jtsolve.models.marginals import marginal, marginal_cells, marginals
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.sampling import sample
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import members
+
+SEEDS = range(200)
+
+
+def summed(joint: np.ndarray, kept: tuple[int, ...]) -> np.ndarray:
+    """The marginal of variables, in the order given."""
+    table = joint.sum(axis=tuple(set(range(joint.ndim)) - set(kept)))
+    return np.transpose(table, [sorted(kept).index(v) for v in kept])
+
+
+def evidence_of(model: JunctionTreeModel, seed: int) -> tuple[dict[str, str | list[float]], np.ndarray]:
+    """Random evidence, hard and soft, and its likelihood for every configuration."""
+    generator = np.random.default_rng(seed + 1000)
+    weights = np.ones([column.arity for column in model.columns])
+    evidence: dict[str, str | list[float]] = {}
+    for v, column in enumerate(model.columns):
+        kind = generator.integers(4)
+        if kind == 0:
+            code = int(generator.integers(column.arity))
+            evidence[column.name] = column.states[code]
+            likelihood = np.eye(column.arity)[code]
+        elif kind == 1:
+            likelihood = generator.random(column.arity) * 3
+            evidence[column.name] = likelihood.tolist()
+        else:
+            continue
+        weights = weights * likelihood.reshape([-1 if u == v else 1 for u in range(model.n)])
+    return evidence, weights
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_marginals_given_evidence_agree_with_brute_force(seed: int) -> None:
+    model = random_model(seed)
+    evidence, weights = evidence_of(model, seed)
+    joint = brute(model) * weights
+    total = joint.sum()
+    if total == 0:
+        with pytest.raises(InputError, match="impossible"):
+            condition(model, evidence)
+        return
+    given_evidence = condition(model, evidence)
+    assert given_evidence.log_probability == pytest.approx(log(total), abs=1e-12)
+    posterior = joint / total
+    for v, found in enumerate(marginals(given_evidence.model)):
+        np.testing.assert_allclose(found, summed(posterior, (v,)), atol=1e-12, rtol=1e-12)
+    random = repeatable(seed)
+    for size in range(1, min(4, model.n) + 1):
+        kept = tuple(random.sample(range(model.n), size))
+        found = marginal(given_evidence.model, [model.names[v] for v in kept])
+        np.testing.assert_allclose(found, summed(posterior, kept), atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_entropy_divergence_and_best_configurations_agree_with_brute_force(seed: int) -> None:
+    model = random_model(seed)
+    joint = brute(model)
+    logs = np.log(joint, out=np.full(joint.shape, -inf), where=joint > 0)
+    assert entropy(model) == pytest.approx(-(joint[joint > 0] * logs[joint > 0]).sum(), abs=1e-12)
+
+    found = most_probable(model, 7)
+    order = np.sort(logs.ravel())[::-1]
+    expected = order[order > -inf][:7]
+    np.testing.assert_allclose([best.log_probability for best in found], expected, rtol=1e-12, atol=1e-12)
+    assert len({best.states for best in found}) == len(found)
+    for best in found:
+        codes = tuple(column.code(state) for column, state in zip(model.columns, best.states, strict=True))
+        assert logs[codes] == pytest.approx(best.log_probability, abs=1e-12)
+
+    generator = np.random.default_rng(seed)
+    noise = np.exp(generator.normal(size=joint.shape))
+    other = projected(noise / noise.sum(), random_tree(model.n, 2, repeatable(seed + 1)))
+    ratio = np.where(joint > 0, logs - np.log(brute(other)), 0)
+    assert divergence(model, other) == pytest.approx((joint * ratio).sum(), abs=1e-12)
+    assert divergence(model, model) == pytest.approx(0, abs=1e-12)
+
+
+@given(models())
+@settings(deadline=None, max_examples=60)
+def test_queries_agree_with_brute_force_where_there_are_ties_and_zeros(model: JunctionTreeModel) -> None:
+    joint = brute(model)
+    for pair in combinations(range(model.n), min(2, model.n)):
+        found = marginal(model, [model.names[v] for v in pair])
+        np.testing.assert_allclose(found, summed(joint, pair), atol=1e-12)
+    ranked = np.sort(joint.ravel())[::-1]
+    best = most_probable(model, 3)
+    np.testing.assert_allclose(np.exp([b.log_probability for b in best]), ranked[ranked > 0][:3], rtol=1e-12)
+    for column, single in zip(model.columns, marginals(model), strict=True):
+        for state, probability in zip(column.states, single, strict=True):
+            if probability > 0:
+                given_state = condition(model, {column.name: state})
+                assert given_state.log_probability == pytest.approx(log(probability), abs=1e-12)
+            else:
+                with pytest.raises(InputError, match="probability 0"):
+                    condition(model, {column.name: state})
+
+
+def test_divergence_is_infinite_where_the_second_model_excludes_what_the_first_has() -> None:
+    tree = JunctionTree(1, (1,), ())
+    columns = columns_for([2])
+    certain = JunctionTreeModel(columns, tree, (np.array([1.0, 0.0]),))
+    fair = JunctionTreeModel(columns, tree, (np.array([0.5, 0.5]),))
+    assert divergence(fair, certain) == inf
+    assert divergence(certain, fair) == pytest.approx(log(2))
+
+
+def test_divergence_aligns_variables_and_states_by_name() -> None:
+    model = random_model(4, 3, zeros=False)
+    turned = tuple(
+        type(column)(column.name, tuple(reversed(column.states))) for column in reversed(model.columns)
+    )
+    joint = np.transpose(brute(model))[tuple(slice(None, None, -1) for _ in range(3))]
+    whole = JunctionTree(3, (0b111,), ())
+    other = JunctionTreeModel(turned, whole, (np.ascontiguousarray(joint),))
+    assert divergence(model, other) == pytest.approx(0, abs=1e-12)
+    with pytest.raises(InputError, match="different variables"):
+        divergence(model, chain(4))
+    strange = JunctionTreeModel(
+        tuple(type(c)(c.name, tuple(f"x{s}" for s in c.states)) for c in model.columns),
+        model.tree,
+        model.tables,
+    )
+    with pytest.raises(InputError, match="different states"):
+        divergence(model, strange)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_passes_a_separator_agrees_with_brute_force(seed: int) -> None:
+    model = random_model(seed)
+    joint = brute(model)
+
+    def information(table: np.ndarray) -> float:
+        return -float((table[table > 0] * np.log(table[table > 0])).sum())
+
+    passed = across_separators(model)
+    for (i, j), separator, found in zip(model.tree.edges, model.tree.separators, passed, strict=True):
+        left, right = (tuple(members(model.tree.cliques[c] & ~separator)) for c in (i, j))
+        both = information(summed(joint, left)) + information(summed(joint, right))
+        assert found.neighbours == pytest.approx(both - information(summed(joint, left + right)), abs=1e-12)
+        assert found.separator == pytest.approx(
+            information(summed(joint, tuple(members(separator)))), abs=1e-12
+        )
+    assert all(entry.neighbours is None for entry in across_separators(model, most_cells=0))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_statements_of_independence_hold_in_the_distribution(seed: int) -> None:
+    model = random_model(seed)
+    joint = brute(model)
+    statements = independences(model)
+    assert len(statements) == len(model.tree.edges)
+    for left, right, given_names in statements:
+        assert are_independent(model, left, right, given_names)
+        a, b, s = (model.variables(names) for names in (left, right, given_names))
+        assert sorted(a + b + s) == list(range(model.n))
+        table = summed(joint, a + b + s)
+        shape = [int(np.prod([model.columns[v].arity for v in part])) for part in (a, b, s)]
+        table = table.reshape(shape)
+        product = table.sum(axis=1)[:, None, :] * table.sum(axis=0)[None, :, :]
+        np.testing.assert_allclose(table * table.sum(axis=(0, 1)), product, atol=1e-14)
+
+
+def test_paths_decide_what_the_tree_makes_independent() -> None:
+    model = chain(4)
+    assert are_independent(model, ["V0"], ["V2", "V3"], ["V1"])
+    assert not are_independent(model, ["V0"], ["V2"])
+    with pytest.raises(InputError, match="share"):
+        are_independent(model, ["V0"], ["V0"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_samples_have_the_frequencies_of_the_model(seed: int) -> None:
+    model = random_model(seed)
+    rows = sample(model, 40_000, seed)
+    joint = brute(model)
+    counts = np.bincount(np.ravel_multi_index(tuple(rows), joint.shape), minlength=joint.size)
+    assert (counts[joint.ravel() == 0] == 0).all()
+    # Five standard deviations of each cell: a right sampler fails once in a million cells.
+    slack = 5 * np.sqrt(40_000 * joint.ravel() * (1 - joint.ravel())) + 3
+    assert (np.abs(counts - 40_000 * joint.ravel()) <= slack).all()
+
+
+def test_a_seed_repeats_the_samples_and_evidence_holds_in_all_of_them() -> None:
+    model = random_model(5)
+    assert (sample(model, 50_000, 3) == sample(model, 50_000, 3)).all()
+    assert (sample(model, 50, 3) != sample(model, 50, 4)).any()
+    state = model.columns[0].states[0]
+    posterior = condition(model, {model.names[0]: state}).model
+    assert (sample(posterior, 500)[0] == 0).all()
+    assert sample(model, 0).shape == (model.n, 0)
+    with pytest.raises(ChoiceError, match="0 or more"):
+        sample(model, -1)
+    with pytest.raises(LimitError, match="fewer rows"):
+        sample(model, 10**15)
+
+
+def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_alone() -> None:
+    joint = np.array([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]])
+    model = projected(joint, JunctionTree(2, (0b11,), ()))
+    with pytest.raises(InputError, match="one by one, but impossible together"):
+        condition(model, {"V0": "s0", "V1": "s1"})
+    with pytest.raises(InputError, match="V1 = s2 is impossible"):
+        condition(model, {"V0": "s0", "V1": "s2"})
+    with pytest.raises(InputError, match="impossible"):
+        condition(model, {"V0": [0, 0]})
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        ({"X": "s0"}, "none called 'X'"),
+        ({"V0": "s9"}, "no state 's9'"),
+        ({"V0": [1.0]}, "needs 2 finite numbers"),
+        ({"V0": [1.0, -1.0]}, "needs 2 finite numbers"),
+        ({"V0": [1.0, inf]}, "needs 2 finite numbers"),
+    ],
+)
+def test_what_is_no_evidence_is_refused(evidence: dict[str, str | list[float]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        condition(chain(3), evidence)
+
+
+def test_no_evidence_changes_nothing() -> None:
+    model = chain(3)
+    assert condition(model, {}).model is model
+
+
+def test_a_marginal_that_is_too_large_is_refused_with_its_size() -> None:
+    model = chain(60)
+    assert marginal_cells(model, ["V0", "V59"]) == 8
+    assert marginal_cells(model, model.names) == 2**60
+    with pytest.raises(LimitError, match=r"1\.15e\+18 cells"):
+        marginal(model, model.names)
+    with pytest.raises(InputError, match="named twice"):
+        marginal(model, ["V0", "V0"])
+    with pytest.raises(InputError, match="there are none"):
+        marginal(model, [])
+
+
+def test_the_ends_of_a_chain_have_the_product_of_its_transitions() -> None:
+    model = chain(40, 3)
+    product = np.diag(model.tables[0].sum(axis=1))
+    for table in model.tables:
+        product = product @ (table / table.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(marginal(model, ["V0", "V39"]), product, atol=1e-15)
+
+
+def test_a_star_of_a_thousand_small_likelihoods_does_not_underflow() -> None:
+    leaves = 1000
+    tree = JunctionTree(
+        leaves + 1, tuple(1 | 1 << v for v in range(1, leaves + 1)), tuple((0, i) for i in range(1, leaves))
+    )
+    table = np.array([[0.45, 0.05], [0.05, 0.45]])
+    model = JunctionTreeModel(columns_for([2] * (leaves + 1)), tree, (table,) * leaves)
+    evidence = {f"V{v}": f"s{v % 2}" for v in range(1, leaves + 1)}
+    found = condition(model, evidence)
+    assert found.log_probability == pytest.approx(500 * (log(0.1) + log(0.9)), rel=1e-12)
+    np.testing.assert_allclose(marginals(found.model)[0], [0.5, 0.5], atol=1e-10)
+
+
+def test_fewer_than_one_best_configuration_is_refused_and_lists_beyond_memory_too() -> None:
+    with pytest.raises(ChoiceError, match="1 or more"):
+        most_probable(chain(3), 0)
+    with pytest.raises(LimitError, match="a smaller k"):
+        most_probable(chain(3), 10**9)
+
+
+def test_all_configurations_of_a_model_are_listed_if_so_many_are_asked_for() -> None:
+    model = random_model(8, 4, zeros=False)
+    found = most_probable(model, 10_000)
+    assert len(found) == brute(model).size
+    assert sum(np.exp(best.log_probability) for best in found) == pytest.approx(1)
