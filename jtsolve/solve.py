@@ -195,8 +195,8 @@ def choose(problem: Problem, limits: Limits) -> Choice:
     """Returns the backend that `auto` stands for.
 
     It is the exact backend with the least predicted time among those that take the problem and whose
-    predicted memory and time are within the limits. Else it is a heuristic one of the highest rank, among those
-    that there are threads for, of these the one with the least predicted time, which may exceed the limit:
+    predicted memory and time are within the limits. Else it is a heuristic one that there are threads for, of
+    these one of the highest rank, of these the one with the least predicted time, which may exceed the limit:
     they return the best tree so far.
 
     Raises:
