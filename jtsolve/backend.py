@@ -59,7 +59,8 @@ class Capabilities:
         any_size: tells of a problem whether it is taken however many variables it has.
         rules: further conditions, each a function that returns its objection.
         rank: of heuristic backends, `auto` takes one of the highest rank: 0 for one that makes its own tree,
-            one more than theirs for one that improves the trees of others, so that its own are no worse.
+            one more than theirs for one that improves the trees of others, so that its own are no worse; two
+            more if they have been measured to be better than those of the other improvers.
         threads: of heuristic backends, `auto` takes one only with at least so many, where there is another.
     """
 

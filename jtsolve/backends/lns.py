@@ -122,7 +122,7 @@ class LargeNeighbourhoodSearch:
     def capabilities(self) -> Capabilities:
         """All constraints that the exact backend supports but `max_cliques`: regions inherit them."""
         features = (ALL_FEATURES - {Feature.MAX_CLIQUES}) & self.exact.capabilities.features
-        rank = 1 + max(one.capabilities.rank for one in self.start)
+        rank = 2 + max(one.capabilities.rank for one in self.start)  # above that of local search, as measured
         return Capabilities(features=features, rank=rank, rules=(_leaves_room_for_bonuses,))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
