@@ -22,6 +22,7 @@ from jtsolve.encodings.families import (
 )
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.pruning import prune
+from jtsolve.scores import DenseScores
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import members
 
@@ -141,7 +142,7 @@ def test_what_the_closure_leaves_out_is_in_no_tree_worth_the_incumbent() -> None
         least = scores[-1 - seed % 3]
         # Some of the families that may go are given, and the closure has to find no wrong one.
         hidden = np.random.default_rng(seed).random(limits.shape) < 0.3
-        left = families.restricted((limits >= least) | hidden)
+        left, _ = families.restricted((limits >= least) | hidden)
         kept = {
             (left.masks()[at], int(left.members[at, j]))
             for at, j in zip(*np.nonzero(left.allowed), strict=True)
@@ -156,8 +157,9 @@ def test_what_the_closure_leaves_out_is_in_no_tree_worth_the_incumbent() -> None
 
 def test_nothing_is_left_out_without_a_reason() -> None:
     families = families_of(named(gaussian(0, 5, 3)), 1)
-    same = families.restricted(np.ones_like(families.allowed))
+    same, position = families.restricted(np.ones_like(families.allowed))
     assert np.array_equal(same.members, families.members)
+    assert position.tolist() == list(range(families.sizes.size))
     assert np.array_equal(same.allowed, families.allowed)
 
 
@@ -176,7 +178,7 @@ def test_the_root_is_where_the_edges_are() -> None:
     assert choose_root(named(gaussian(0, 3, 1)), None) == 0
     values = np.zeros(11)
     values[[3, 5]] = 7.0  # colex: {0,1} and {0,2}
-    assert choose_root(named(type(problem.scores)(4, 2, values)), None) == 0
+    assert choose_root(named(DenseScores(4, 2, values)), None) == 0
 
 
 def test_the_memory_needed_is_known_before() -> None:

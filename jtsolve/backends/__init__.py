@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.clutter import ClutterCuts
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
@@ -31,5 +32,8 @@ REGISTRY: Mapping[str, Backend] = {
         Forward(),
         KTree(),
         LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4))),
+        ClutterCuts(
+            start=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), kicks=5, steps=300)
+        ),
     )
 }

@@ -153,8 +153,16 @@ class Families:
         weight = self.values[union] - self.values[parents]
         return Listing(self.members[union, slot], parents, union.astype(np.int32), weight)
 
-    def restricted(self, allowed: NDArray[np.bool_]) -> Families:
-        """Returns the families that are allowed here and there, with the sets that they leave (closure)."""
+    def restricted(self, allowed: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
+        """Returns the families that are allowed here and there, with the sets that they leave (closure).
+
+        Args:
+            allowed: shape (count, width).
+
+        Returns:
+            The families, and the new position of every old set, -1 for those that are gone. The sets ∅ and {v}
+            always stay, with or without families.
+        """
         keep = self.allowed & allowed
         alive = np.ones(self.sizes.size, dtype=np.bool_)
         before = -1
@@ -164,13 +172,14 @@ class Families:
                 axis=1
             )  # (a): a family of A, or of a superset of which the same v is the last
             self._spread_down(keep, alive)
-            alive[0] = True
+            alive[self.sizes <= 1] = True
             for j in range(self.width):  # (b): facets first, since they come first
                 for size in range(1, self.width + 1):
                     at = np.flatnonzero((self.sizes == size) & (j < self.sizes))
                     alive[at] &= alive[self.facets[at, j]]
             keep &= alive[:, None]  # (c)
-        return self._compacted(alive, keep)
+        position = np.where(alive, np.cumsum(alive) - 1, -1)
+        return self._compacted(alive, keep), position
 
     def _spread_down(self, keep: NDArray[np.bool_], alive: NDArray[np.bool_]) -> None:
         """Marks every A for which some v ∈ A has an allowed (v,Q) with A∖v ⊆ Q."""
