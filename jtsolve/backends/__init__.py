@@ -33,7 +33,7 @@ REGISTRY: Mapping[str, Backend] = {
         KTree(),
         LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4))),
         ClutterCuts(
-            start=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), kicks=5, steps=300)
+            start=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), region=8, steps=60)
         ),
     )
 }

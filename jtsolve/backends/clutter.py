@@ -30,6 +30,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.backends.clutter_proof import write_certificate
 from jtsolve.backends.clutter_tree import Search
 from jtsolve.encodings.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.machine import resident_memory
@@ -91,6 +92,8 @@ class ClutterCuts:
             if first is not None:
                 search.incumbent.offer(first)
             stop = search.run()
+        if self.certificate is not None:
+            write_certificate(self.certificate, problem, root, search.scale.shift, search.root.node)
         bound = search.bound
         if stop is Stop.FINISHED and search.incumbent.tree is None:
             bound = -inf

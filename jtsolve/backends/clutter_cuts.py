@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from jtsolve.encodings.families import Families
 
 _SUPPORT = 1e-7
+_WORTH_THREADS = 8000
+"""Families of the support times sinks: below it, waking up threads takes longer than the work."""
 _DEPTH = 5
 """Cuts that are disjoint on the support, for each sink, at most."""
 
@@ -164,6 +166,8 @@ def violated(
             begin = end
         return found
 
+    if support.value.size * len(sinks) < _WORTH_THREADS:
+        threads = 1
     shares = [sinks[k::threads] for k in range(threads) if sinks[k::threads]]
     lists = list(pool.map(part, shares)) if len(shares) > 1 else map(part, shares)
     return sorted({clutter for found in lists for clutter in found})

@@ -61,7 +61,9 @@ class Polish:
         if bound is None:
             state.possible = False
             return True
-        self._better(bound)
+        if self._better(bound) is not None and state.possible:
+            bound = state.evaluate(self.scale, state.cuts, state.specials)
+            assert bound is not None, "found possible"
         ended = False
         if state.possible and not self.closed:
             ended = not self._rounds(self._master(bound), tell, go_on)

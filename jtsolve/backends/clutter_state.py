@@ -31,7 +31,7 @@ class Stage(NamedTuple):
     """Multipliers that justify a bound, by the members of the generators: for certificates."""
 
     cuts: list[tuple[list[list[int]], int]]
-    specials: list[tuple[list[tuple[list[int], int]], list[tuple[int, int, int]], int, int]]
+    balances: list[tuple[list[tuple[list[int], int]], int, int]]
 
 
 @dataclass(slots=True)
@@ -165,12 +165,12 @@ class State:
             if weight
         ]
         units = scale.units_of(self.specials).tolist()
-        specials = [
-            ([(names(at), c) for at, c in row.sets], list(row.pairs), row.limit, weight)
+        balances = [
+            ([(names(at), c) for at, c in row.sets], row.limit, weight)
             for row, weight in zip(self.rows.specials, units, strict=True)
             if weight
         ]
-        return Stage(cuts, specials)
+        return Stage(cuts, balances)
 
 
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:
