@@ -1,25 +1,27 @@
 """Verifies proofs of bounds: that no junction tree of a problem scores more than a result says.
 
-The file is described in docs/formats.md. It shares no code with the backend that writes it, and all arithmetic is
-in whole numbers: scores are rounded to multiples of 2^-shift nats, and `n` units cover the rounding of a tree's
-at most 2n − 1 terms.
+The file is described in docs/formats.md. It shares no code with the backend that writes it, and all
+arithmetic is in whole numbers: scores are rounded to multiples of 2^-shift nats, and `n` units cover the
+rounding of a tree's at most 2n − 1 terms.
 
 What is verified. Along a perfect order from the root, a tree uses one family (v,P) a vertex, P its earlier
-neighbours, and scores Σ s(P∪v) − s(P); the families are made anew here from the problem. A *row* is a function g
-of sets with Σ g(P∪v) − g(P) ≥ limit over the families of every tree of a node:
+neighbours, and scores Σ s(P∪v) − s(P); the families are made anew here from the problem. A *row* is a
+function g of sets with Σ g(P∪v) − g(P) ≥ limit over the families of every tree of a node:
 
-- a cut, g(A) = 1 if A holds one of its sets, limit 1. One of its sets lies in a set that is complete in all trees of
-  the node, a single vertex or an edge that is required or present: the order has to complete it at some vertex;
-- coefficients of sets: Σ c(A)·(families with P∪v = A, minus those with P = A), which is [A is a clique] − (how often
-  it is a separator). Then no set that may be a separator has c > 0 and none that may be a clique c < 0, and the limit
-  is not above 0; or all c are −1 and the limit is not above −max_cliques.
+- a cut, g(A) = 1 if A holds one of its sets, limit 1. One of its sets lies in a set that is complete in all
+  trees of the node, a single vertex or an edge that is required or present: the order has to complete it at
+  some vertex;
+- coefficients of sets: Σ c(A)·(families with P∪v = A, minus those with P = A), which is [A is a clique] −
+  (how often it is a separator). Then no set that may be a separator has c > 0 and none that may be a clique
+  c < 0, and the limit is not above 0; or all c are −1 and the limit is not above −max_cliques.
 
-So with weights λ ≥ 0 and t = s + Σ λ g no tree of the node is worth more than D = Σ_v max_P [t(P∪v) − t(P)] − Σ λ·limit.
+So with weights λ ≥ 0 and t = s + Σ λ g no tree of the node is worth more than D = Σ_v max_P [t(P∪v) − t(P)]
+− Σ λ·limit.
 
-A *node* first drops, stage by stage, the families with D − (what they lack to their vertex's maximum) not above
-the bound; then sets that are thereby in no tree: those whose members v all lack a family (v,Q), Q ⊇ A∖v, and their
-supersets. Then it branches on an edge, absent or present; or its last rows have D not above the bound; or all its
-pairs are decided, and the one graph that is left is looked at.
+A *node* first drops, stage by stage, the families with D − (what they lack to their vertex's maximum) not
+above the bound; then sets that are thereby in no tree: those whose members v all lack a family (v,Q), Q ⊇
+A∖v, and their supersets. Then it branches on an edge, absent or present; or its last rows have D not above
+the bound; or all its pairs are decided, and the one graph that is left is looked at.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from jtsolve.problem import Problem
     from jtsolve.result import ResultDocument
 
-FORMAT = "jtsolve-certificate"
+FORMAT: Literal["jtsolve-certificate"] = "jtsolve-certificate"
 _ROOM = 1 << 61
 """What sums may be at most, so that differences of two fit 64 bits."""
 
@@ -109,10 +111,10 @@ def read_certificate(path: str | Path) -> CertificateDocument:
 
 
 def verify(problem: Problem, result: ResultDocument, certificate: CertificateDocument) -> tuple[str, ...]:
-    """Returns what is wrong with a certificate of a result's bound: one sentence, or nothing if it holds.
+    """Returns what is wrong with a certificate of a result's bound, or nothing if it holds.
 
-    The result itself is verified by `jtsolve.check`; here, that no tree under its constraints scores more than its
-    bound, or that there is none if its bound is null and its status "infeasible".
+    The result itself is verified by `jtsolve.check`; here, that no tree under its constraints scores more than
+    its bound, or that there is none if its bound is null and its status "infeasible".
     """
     try:
         constraints = constraints_from_document(
@@ -138,7 +140,7 @@ def _require(holds: bool, sentence: str) -> None:  # noqa: FBT001 - reads like a
 
 
 class _Families(NamedTuple):
-    """What is left in a node: alive sets, and of each family, a set and the slot of v, whether it is allowed."""
+    """What is left in a node: alive sets, and allowed families, each a set and the slot of its v."""
 
     alive: NDArray[np.bool_]
     allowed: NDArray[np.bool_]
@@ -344,8 +346,9 @@ class _Verifier:
         except ValueError:
             return  # not chordal
         if self._permits(tree):
-            score = sum(Fraction(self.problem.scores.score(clique)) for clique in tree.cliques)
-            score -= sum(Fraction(self.problem.scores.score(part)) for part in tree.separators)
+            scores = self.problem.scores
+            score = sum((Fraction(scores.score(clique)) for clique in tree.cliques), Fraction(0))
+            score -= sum((Fraction(scores.score(part)) for part in tree.separators), Fraction(0))
             above = score * Fraction(2) ** self.shift > self.target + self.n + self._offset()
             _require(not above, f"The graph of node {number} scores more than the bound.")
 

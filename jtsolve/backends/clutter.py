@@ -1,21 +1,22 @@
 """Branch and cut with clutter inequalities: exact, far beyond the range of the dynamic programming.
 
-A tree is a choice of one family (v,P) a vertex, P the earlier neighbours of v in a perfect order from a fixed
-root (`encodings.families`), with weight s(P∪v) − s(P). The LP over these choices, with a cut for every clutter
-(`clutter_rows`), is a tight relaxation; its cuts are found by minimum cuts (`clutter_cuts`).
+A tree is a choice of one family (v,P) a vertex, P the earlier neighbours of v in a perfect order from a
+fixed root (`encodings.families`), with weight s(P∪v) − s(P). The LP over these choices, with a cut for
+every clutter (`clutter_rows`), is a tight relaxation; its cuts are found by minimum cuts (`clutter_cuts`).
 
 1. A backend gives the first tree; the root is a vertex with most neighbours in it.
-2. Multipliers of the LP by steps of the volume algorithm, with cuts on the way (`clutter_volume`). Each step gives
-   a bound, and families that the bound rules out are dropped for good.
+2. Multipliers of the LP by steps of the volume algorithm, with cuts on the way (`clutter_volume`). Each
+   step gives a bound, and families that the bound rules out are dropped for good.
 3. The rest by the simplex method (`clutter_polish`, `clutter_lp`), on the few families that are left.
 4. Where the LP leaves a gap: branch and bound on edges (`clutter_tree`).
 
-Every bound is computed anew from its multipliers, over all families, in exact integers (`clutter_bound`): what
-the LP solver says is never believed. With `certificate`, multipliers and branches are written to a file that
-`jtsolve check` verifies with code of its own (`jtsolve.certificate`).
+Every bound is computed anew from its multipliers, over all families, in exact integers (`clutter_bound`):
+what the LP solver says is never believed. With `certificate`, multipliers and branches are written to a
+file that `jtsolve check` verifies with code of its own (`jtsolve.certificate`).
 
-Time: an LP relaxation is solved in seconds to minutes; proofs take exponential time in the worst case. Memory: linear
-in the number of families, about n·C(n, treewidth), with n/64 words a set and a word for 64 cuts a set.
+Time: an LP relaxation is solved in seconds to minutes; proofs take exponential time in the worst case.
+Memory: linear in the number of families, about n·C(n, treewidth), with n/64 words a set and a word for 64
+cuts a set.
 
 References:
     Studený and Cussens, Towards using the chordal graph polytope in learning decomposable models, IJAR 2017

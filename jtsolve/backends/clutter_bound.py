@@ -8,9 +8,9 @@ of every tree of the problem. For multipliers λ ≥ 0 and t = s + Σ λ g, ever
 and at most D(λ) − r(v,P) if it uses the family (v,P) in a perfect order from the root, where r(v,P) is what
 the family lacks to its vertex's maximum.
 
-Arithmetic: scores and multipliers are rounded to integers, in units of 2^-shift nats, and all sums are exact in
-int64, for which the shift leaves room. Rounding moves each of the at most 2n − 1 terms of a tree's score by half
-a unit, which `slack` covers; multipliers need no cover, since any are valid.
+Arithmetic: scores and multipliers are rounded to integers, in units of 2^-shift nats, and all sums are
+exact in int64, for which the shift leaves room. Rounding moves each of the at most 2n − 1 terms of a tree's
+score by half a unit, which `slack` covers; multipliers need no cover, since any are valid.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Separation of clutter cuts by minimum cuts (`kernels.clutters`).
+"""Separation of clutter cuts by minimum cuts (`kernels.cuts`).
 
-A point x over families is a network: ∅ feeds the families without parents, a family i passes on at most x_i, and
-feeds the families j with ∅ ≠ P_j ⊆ P_i∪v_i. A vertex a is reached through the families with a ∈ P_i∪v_i. If the
-maximum flow from ∅ to a is below 1, the parent sets on the sink's side of a minimum cut, with {a}, generate an
-up-set whose cut x violates: the families across it are those that the minimum cut cuts.
+A point x over families is a network: ∅ feeds the families without parents, a family i passes on at most
+x_i, and feeds the families j with ∅ ≠ P_j ⊆ P_i∪v_i. A vertex a is reached through the families with a ∈
+P_i∪v_i. If the maximum flow from ∅ to a is below 1, the parent sets on the sink's side of a minimum cut,
+with {a}, generate an up-set whose cut x violates: the families across it are those that the minimum cut
+cuts.
 
-Conversely, let F be an up-set that holds {a}, and the families across F be worth less than 1. They cut all ways
-from ∅ to a, so that the flow is below 1. So there is a violated clutter cut iff some flow is below 1.
+Conversely, let F be an up-set that holds {a}, and the families across F be worth less than 1. They cut all
+ways from ∅ to a, so that the flow is below 1. So there is a violated clutter cut iff some flow is below 1.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from jtsolve.encodings.families import Families
 
 _SUPPORT = 1e-7
+_SHARES = 16
+"""Into which the sinks are divided for threads."""
 _WORTH_THREADS = 8000
 """Families of the support times sinks: below it, waking up threads takes longer than the work."""
 _DEPTH = 5
@@ -49,7 +52,7 @@ class Found(NamedTuple):
 
 
 def separate(
-    state: State, point: Point, mix: float, tolerance: float, pool: ThreadPoolExecutor, threads: int
+    state: State, point: Point, mix: float, tolerance: float, pool: ThreadPoolExecutor | None
 ) -> Found:
     """Returns rows that (1 − mix)·point + mix·centre violates, the centre being the incumbent's families.
 
@@ -65,7 +68,7 @@ def separate(
         union, slot = np.nonzero(total)
         value = total[union, slot]
     parents = families.facets[union, slot]
-    clutters = violated(state.words, Support(union, parents, value), state.sinks, tolerance, pool, threads)
+    clutters = violated(state.words, Support(union, parents, value), state.sinks, tolerance, pool)
     return Found(
         [clutter for clutter in clutters if clutter not in state.rows.known],
         [row for row in _violated_specials(families, point, tolerance) if row not in state.rows.known],
@@ -122,8 +125,7 @@ def violated(
     support: Support,
     sinks: list[int],
     tolerance: float,
-    pool: ThreadPoolExecutor,
-    threads: int,
+    pool: ThreadPoolExecutor | None = None,
 ) -> list[Clutter]:
     """Returns clutters whose cuts the point violates by more than the tolerance; none if there are none.
 
@@ -132,10 +134,9 @@ def violated(
         support: the point.
         sinks: positions of the sets that are complete in every tree.
         tolerance: of the violation.
-        pool: to share the sinks among threads.
-        threads: the number of threads.
+        pool: to share the sinks among its threads, or None.
     """
-    from jtsolve.kernels.clutters import minimum_cuts, network, reverse  # noqa: PLC0415
+    from jtsolve.kernels.cuts import minimum_cuts, network, reverse  # noqa: PLC0415
 
     distinct, parent = np.unique(support.parents, return_inverse=True)
     parent = parent.astype(np.int32)
@@ -166,8 +167,7 @@ def violated(
             begin = end
         return found
 
-    if support.value.size * len(sinks) < _WORTH_THREADS:
-        threads = 1
-    shares = [sinks[k::threads] for k in range(threads) if sinks[k::threads]]
-    lists = list(pool.map(part, shares)) if len(shares) > 1 else map(part, shares)
+    if pool is None or support.value.size * len(sinks) < _WORTH_THREADS:
+        return sorted(set(part(sinks)))
+    lists = pool.map(part, [sinks[k::_SHARES] for k in range(min(_SHARES, len(sinks)))])
     return sorted({clutter for found in lists for clutter in found})

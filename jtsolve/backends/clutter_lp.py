@@ -3,14 +3,14 @@
 max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the rows at hand, and x ≥ 0. One more column, the
 escape, meets all rows at a price above all that weights can gain, so that the program is never infeasible.
 
-A cut is written in its sparser form: for the vertices of which most families are across the cut, Σ_P x(v,P) = 1
-is subtracted. This changes the multipliers of the vertices, and not those of the cuts.
+A cut is written in its sparser form: for the vertices of which most families are across the cut, Σ_P x(v,P)
+= 1 is subtracted. This changes the multipliers of the vertices, and not those of the cuts.
 """
 
 from __future__ import annotations
 
 from math import frexp
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class Master:
         self.flips = np.zeros((0, families.n), dtype=np.bool_)  # of the cuts
         self.order: list[tuple[bool, int]] = []  # of the rows after the first n: (is a cut, number)
         self.age = np.zeros(0, dtype=np.int64)
-        solver = highspy.Highs()
+        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.solver = solver
         for name, value in _OPTIONS:
             solver.setOptionValue(name, value)

@@ -1,9 +1,9 @@
 """The cutting-plane loop with the simplex method: the last digits, on the families that the steps left.
 
 Solve over some columns and rows; evaluate the multipliers over all families, which gives a bound (not the
-LP's value: columns may be missing) and reduced costs; add the families that would enter, and rows that the point
-violates; drop what the bound rules out. When no row is violated and no family would enter, the LP is solved, and
-its bound is the best that its rows give.
+LP's value: columns may be missing) and reduced costs; add the families that would enter, and rows that the
+point violates; drop what the bound rules out. When no row is violated and no family would enter, the LP is
+solved, and its bound is the best that its rows give.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _ESCAPE = 10.0
 class Polish:
     """The loop on one subproblem; leaves the best multipliers in it, and the last point."""
 
-    def __init__(self, state: State, incumbent: Incumbent, pool: ThreadPoolExecutor, threads: int) -> None:
-        self.state, self.incumbent, self.pool, self.threads = state, incumbent, pool, threads
+    def __init__(self, state: State, incumbent: Incumbent, pool: ThreadPoolExecutor | None) -> None:
+        self.state, self.incumbent, self.pool = state, incumbent, pool
         self.scale = incumbent.scale
         self.rounds = 0
         self.point: Point | None = None
@@ -146,7 +146,7 @@ class Polish:
         return master
 
     def _evaluate(self, master: Master) -> Bound | None:
-        """Returns the bound of the program's multipliers, with what follows from it; None if there is no tree."""
+        """Returns the bound of the program's multipliers, and drops families; None if there is no tree."""
         state = self.state
         state.rows, state.cuts, state.specials = master.rows, master.cuts, master.specials
         bound = state.evaluate(self.scale, state.cuts, state.specials)
@@ -160,10 +160,11 @@ class Polish:
         return bound
 
     def _lacks(self, families: Families, bound: Bound) -> NDArray[np.float64]:
-        """Returns what every family lacks to its vertex's best, in units; not for those that are not allowed."""
+        """Returns what every family lacks to its vertex's best, in units."""
         best = np.append(bound.best, 0)
         gains = bound.values[:, None] - bound.values[families.facets]
-        return (best[families.members] - gains).astype(np.float64)
+        lacks: NDArray[np.float64] = (best[families.members] - gains).astype(np.float64)
+        return lacks
 
     def _enter(self, bound: Bound, master: Master) -> bool:
         """Adds the best of the families that beat those at hand; tells whether there were any."""
@@ -191,7 +192,7 @@ class Polish:
         parents = state.families.facets[point.union, point.slot]
         for mix in _MIXES if state.centre is not None else (0.0,):
             tolerance = max(_TOLERANCE, 1e-4 * mix)
-            found = separate(state, point, mix, tolerance, self.pool, self.threads)
+            found = separate(state, point, mix, tolerance, self.pool)
             trial = Rows(state.families, found.clutters)
             left, _ = trial.weighted_activity(point.union, parents.astype(np.int64), point.value)
             deep = [

@@ -1,10 +1,10 @@
 """The rows of the clutter LP, each a set function g with a limit: Σ x(v,P) (g(P∪v) − g(P)) ≥ limit.
 
-*Clutter cuts.* A clutter is a collection of sets, none within another; F, the sets that hold one of them, is
-an up-set, and g its indicator. In a perfect order the complete sets grow one vertex at a time from ∅. So if F
-holds a set that is complete in every tree, such as a single vertex, and ∅ ∉ F, the order enters F at some vertex:
-Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1 (Studený and Cussens 2017). The clutter of one set alone, {{a,b}}, says that
-the set is complete: a and b are adjacent.
+*Clutter cuts.* A clutter is a collection of sets, none within another; F, the sets that hold one of them,
+is an up-set, and g its indicator. In a perfect order the complete sets grow one vertex at a time from ∅. So
+if F holds a set that is complete in every tree, such as a single vertex, and ∅ ∉ F, the order enters F at
+some vertex: Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1 (Studený and Cussens 2017). The clutter of one set alone,
+{{a,b}}, says that the set is complete: a and b are adjacent.
 
 *Special rows.* g is given by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. They
 state which sets are no separators or no cliques, and how many cliques there are (`encodings.families`).
@@ -12,6 +12,7 @@ state which sets are no separators or no cliques, and how many cliques there are
 
 from __future__ import annotations
 
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -76,9 +77,12 @@ class Rows:
 
         Generators that are gone are dropped: every set that held one is gone too.
         """
+        ends = list(accumulate(map(len, self.clutters), initial=0))
+        flat = np.fromiter(chain.from_iterable(self.clutters), dtype=np.int64, count=ends[-1])
+        there = position[flat].tolist()
         return Rows(
             families,
-            [tuple(at for at in position[list(row)].tolist() if at >= 0) for row in self.clutters],
+            [tuple(at for at in there[first:last] if at >= 0) for first, last in pairwise(ends)],
             [
                 row._replace(sets=tuple((int(position[at]), c) for at, c in row.sets if position[at] >= 0))
                 for row in self.specials
@@ -101,12 +105,15 @@ class Rows:
             )
             grown[:word] = self.words[:word]
             self.words = grown
+        part = self.clutters[word * _A_WORD :]
+        sizes = np.fromiter(map(len, part), dtype=np.int64, count=len(part))
+        number = np.repeat(np.arange(len(part)), sizes)
+        flat = np.fromiter(chain.from_iterable(part), dtype=np.int64, count=int(sizes.sum()))
+        self.words[word:needed] = 0
+        bits = np.uint64(1) << (number % _A_WORD).astype(np.uint64)
+        np.bitwise_or.at(self.words, (word + number // _A_WORD, flat), bits)
         for at in range(word, needed):
-            row = self.words[at]
-            row[:] = 0
-            for bit, clutter in enumerate(self.clutters[at * _A_WORD : (at + 1) * _A_WORD]):
-                row[list(clutter)] |= np.uint64(1 << bit)
-            spread_up(row, self.families.facets, self.families.sizes)
+            spread_up(self.words[at], self.families.facets, self.families.sizes)
 
     def _function(self, row: Special) -> NDArray[np.int64]:
         """Returns g of a special row for every set."""
@@ -124,15 +131,16 @@ class Rows:
         return total
 
     def coefficients(
-        self, number: int, union: NDArray[np.int32], parents: NDArray[np.int32]
+        self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """Returns of a clutter cut the coefficients of families: 0 or 1."""
         row = self.words[number // _A_WORD]
         across = (row[union] & ~row[parents]) >> np.uint64(number % _A_WORD)
-        return (across & np.uint64(1)).astype(np.float64)
+        found: NDArray[np.float64] = (across & np.uint64(1)).astype(np.float64)
+        return found
 
     def special_coefficients(
-        self, number: int, union: NDArray[np.int32], parents: NDArray[np.int32]
+        self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """Returns of a special row the coefficients of families."""
         function = self.functions[number]

@@ -1,4 +1,4 @@
-"""What the parts of the clutter backend share: a subproblem with its rows and multipliers, and the best tree."""
+"""What the parts of the clutter backend share: a subproblem with its multipliers, and the best tree."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jtsolve.backends.clutter_bound import Bound, Scale, bound_of, worth
-from jtsolve.backends.clutter_rows import Rows
 from jtsolve.encodings.families import families_of_tree
 from jtsolve.varset import is_subset, members
 
@@ -17,12 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.backend import Report
+    from jtsolve.backends.clutter_rows import Rows
     from jtsolve.encodings.families import Families
     from jtsolve.problem import Problem
     from jtsolve.tree import JunctionTree
 
 _SHRINK = 0.9
-"""The sets are made anew when at most this share of the families is left: that takes some passes over them."""
+"""The sets are made anew when at most this share of the families is left: it takes some passes."""
 _CLOSE = 5e-7
 """Nats above the best tree's score at which a bound counts as met: below the tolerance of "optimal"."""
 
@@ -39,8 +39,8 @@ class Incumbent:
     """The best tree so far, and what it means for bounds.
 
     Attributes:
-        target: a sum of normalised weights, in units; what is no more is of no interest. Before there is a tree,
-            less than any tree has.
+        target: a sum of normalised weights, in units; what is no more is of no interest. Before there is a
+            tree, less than any tree has.
         close: a bound that is no more is as good as met.
     """
 
@@ -156,7 +156,8 @@ class State:
         """Returns the present multipliers in terms of variables."""
 
         def names(at: int) -> list[int]:
-            return self.families.members[at, : self.families.sizes[at]].tolist()
+            found: list[int] = self.families.members[at, : self.families.sizes[at]].tolist()
+            return found
 
         units = scale.units_of(self.cuts).tolist()
         cuts = [

@@ -1,10 +1,10 @@
 """Branch and bound over subproblems of the clutter LP, the best bound first.
 
 A subproblem is worked on by steps (`clutter_volume`) until they stall or few families are left, then by the
-simplex method (`clutter_polish`) if the families are few enough for it. If its bound is still above the incumbent,
-it branches on an edge: absent, all sets that hold it are dropped; present, the edge is one more set that is complete
-in every tree. Children begin with the rows and multipliers of their parent. When every pair is decided, there is
-one graph left, which is looked at.
+simplex method (`clutter_polish`) if the families are few enough for it. If its bound is still above the
+incumbent, it branches on an edge: absent, all sets that hold it are dropped; present, the edge is one more
+set that is complete in every tree. Children begin with the rows and multipliers of their parent. When every
+pair is decided, there is one graph left, which is looked at.
 
 Trees come from the points on the way: the family that is worth most by the point, and lacks least by the
 bound, is added to the order, over and over.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,11 @@ import numpy as np
 from jtsolve.backends.clutter_bound import scaled
 from jtsolve.backends.clutter_cuts import Point, set_words
 from jtsolve.backends.clutter_polish import Polish
-from jtsolve.backends.clutter_rows import Rows, Special
+from jtsolve.backends.clutter_rows import Clutter, Rows, Special
 from jtsolve.backends.clutter_state import Incumbent, Stage, State, set_positions
 from jtsolve.backends.clutter_volume import Volume
 from jtsolve.result import Stop
 from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
 
 if TYPE_CHECKING:
     from jtsolve.backend import Limits, Report
@@ -56,7 +56,7 @@ class Node:
 
 @dataclass(slots=True)
 class Subproblem:
-    """A state, the pairs that are decided in it, and its node; `bound` is that of its parent until it is worked on."""
+    """A state, the pairs that are decided in it, and its node; the bound is its parent's at first."""
 
     state: State
     decided: dict[tuple[int, int], bool]
@@ -95,7 +95,7 @@ class Search:
         constraints = families.constraints
         required = set_positions(families, sorted(constraints.required_edges))
         possible = not self.empty and len(required) == len(constraints.required_edges)
-        clutters = [(at,) for at in required.values()]
+        clutters: list[Clutter] = [(at,) for at in required.values()]
         clutters += [(1 + u, 1 + v) for u in range(n) for v in range(u + 1, n)]
         rows = Rows(families, clutters, self._no_goods())
         state = State(
@@ -125,7 +125,7 @@ class Search:
     def run(self) -> Stop:
         """Works until nothing is open, or it has to end; returns why it ended."""
         self._push(self.root)
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
             while self.open:
                 if self.report.stop is not None:
                     break
@@ -159,7 +159,7 @@ class Search:
         if self.keep_stages:
             subproblem.node.last = subproblem.state.stage(self.scale)
 
-    def _work(self, subproblem: Subproblem, pool: ThreadPoolExecutor) -> bool:
+    def _work(self, subproblem: Subproblem, pool: ThreadPoolExecutor | None) -> bool:
         """Bounds a subproblem, and branches if it is not done; returns False if told to end."""
         state = subproblem.state
         self.nodes += 1
@@ -177,8 +177,8 @@ class Search:
         self._finish(subproblem)
         return True
 
-    def _bounded(self, subproblem: Subproblem, pool: ThreadPoolExecutor) -> Point | None:
-        """Bounds a subproblem by steps, then by the simplex method; returns the last point, None if told to end."""
+    def _bounded(self, subproblem: Subproblem, pool: ThreadPoolExecutor | None) -> Point | None:
+        """Bounds a subproblem by steps, then by simplex; returns the last point, None if told to end."""
         state = subproblem.state
         told: list[Point] = []
 
@@ -189,14 +189,14 @@ class Search:
             return self.report(bound=self.bound, note=f"{int(state.families.allowed.sum())} families")
 
         if int(state.families.allowed.sum()) > _FEW:
-            volume = Volume(state, self.incumbent, pool, self.threads)
+            volume = Volume(state, self.incumbent, pool)
             went_on = volume.run(_FEW, tell)
             self.steps += volume.steps
             if not went_on:
                 return None
         few = int(state.families.allowed.sum()) <= _MANY
         if few and state.possible and state.units > self.incumbent.close:
-            polish = Polish(state, self.incumbent, pool, self.threads)
+            polish = Polish(state, self.incumbent, pool)
             went_on = polish.run(tell, lambda: self.report.stop is None)
             self.rounds += polish.rounds
             if not went_on:

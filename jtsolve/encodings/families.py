@@ -160,8 +160,8 @@ class Families:
             allowed: shape (count, width).
 
         Returns:
-            The families, and the new position of every old set, -1 for those that are gone. The sets ∅ and {v}
-            always stay, with or without families.
+            The families, and the new position of every old set, -1 for those that are gone. The sets ∅ and
+            {v} always stay, with or without families.
         """
         keep = self.allowed & allowed
         alive = np.ones(self.sizes.size, dtype=np.bool_)
