@@ -113,8 +113,8 @@ def read_certificate(path: str | Path) -> CertificateDocument:
 def verify(problem: Problem, result: ResultDocument, certificate: CertificateDocument) -> tuple[str, ...]:
     """Returns what is wrong with a certificate of a result's bound, or nothing if it holds.
 
-    The result itself is verified by `jtsolve.check`; here, that no tree under its constraints scores more than
-    its bound, or that there is none if its bound is null and its status "infeasible".
+    The result itself is verified by `jtsolve.check`; here, that no tree under its constraints scores more
+    than its bound, or that there is none if its bound is null and its status "infeasible".
     """
     try:
         constraints = constraints_from_document(

@@ -33,7 +33,9 @@ REGISTRY: Mapping[str, Backend] = {
         KTree(),
         LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4))),
         ClutterCuts(
-            start=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), region=8, steps=60)
+            start=LargeNeighbourhoodSearch(
+                exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
+            )
         ),
     )
 }

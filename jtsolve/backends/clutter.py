@@ -34,6 +34,7 @@ from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.backends.clutter_proof import write_certificate
 from jtsolve.backends.clutter_tree import Search
 from jtsolve.encodings.families import choose_root, families_of, predicted_memory, predicted_sets
+from jtsolve.errors import InputError
 from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Problem
 from jtsolve.result import Outcome, Stop
@@ -85,9 +86,7 @@ class ClutterCuts:
         self.estimate(problem, limits).require_memory(self.name, limits)
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             first = self._first(problem, limits, report)
-            root = choose_root(problem, first)
-            if self.root is not None:
-                root = problem.names.index(self.root)
+            root = choose_root(problem, first) if self.root is None else self._named_root(problem)
             families = families_of(problem, root)
             search = Search(problem, families, limits, report, keep_stages=self.certificate is not None)
             if first is not None:
@@ -106,6 +105,15 @@ class ClutterCuts:
             "root": problem.names[root],
         }
         return Outcome(search.incumbent.tree, bound, stop, stats)
+
+    def _named_root(self, problem: Problem) -> int:
+        """Returns the variable that is asked for as root."""
+        assert self.root is not None, "asked before"
+        if self.root not in problem.names:
+            raise InputError(
+                "clutter", "root", f"there is no variable '{self.root}'", "name a variable of the problem"
+            )
+        return problem.names.index(self.root)
 
     def _first(self, problem: Problem, limits: Limits, report: Report) -> JunctionTree | None:
         """Returns the tree of `start`, if it takes the problem and finds one."""

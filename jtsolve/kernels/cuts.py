@@ -244,8 +244,8 @@ def minimum_cuts(unions, sources, order, parent, capacity, graph, sinks, depth, 
     """Finds clutters {sink} ∪ {parent sets on its side} whose cuts are below 1 - tolerance.
 
     For each sink: a maximum flow from ∅ through families to those that hold the sink, at most 1. If it is
-    less, the cut nearest to the source and the one nearest to the sink; the capacities of the families across
-    the former are raised to 1, and the flow goes on: up to `depth` times, so that the cuts found are disjoint.
+    less, the cut nearest to the source and the one nearest to the sink; the capacities of the families
+    across the former are raised to 1, and the flow goes on: up to `depth` times, so that cuts are disjoint.
 
     Args:
         unions: shape (s, words), uint64: P∪v of the families in the support.
