@@ -18,6 +18,8 @@ function g of sets with Σ g(P∪v) − g(P) ≥ limit over the families of ever
 So with weights λ ≥ 0 and t = s + Σ λ g no tree of the node is worth more than D = Σ_v max_P [t(P∪v) − t(P)]
 − Σ λ·limit.
 
+If a set that is complete in every tree is none of the sets left, or a vertex has no family, there is no tree.
+
 A *node* first drops, stage by stage, the families with D − (what they lack to their vertex's maximum) not
 above the bound; then sets that are thereby in no tree: those whose members v all lack a family (v,Q), Q ⊇
 A∖v, and their supersets. Then it branches on an edge, absent or present; or its last rows have D not above
@@ -154,7 +156,9 @@ class _Verifier:
         self.n, self.root, self.shift = problem.n, certificate.root, certificate.shift
         _require(0 <= self.root < self.n, "Its root is no variable.")
         _require(-2000 <= self.shift <= 2000, "Its shift is out of range.")  # noqa: PLR2004 - of floats
-        self.sets = sorted(_sets_of(problem), key=lambda mask: (mask.bit_count(), mask))
+        covered = _covered(problem)
+        everything = covered | {0} | {1 << v for v in range(self.n)}
+        self.sets = sorted(everything, key=lambda mask: (mask.bit_count(), mask))
         self.index = {mask: at for at, mask in enumerate(self.sets)}
         self.sizes = np.array([mask.bit_count() for mask in self.sets])
         width = int(self.sizes.max())
@@ -173,6 +177,8 @@ class _Verifier:
         allowed &= (self.member != self.root) | (self.sizes == 1)[:, None]
         if self.no_separator[0]:
             allowed[self.layers[1]] &= self.member[self.layers[1]] == self.root
+        for at in self.layers[1]:  # a variable in no permitted clique has no family: there is no tree
+            allowed[at] &= self.sets[at] in covered
         self.whole = _Families(np.ones(len(self.sets), dtype=np.bool_), allowed)
         self.complete = [1 << v for v in range(self.n)] + sorted(limits.required_edges)
         if bound == -inf:  # no tree at all: nothing is worth as much as the worst choice of families
@@ -240,8 +246,11 @@ class _Verifier:
                 _require(node.last is not None, f"Node {number} has no end.")
                 assert node.last is not None, "required above"
                 found = self._bound(families, node.last, complete, f"node {number}")
-                if found is not None:
+                if found is not None and all(self._alive(families, mask) for mask in complete):
                     _require(found[0] <= self.target, f"The bound of node {number} is above the result's.")
+
+    def _alive(self, families: _Families, mask: VarSet) -> bool:
+        return mask in self.index and bool(families.alive[self.index[mask]])
 
     def _bound(
         self, families: _Families, multipliers: Multipliers, complete: list[VarSet], place: str
@@ -368,18 +377,16 @@ class _Verifier:
         )
 
 
-def _sets_of(problem: Problem) -> set[VarSet]:
-    """Returns ∅, the single vertices, and all subsets of sets that may be cliques."""
-    sets = {0} | {1 << v for v in range(problem.n)}
+def _covered(problem: Problem) -> set[VarSet]:
+    """Returns all subsets of the sets that may be cliques, but for ∅ perhaps."""
+    covered: set[VarSet] = set()
     scores = problem.scores
     if isinstance(scores, SparseScores):
-        for mask in sorted(scores.table, key=int.bit_count, reverse=True):
-            if mask not in sets and problem.permits_clique(mask):
-                sets.update(subsets(mask))
-        return sets
-    for size in range(problem.max_clique_size, 1, -1):
-        for chosen in combinations(range(problem.n), size):
-            mask = varset(chosen)
-            if mask not in sets and problem.permits_clique(mask):
-                sets.update(subsets(mask))
-    return sets
+        candidates = sorted(scores.table, key=int.bit_count, reverse=True)
+    else:
+        sizes = range(problem.max_clique_size, 0, -1)
+        candidates = [varset(chosen) for size in sizes for chosen in combinations(range(problem.n), size)]
+    for mask in candidates:
+        if mask not in covered and problem.permits_clique(mask):
+            covered.update(subsets(mask))
+    return covered

@@ -157,7 +157,8 @@ class Search:
     def _finish(self, subproblem: Subproblem) -> None:
         """Writes down the multipliers of a subproblem that is not worked on any more."""
         if self.keep_stages:
-            subproblem.node.last = subproblem.state.stage(self.scale)
+            state = subproblem.state
+            subproblem.node.last = state.stage(self.scale) if state.possible else Stage([], [])
 
     def _work(self, subproblem: Subproblem, pool: ThreadPoolExecutor | None) -> bool:
         """Bounds a subproblem, and branches if it is not done; returns False if told to end."""
