@@ -11,6 +11,14 @@ the counting alone, without the logarithms, on a random sample of the same sets,
 - bincount: `numpy.bincount(keys, minlength=cells)`, where the table has at most as many cells as rows;
 - pandas: `frame.groupby(columns, sort=False).size()` on columns of type uint8, if pandas is installed.
 
+`plants by rows` is plants counted without bit sets, on the distinct rows with weights: what bit sets gain.
+
+    python benchmarks/score_speed.py --large FOLDER --output docs/benchmarks/score_large
+
+makes a table of 5,000,000 rows, all different, of 20 columns with 4 states, writes it to FOLDER as CSV and as
+Parquet (210 MB), and runs `jtsolve score --max-size 3` on each: seconds, and the peak of the memory that the
+process held. Two to four minutes.
+
 Processor seconds are given beside those of the clock: they tell whether other work was done meanwhile.
 """
 
@@ -18,9 +26,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
+import subprocess
 import sys
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,7 +43,8 @@ from jtsolve.machine import cores, describe
 from jtsolve.scoring.bdeu import Bdeu
 from jtsolve.scoring.options import Coding
 from jtsolve.scoring.reading import read_states
-from jtsolve.scoring.tabulate import tabulate
+from jtsolve.scoring.scorer import CountingScorer, distinct_rows, make_scorer
+from jtsolve.scoring.tabulate import tabulate_with
 from jtsolve.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
@@ -71,11 +83,14 @@ class Case:
     file: str
     drop: tuple[str, ...]
     max_size: int
+    by_rows: bool = False
+    """Whether bit sets are not to be used."""
 
 
 CASES = (
     Case("mushroom", "uci/agaricus-lepiota.data.gz", ("V17",), 5),  # veil-type is constant
     Case("plants", "density/plants.train.data.gz", (), 4),
+    Case("plants by rows", "density/plants.train.data.gz", (), 4, by_rows=True),
 )
 
 
@@ -135,12 +150,16 @@ def counters(table: DataTable) -> dict[str, Callable[[list[int]], object]]:
 def measure(case: Case, folder: Path, threads: int, repeat: int) -> list[str]:
     """Returns a row of the table: the fastest of `repeat` runs."""
     table = read_states(folder / case.file, Coding(drop=case.drop, gaps=()), header=False)
-    tabulate(table, Bdeu(), 2, workers=threads)
+    scorer = make_scorer(table, Bdeu(), case.max_size)
+    if case.by_rows:
+        assert isinstance(scorer, CountingScorer)
+        scorer = replace(scorer, counted=distinct_rows(table), bits=None)
+    tabulate_with(scorer, 2, workers=threads)
     sets = count_bounded_subsets(table.n, case.max_size)
     best, processor = float("inf"), 0.0
     for _ in range(repeat):
         began, used = time.perf_counter(), time.process_time()
-        tabulate(table, Bdeu(), case.max_size, workers=threads)
+        tabulate_with(scorer, case.max_size, workers=threads)
         seconds, busy = time.perf_counter() - began, time.process_time() - used
         if seconds < best:
             best, processor = seconds, busy
@@ -167,7 +186,44 @@ def measure(case: Case, folder: Path, threads: int, repeat: int) -> list[str]:
     ]
 
 
-def report(rows: list[list[str]], machine: dict[str, object]) -> str:
+LARGE_COLUMNS = ["file", "MB", "rows", "columns", "sets", "seconds", "scored in", "peak GB"]
+
+
+def measure_large(folder: Path, rows: int) -> list[list[str]]:
+    """Returns a row for each kind of file: `jtsolve score` on rows that all differ, in its own process."""
+    import polars as pl  # noqa: PLC0415 - only here
+
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 4, (20, rows), dtype=np.uint8)
+    for digit in range(12):  # the number of the row, in base 4: all rows differ
+        codes[digit] = np.arange(rows) >> (2 * digit) & 3
+    frame = pl.DataFrame({f"c{i}": column for i, column in enumerate(codes)})
+    paths = folder / "large.csv", folder / "large.parquet"
+    frame.write_csv(paths[0])
+    frame.write_parquet(paths[1])
+    del codes, frame
+    found = []
+    for path in paths:
+        output = folder / "large.json.gz"
+        arguments = ["score", str(path), "--max-size", "3", "--output", str(output)]
+        call = (
+            "import sys, time; from jtsolve.cli import run; from jtsolve.machine import peak_memory\n"
+            f"code = run({arguments!r}, time.monotonic()); print('peak', peak_memory()); sys.exit(code)"
+        )
+        began = time.perf_counter()
+        command = [sys.executable, "-c", call]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        seconds = time.perf_counter() - began
+        facts = re.search(r"; (\d+) sets.*scored in (\S+) s.*peak (\d+)", done.stdout, re.DOTALL)
+        assert facts is not None, done.stdout
+        sets, scored, peak = facts.groups()
+        size = path.stat().st_size / 1e6
+        row = [path.suffix, f"{size:.0f}", str(rows), "20", sets, f"{seconds:.1f}", scored]
+        found.append([*row, f"{int(peak) / 1e9:.2f}"])
+    return found
+
+
+def report(rows: list[list[str]], machine: dict[str, object], columns: list[str]) -> str:
     """Returns what was measured on, and the table, in Markdown."""
     pandas = f", pandas {version('pandas')}" if find_spec("pandas") else ""
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "numba", "jtsolve"))
@@ -176,8 +232,8 @@ def report(rows: list[list[str]], machine: dict[str, object]) -> str:
         "",
         f"Command: `{' '.join(['python', 'benchmarks/score_speed.py', *sys.argv[1:]])}`",
         "",
-        f"| {' | '.join(COLUMNS)} |",
-        f"|---|{'--:|' * (len(COLUMNS) - 1)}",
+        f"| {' | '.join(columns)} |",
+        f"|---|{'--:|' * (len(columns) - 1)}",
     ]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines) + "\n"
@@ -186,25 +242,41 @@ def report(rows: list[list[str]], machine: dict[str, object]) -> str:
 def main(arguments: list[str]) -> int:
     """Runs the cases and prints the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the raw files")
-    parser.add_argument("--cases", default="mushroom,plants", help="names, separated by commas")
+    parser.add_argument("--data", type=Path, help="the folder of the raw files")
+    parser.add_argument("--large", type=Path, metavar="FOLDER", help="measure large files, written there")
+    parser.add_argument("--rows", type=int, default=5_000_000, help="of the large files")
+    parser.add_argument(
+        "--cases", default="mushroom,plants,plants by rows", help="names, separated by commas"
+    )
     parser.add_argument("--threads", default=str(cores()), help="numbers, separated by commas")
     parser.add_argument("--repeat", type=int, default=3, help="runs of a case, of which the fastest counts")
     parser.add_argument("--output", type=Path, help="write FILE.csv and FILE.md")
     chosen = parser.parse_args(arguments)
+    if (chosen.data is None) == (chosen.large is None):
+        parser.error("give --data or --large")
     names = chosen.cases.split(",")
+    columns = COLUMNS if chosen.large is None else LARGE_COLUMNS
+    if chosen.large is not None:
+        with tempfile.TemporaryDirectory(dir=chosen.large) as folder:
+            rows = measure_large(Path(folder), chosen.rows)
+        return finish(rows, columns, chosen)
     rows = [
         measure(case, chosen.data, int(threads), chosen.repeat)
         for case in CASES
         if case.name in names
         for threads in chosen.threads.split(",")
     ]
-    text = report(rows, describe(max(map(int, chosen.threads.split(",")))))
+    return finish(rows, columns, chosen)
+
+
+def finish(rows: list[list[str]], columns: list[str], chosen: argparse.Namespace) -> int:
+    """Prints the table, and writes it if asked to; returns the exit code."""
+    text = report(rows, describe(max(map(int, chosen.threads.split(",")))), columns)
     print(text)
     if chosen.output is not None:
         chosen.output.with_suffix(".md").write_text(text, encoding="utf-8")
         with chosen.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream, lineterminator="\n").writerows([COLUMNS, *rows])
+            csv.writer(stream, lineterminator="\n").writerows([columns, *rows])
     return 0
 
 

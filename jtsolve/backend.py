@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.machine import cores, free_memory, resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature, Problem
+from jtsolve.scores import DenseScores, SparseScores
+from jtsolve.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
     from jtsolve.result import Outcome, Stop
@@ -17,6 +19,23 @@ if TYPE_CHECKING:
 
 Rule: TypeAlias = Callable[[Problem], str | None]
 """A condition beyond features: None if the problem meets it, else the objection in one sentence."""
+
+
+_MOST_COMPUTED = 1 << 18
+"""Scores that are computed for a backend that needs them all: a matter of some seconds."""
+
+
+def needs_table(problem: Problem) -> str | None:
+    """Objects to scores that are computed on demand, where all of them are too many: a rule."""
+    sets = count_bounded_subsets(problem.n, problem.max_clique_size)
+    if isinstance(problem.scores, DenseScores | SparseScores) or sets <= _MOST_COMPUTED:
+        return None
+    return (
+        f"It needs the scores of all {sets} sets of at most {problem.max_clique_size} variables as a table, "
+        "and these are computed on demand; make the table first (jtsolve score --max-size, "
+        "jtsolve.scoring.tabulate), lower the treewidth, or take a backend that asks for few, such as "
+        "forward or lns."
+    )
 
 
 def _never(_problem: Problem) -> bool:

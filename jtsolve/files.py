@@ -8,9 +8,16 @@ import os
 import stat
 import tempfile
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+BinaryStream: TypeAlias = "gzip.GzipFile | io.BufferedReader"
 
 LARGEST = 2 << 30
 """Bytes of the largest text that is read, unpacked: 2 GiB hold some 10^8 scores, which need 3 GB as numbers.
@@ -29,14 +36,44 @@ def read_file(path: str | Path) -> bytes:
             it is called .gz and is no gzip data, or it holds more than `LARGEST` bytes.
     """
     source = str(path)
+    with opened(path) as stream:
+        data = _read_bounded(stream, source)
+    if not data:
+        raise InputError(source, "", "the file is empty", "check how it was made, and make it again")
+    return data
+
+
+def is_packed(path: str | Path) -> bool:
+    """Tells whether a file begins as gzip data do.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with Path(path).open("rb") as stream:
+        return stream.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[BinaryStream]:
+    """Opens a file to read its contents, unpacked if they are gzip data, whatever the file is called.
+
+    Raises:
+        InputError: within, too: there is no such file, it cannot be read, it is damaged or cut off gzip data,
+            or it is called .gz and is neither gzip data nor empty.
+    """
+    source = str(path)
     try:
         with open(path, "rb") as stream:  # noqa: PTH123 - a Path would lose a trailing slash
             magic = stream.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)]
             if magic == _GZIP_MAGIC:
                 with gzip.GzipFile(fileobj=stream) as unpacked:
-                    data = _read_bounded(unpacked, source)
+                    yield unpacked
+            elif magic and source.endswith(".gz"):
+                raise InputError(
+                    source, "", "it is called .gz, but is no gzip data", "pack it with gzip, or rename it"
+                )
             else:
-                data = _read_bounded(stream, source)
+                yield stream
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(
             source, "gzip data", f"it is damaged or cut off ({error})", "fetch or pack the file again"
@@ -49,13 +86,6 @@ def read_file(path: str | Path) -> bytes:
         raise InputError(source, "", "you may not read it", "change its permissions, or copy it") from None
     except (OSError, ValueError) as error:
         raise InputError(source, "", f"it cannot be read ({_cause(error)})", "give a readable file") from None
-    if not data:
-        raise InputError(source, "", "the file is empty", "check how it was made, and make it again")
-    if source.endswith(".gz") and magic != _GZIP_MAGIC:
-        raise InputError(
-            source, "", "it is called .gz, but is no gzip data", "pack it with gzip, or rename it"
-        )
-    return data
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
@@ -125,7 +155,7 @@ def _default_mode() -> int:
     return 0o666 & ~mask
 
 
-def _read_bounded(stream: gzip.GzipFile | io.BufferedReader, source: str) -> bytes:
+def _read_bounded(stream: BinaryStream, source: str) -> bytes:
     """Returns what is left in a stream; the size of a pipe or of gzip data is known only at its end."""
     buffer = io.BytesIO()
     while chunk := stream.read(_CHUNK):

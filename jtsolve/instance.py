@@ -3,8 +3,8 @@
     .json, .json.gz   jtsolve-instance, version 1 (DESIGN, section 3)          read and written
     .score            Junctor                                                 read and written
     .dmst             Adjunct; recognised by its first word under any name    read and written
-    .jkl, .scores     GOBNILP, blip                                           read
-    .pss              urlearning                                              read
+    .jkl, .scores     GOBNILP, blip                                           read; .jkl written
+    .pss              urlearning                                              read and written
 
 A file with another suffix is taken for what it looks like. Gzip data are unpacked whatever the suffix.
 """
@@ -29,6 +29,7 @@ from jtsolve.documents import (
     set_of_names,
 )
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.families import FAMILY_FORMATS, family_text
 from jtsolve.files import pack, read_file, write_atomically
 from jtsolve.foreign import (
     adjunct_text,
@@ -218,14 +219,16 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     """Writes a problem to a file, whole or not at all; equal problems give equal bytes.
 
     Numbers are written so that they read back exactly, a table as a table, and sparse scores as sparse. A
-    Junctor or Adjunct file has no place for names, states, and provenance; they are left out.
+    Junctor or Adjunct file has no place for names, states, and provenance; they are left out. A GOBNILP or
+    urlearning file holds differences of scores, which add up to the scores but for rounding.
 
     Args:
         problem: with a table or sparse scores.
-        path: .json, .json.gz, .score (Junctor) or .dmst (Adjunct).
+        path: .json, .json.gz, .score (Junctor), .dmst (Adjunct), .jkl (GOBNILP) or .pss (urlearning).
 
     Raises:
-        ChoiceError: the format is not one that is written, or would lose scores or constraints.
+        ChoiceError: the format is not one that is written, or would lose scores, constraints or names.
+        LimitError: a .jkl or .pss file would be larger than any that is read.
         InputError: the file cannot be written, or a text in the problem cannot.
     """
     source = str(path)
@@ -236,10 +239,14 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     elif suffix in ("score", "dmst") and not source.endswith(".gz"):
         scores = _plain_table(problem, source)
         write_atomically(path, junctor_text(scores) if suffix == "score" else adjunct_text(scores))
+    elif suffix in FAMILY_FORMATS and not source.endswith(".gz"):
+        write_atomically(
+            path, family_text(_plain_table(problem, source), problem.variables, source, kind=suffix)
+        )
     else:
         raise ChoiceError(
-            f"{source}: there is no format of this name to write; write .json, .json.gz, .score (Junctor) "
-            "or .dmst (Adjunct)"
+            f"{source}: there is no format of this name to write; write .json, .json.gz, .score (Junctor), "
+            ".dmst (Adjunct), .jkl (GOBNILP) or .pss (urlearning)"
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -215,6 +215,20 @@ class SparseScores:
         return np.array([self.score(varset(row)) for row in sets.tolist()], dtype=np.float64)
 
 
+@runtime_checkable
+class Tabulating(Protocol):
+    """Scores that are computed on demand, and make a table faster than set by set."""
+
+    @property
+    def max_size(self) -> int:
+        """See `LocalScores`."""
+        ...
+
+    def tabulated(self, max_size: int) -> NDArray[np.float64]:
+        """Returns the scores of all sets of at most `max_size` members in colex order, in nats."""
+        ...
+
+
 def colex_table(scores: LocalScores, max_size: int) -> NDArray[np.float64]:
     """Returns the scores of all sets of at most `max_size` members in colex order; -inf where there is none.
 
@@ -227,6 +241,8 @@ def colex_table(scores: LocalScores, max_size: int) -> NDArray[np.float64]:
     """
     if isinstance(scores, DenseScores) and scores.max_size == max_size:
         return scores.values
+    if isinstance(scores, Tabulating) and scores.max_size >= max_size:
+        return scores.tabulated(max_size)
     masks = list(bounded_subsets(scores.n, max_size))
     if isinstance(scores, SparseScores):
         return np.array([scores.score(mask) for mask in masks])

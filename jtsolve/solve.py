@@ -167,8 +167,14 @@ def _result(
         trace=tuple(recorder.trace),
         seed=limits.seed,
         environment=describe(limits.workers),
-        stats=outcome.stats,
+        stats={**outcome.stats, **_score_stats(problem)},
     )
+
+
+def _score_stats(problem: Problem) -> dict[str, Any]:
+    """Returns the counters of scores that are computed on demand, under "scores"; nothing for a table."""
+    counters = getattr(problem.scores, "stats", None)
+    return {} if counters is None else {"scores": counters}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
@@ -138,6 +139,36 @@ def test_score_writes_for_junctor_too(command: Command, data: Path, tmp_path: Pa
     assert values_of(read_problem(tmp_path / "i.score")).tolist() == values_of(read_problem(output)).tolist()
 
 
+def test_score_writes_families_too(command: Command, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "i.json.gz"
+    assert command("score", data, "--max-size", "3", "--output", output, "--also", "jkl,junctor,pss") == 0
+    lines = command.out.splitlines()
+    assert lines[0].endswith("0.52 kB as .score, 1.31 kB as .pss")
+    assert [line.partition(":")[0] for line in lines[2:]] == [
+        str(tmp_path / name) for name in ("i.json.gz", "i.jkl", "i.score", "i.pss")
+    ]
+    for name in ("i.jkl", "i.pss"):
+        found = read_problem(tmp_path / name)
+        assert found.names == ("a", "b", "c", "d", "e")
+        np.testing.assert_allclose(values_of(found), values_of(read_problem(output)), rtol=0, atol=1e-10)
+
+
+def test_a_name_that_a_format_cannot_hold_is_told_before_the_work(command: Command, tmp_path: Path) -> None:
+    path, output = tmp_path / "d.csv", tmp_path / "i.json"
+    path.write_text("a b,c\n1,2\n2,1\n")
+    assert command("score", path, "--max-size", "2", "--output", output, "--also", "jkl") == 2
+    assert "cannot hold the name 'a b'" in command.err
+    assert not output.exists()
+
+
+def test_files_of_families_are_refused_where_they_are_too_large(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text(",".join(f"v{i}" for i in range(200)) + "\n" + 2 * ("0," * 199 + "1\n"))
+    arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json", "--memory-limit", "1e6"]
+    assert command(*arguments, "--max-size", "4", "--also", "jkl") == 4
+    assert "a file of 9.01 GB, but no more than 2.15 GB are read. Ways out: --max-size 3" in command.err
+
+
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) -> None:
     path, output = tmp_path / "d.csv", tmp_path / "i.json"
@@ -162,9 +193,11 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         ),
         (["--ess", "-1"], "the equivalent sample size is -1.0"),
         (["--missing", "guess"], "cannot be handled by 'guess'"),
-        (["--discretise", "mdlp:e"], "no discretisation 'mdlp:0'"),
+        (["--discretise", "mdlp"], "none is named; give --discretise mdlp:CLASS or --class"),
+        (["--discretise", "tree:4"], "no discretisation 'tree:4'"),
+        (["--class", "z"], "there is none called 'z'"),
         (["--separator", "dot"], "there is no separator 'dot'; there are comma, semicolon, tab, blank"),
-        (["--also", "jkl"], "scores are written also for 'junctor', not for 'jkl'"),
+        (["--also", "jkl,xml"], "scores are written also for junctor, jkl, pss, not for 'xml'"),
         (["--drop", "z"], "there is none called 'z'"),
         (["--edge-penalty", "nan"], "the penalty per edge is nan"),
         (["--memory-limit", "0"], "the memory limit is 0.0 GB"),
@@ -203,7 +236,18 @@ def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> N
     assert command(*arguments, "--max-size", "4", "--memory-limit", "1e6") == 4
     assert "GB, but no more than 2.15 GB are read. Ways out: --max-size 3" in command.err
     assert command(*arguments, "--max-size", "3", "--time-limit", "0.0001") == 4
-    assert "0 s are left. Ways out: fewer columns" in command.err
+    assert "the time limit ended the reading of" in command.err
+    assert command(*arguments, "--max-size", "2", "--memory-limit", "0.001") == 4
+    assert "the different rows among the first 2 of" in command.err
+
+
+def test_time_that_does_not_suffice_is_refused_before_the_work(
+    command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e13)
+    arguments: list[str | Path] = ["score", data, "--output", tmp_path / "i.json", "--time-limit", "100000"]
+    assert command(*arguments, "--max-size", "3", "--threads", "1") == 4
+    assert "need about 2.6e+05 s, but 1e+05 s are left. Ways out: --max-size 1" in command.err
 
 
 def test_the_time_limit_ends_the_work(
@@ -213,7 +257,7 @@ def test_the_time_limit_ends_the_work(
     output = tmp_path / "i.json"
     output.write_text("old")
     monkeypatch.setattr("jtsolve.backend.Limits.elapsed", property(lambda _limits: next(clock)))
-    clock = iter([0.0, 5.0, 5.0, 5.0])
+    clock = iter([0.0, 0.0, 5.0, 5.0, 5.0])
     assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
     assert "the scoring was ended when" in command.err
     assert output.read_text() == "old"
@@ -261,18 +305,24 @@ def test_a_signal_ends_a_long_scoring(tmp_path: Path) -> None:
 def test_progress_goes_to_a_terminal(data: Path, tmp_path: Path) -> None:
     terminal, end = pty.openpty()
     arguments = ["-m", "jtsolve", "score", data, "--max-size", "5", "--output", tmp_path / "i.json"]
-    finished = subprocess.run(  # noqa: S603 - our own command
+    shown = b""
+    with subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, *map(str, arguments)],
         env={**environment(), "TERM": "xterm"},
-        check=True,
         stdout=subprocess.PIPE,
         stderr=end,
-    )
-    os.close(end)
-    shown = os.read(terminal, 1 << 16).decode()
+    ) as process:
+        os.close(end)
+        with contextlib.suppress(OSError):  # the terminal's end: nobody holds the other side any more
+            while piece := os.read(terminal, 1 << 16):
+                shown += piece
+        assert process.stdout is not None
+        printed = process.stdout.read()
     os.close(terminal)
-    assert "32 sets by bdeu" in shown
-    assert b"80 rows of 5 variables" in finished.stdout
+    assert process.returncode == 0
+    assert b"reading d.csv" in shown
+    assert b"32 sets by bdeu" in shown
+    assert b"80 rows of 5 variables" in printed
 
 
 # Both in one.
@@ -287,6 +337,23 @@ def test_solve_takes_data(command: Command, data: Path, tmp_path: Path) -> None:
     assert result.status is Status.OPTIMAL
     assert command("score", data, "--score", "bic", "--max-size", "3", "--output", instance) == 0
     assert command("check", instance, output) == 0
+
+
+def test_solve_scores_on_demand_where_a_table_exceeds_the_limits(command: Command, tmp_path: Path) -> None:
+    path, output = tmp_path / "d.csv", tmp_path / "r.json"
+    rows = np.random.default_rng(0).integers(0, 2, (40, 60))
+    rows[:, 1::2] = rows[:, ::2]
+    names = ",".join(f"v{i}" for i in range(60))
+    np.savetxt(path, rows, fmt="%d", delimiter=",", header=names, comments="")
+    arguments: list[str | Path] = ["solve", path, "--score", "bic", "--treewidth", "11", "--output", output]
+    assert command(*arguments, "--backend", "forward", "--time-limit", "60") in (0, 4)
+    said = command.out.splitlines()[0]
+    assert said.startswith("40 rows of 60 variables; scores are computed on demand: a table would need ")
+    stats = read_result(output).stats["scores"]
+    assert stats["misses"] >= stats["cached"] > 1000
+    assert stats["hits"] >= 0
+    assert command(*arguments, "--backend", "dp") == 2
+    assert "It takes at most 28 variables, not 60." in command.err
 
 
 def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Path) -> None:

@@ -162,10 +162,12 @@ class Handler(BaseHTTPRequestHandler):
             "/packed": gzip.compress(CONTENT),
             "/wrong": b"sold",
             "/cut": b"\x1f\x8b",
+            "/short": CONTENT,
         }
         body = bodies.get(self.path)
         self.send_response(404 if body is None else 200)
-        self.send_header("Content-Length", str(len(body or b"")))
+        more = 100 if self.path == "/short" else 0  # are promised and never come: the connection breaks
+        self.send_header("Content-Length", str(len(body or b"") + more))
         self.end_headers()
         self.wfile.write(body or b"")
 
@@ -208,7 +210,12 @@ def test_a_spoilt_file_in_the_cache_is_fetched_again(server: str, cache: Path) -
 
 @pytest.mark.parametrize(
     ("path", "reason"),
-    [("wrong", "SHA-256"), ("cut", "damaged or cut off"), ("absent", "cannot be fetched .*404")],
+    [
+        ("wrong", "SHA-256"),
+        ("cut", "damaged or cut off"),
+        ("short", "cannot be fetched .*IncompleteRead"),
+        ("absent", "cannot be fetched .*404"),
+    ],
 )
 def test_a_bad_download_is_an_error_and_leaves_nothing(
     path: str, reason: str, server: str, cache: Path

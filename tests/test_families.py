@@ -1,188 +1,109 @@
-"""The families: what they say of trees, and that constraints and reduced costs keep the right ones."""
+"""Scores written for programs for Bayesian networks, and read back."""
 
 from __future__ import annotations
 
-from itertools import product
-from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from problems import gaussian, named, random_problem, small_problems, with_holes
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.encodings.families import (
-    Families,
-    choose_root,
-    families_of,
-    families_of_tree,
-    predicted_memory,
-    predicted_sets,
-    rows,
-)
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.pruning import prune
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.families import family_bytes, family_text
+from jtsolve.foreign import read_gobnilp, read_urlearning
+from jtsolve.instance import read_problem, write_problem
+from jtsolve.problem import Problem, Variable
 from jtsolve.scores import DenseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.tabulate import tabulate
+from jtsolve.varset import count_bounded_subsets
 
-ROWS_AND_FILTERS = frozenset(Feature) - {Feature.MAX_CLIQUES}
-
-
-def positions(families: Families, tree: JunctionTree) -> list[int] | None:
-    """Returns the places of a tree's families in the listing; None if one is not there."""
-    masks = families.masks()
-    listed = families.listing()
-    at = {(int(v), masks[p]): i for i, (v, p) in enumerate(zip(listed.vertex, listed.parents, strict=True))}
-    order = families_of_tree(tree, families.root)
-    return [at[family] for family in order] if all(family in at for family in order) else None
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
-def accepts(families: Families, tree: JunctionTree) -> bool:
-    """Tells whether a tree's families are allowed and meet all rows."""
-    used = positions(families, tree)
-    if used is None:
-        return False
-    x = np.zeros(families.listing().vertex.size, dtype=np.int64)
-    x[used] = 1
-    return all(int(x[row.families] @ row.coefficients) <= row.limit for row in rows(families))
+def random_problem(n: int, max_size: int, seed: int = 0) -> Problem:
+    values = np.random.default_rng(seed).normal(size=count_bounded_subsets(n, max_size)) * 100
+    values[0] = 0.0
+    return Problem(tuple(Variable(f"X{v}", 3) for v in range(n)), DenseScores(n, max_size, values), name="a")
 
 
-def agrees(problem: Problem, root: int) -> None:
-    """Compares what the families accept with the constraints' plain meaning, on all chordal graphs."""
-    families = families_of(problem, root)
-    listed = families.listing()
-    for tree in chordal_trees(problem.n):
-        assert accepts(families, tree) == meets_constraints(problem, tree), tree.graph_edges
-        if meets_constraints(problem, tree):
-            total = families.offset + listed.weight[positions(families, tree)].sum()
-            assert total == pytest.approx(tree.score(problem.scores), abs=1e-9)
+def values_of(problem: Problem) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    assert isinstance(problem.scores, DenseScores)
+    return problem.scores.values
 
 
-@pytest.mark.parametrize("feature", [None, *sorted(ROWS_AND_FILTERS, key=lambda feature: feature.value)])
-def test_a_tree_is_accepted_iff_it_meets_the_constraints(feature: Feature | None) -> None:
-    for seed in range(12):
-        n = 1 + seed % 4 if seed < 10 else 5
-        problem = random_problem(seed, n, frozenset([feature] if feature else []))
-        agrees(problem, seed % n)
+@pytest.mark.parametrize("ending", ["jkl", "pss"])
+@pytest.mark.parametrize(("n", "max_size"), [(1, 1), (4, 1), (6, 3), (5, 5)])
+def test_families_are_read_back_as_the_same_scores(
+    ending: str, n: int, max_size: int, tmp_path: Path
+) -> None:
+    path = tmp_path / f"a.{ending}"
+    for seed in range(4):
+        problem = random_problem(n, max_size, seed)
+        write_problem(problem, path)
+        found = read_problem(path)
+        assert found.names == problem.names
+        assert found.scores.max_size == max_size
+        np.testing.assert_allclose(values_of(found), values_of(problem), rtol=0, atol=1e-11)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems())
-def test_the_same_with_ties_zeros_and_pairs_of_constraints(problem: Problem) -> None:
-    if Feature.MAX_CLIQUES not in problem.constraints.features:
-        agrees(problem, problem.n - 1)
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(-8, 8), min_size=15, max_size=15))
+def test_whole_numbers_and_ties_are_read_back_to_the_bit(numbers: list[int]) -> None:
+    scores = DenseScores(4, 4, np.array([0.0, *map(float, numbers)]))
+    variables = tuple(map(Variable, "ABCD"))
+    for kind, read in (("jkl", read_gobnilp), ("pss", read_urlearning)):
+        found = read(family_text(scores, variables, "a", kind), "a", "a")
+        assert values_of(found).tolist() == scores.values.tolist()
 
 
-def test_sets_are_ordered_by_size_and_mask_and_facets_are_what_they_say() -> None:
-    for scores in (gaussian(0, 6, 4), with_holes(1, gaussian(1, 6, 4), 0.5), gaussian(2, 3, 1)):
-        families = families_of(named(scores), 2)
-        masks = families.masks()
-        assert masks == sorted(masks, key=lambda mask: (mask.bit_count(), mask))
-        for at, mask in enumerate(masks):
-            for j, v in enumerate(members(mask)):
-                assert masks[families.facets[at, j]] == mask & ~(1 << v)
+def test_each_family_is_a_difference_of_scores() -> None:
+    scores = DenseScores(2, 2, np.array([0.0, -1.0, -2.0, -2.5]))
+    variables = (Variable("A", ("lo", "hi")), Variable("B"))
+    assert family_text(scores, variables, "a", "jkl") == (
+        b"2\nA 2\n-1.0 0\n-0.5 1 B\nB 2\n-2.0 0\n-1.5 1 A\n"
+    )
+    assert family_text(scores, variables, "a", "pss") == (
+        b"META parent_limit=1\nVAR A\nMETA arity=2\nMETA values=lo,hi\n-1.0\n-0.5 B\nVAR B\n-2.0\n-1.5 A\n"
+    )
 
 
-def test_more_variables_than_a_word_has_bits() -> None:
-    problem = named(gaussian(0, 70, 2), Constraints(required_edges=frozenset({1 | 1 << 69})))
-    families = families_of(problem, 69)
-    assert families.masks()[-1] == 0b11 << 68
-    assert families.listing().vertex.size == 70 + 2 * (70 * 69 // 2) - 69
-    (row,) = rows(families)
-    assert (row.limit, row.families.size) == (-1, 1)
+def test_states_are_kept_where_the_format_can_hold_them(tmp_path: Path) -> None:
+    variables = (Variable("A", ("lo", "hi")), Variable("B", ("<= 1", "> 1")), Variable("C", 4), Variable("D"))
+    problem = Problem(variables, DenseScores(4, 1, np.zeros(5)))
+    write_problem(problem, tmp_path / "a.pss")
+    assert [variable.states for variable in read_problem(tmp_path / "a.pss").variables] == [
+        ("lo", "hi"),
+        2,
+        4,
+        None,
+    ]
 
 
-def exact_limits(problem: Problem, families: Families) -> np.ndarray:
-    """Returns, by brute force, of every family the best score of a tree with a perfect order that uses it."""
-    masks = families.masks()
-    best: dict[tuple[int, int], float] = {}
-    for tree in chordal_trees(problem.n):
-        if meets_constraints(problem, tree):
-            score = tree.score(problem.scores)
-            for order in orders_from(tree, families.root):
-                for family in order:
-                    best[family] = max(best.get(family, -inf), score)
-    limits = np.full(families.allowed.shape, -inf)
-    for at, j in product(range(len(masks)), range(families.width)):
-        if families.allowed[at, j]:
-            v = int(families.members[at, j])
-            limits[at, j] = best.get((v, masks[at] & ~(1 << v)), -inf)
-    return limits
+@pytest.mark.parametrize("ending", ["jkl", "pss"])
+@pytest.mark.parametrize("name", ["a b", "#a", "a\tb"])
+def test_names_that_the_formats_cannot_hold_are_refused(name: str, ending: str, tmp_path: Path) -> None:
+    problem = Problem((Variable(name),), DenseScores(1, 1, np.zeros(2)))
+    with pytest.raises(ChoiceError, match=r"cannot hold the name .*; rename the column, or write \.json"):
+        write_problem(problem, tmp_path / f"a.{ending}")
+    assert list(tmp_path.iterdir()) == []
 
 
-def orders_from(tree: JunctionTree, root: int) -> list[list[tuple[int, int]]]:
-    """Returns every perfect order of the tree's graph from the root, as families."""
-    neighbours = [0] * tree.n
-    for u, v in tree.graph_edges:
-        neighbours[u] |= 1 << v
-        neighbours[v] |= 1 << u
-    found: list[list[tuple[int, int]]] = []
-
-    def extend(order: list[tuple[int, int]], placed: int) -> None:
-        if len(order) == tree.n:
-            found.append(order)
-        for v in range(tree.n):
-            parents = neighbours[v] & placed
-            clique = all(parents & ~(1 << u) & ~neighbours[u] == 0 for u in members(parents))
-            if not placed >> v & 1 and clique and (placed or v == root):
-                extend([*order, (v, parents)], placed | 1 << v)
-
-    extend([], 0)
-    return found
+def test_files_that_could_not_be_read_are_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.families.LARGEST", 1000)
+    with pytest.raises(LimitError, match=r"would take .* GB, but no more than 1e-06 GB are read\. Ways out"):
+        write_problem(random_problem(6, 3), tmp_path / "a.jkl")
 
 
-def test_what_the_closure_leaves_out_is_in_no_tree_worth_the_incumbent() -> None:
-    dropped = 0
-    for seed in range(12):
-        problem = named(gaussian(seed, 4, 4))
-        families = families_of(problem, seed % 4)
-        limits = exact_limits(problem, families)
-        scores = sorted(tree.score(problem.scores) for tree in chordal_trees(4))
-        least = scores[-1 - seed % 3]
-        # Some of the families that may go are given, and the closure has to find no wrong one.
-        hidden = np.random.default_rng(seed).random(limits.shape) < 0.3
-        left, _ = families.restricted((limits >= least) | hidden)
-        kept = {
-            (left.masks()[at], int(left.members[at, j]))
-            for at, j in zip(*np.nonzero(left.allowed), strict=True)
-        }
-        for at, j in zip(*np.nonzero(families.allowed), strict=True):
-            if limits[at, j] >= least:
-                assert (families.masks()[at], int(families.members[at, j])) in kept
-        given = int((families.allowed & ((limits >= least) | hidden)).sum())
-        dropped += given - int(left.allowed.sum())
-    assert dropped > 0
-
-
-def test_nothing_is_left_out_without_a_reason() -> None:
-    families = families_of(named(gaussian(0, 5, 3)), 1)
-    same, position = families.restricted(np.ones_like(families.allowed))
-    assert np.array_equal(same.members, families.members)
-    assert position.tolist() == list(range(families.sizes.size))
-    assert np.array_equal(same.allowed, families.allowed)
-
-
-def test_a_pruned_problem_has_the_families_of_its_trees() -> None:
-    problem = named(gaussian(3, 5, 3))
-    best = max(tree.score(problem.scores) for tree in chordal_trees(5) if tree.treewidth <= 2)
-    pruned = families_of(prune(problem, best), 0)
-    assert pruned.sizes.size < families_of(problem, 0).sizes.size
-    assert any(accepts(pruned, tree) for tree in chordal_trees(5) if tree.score(problem.scores) == best)
-
-
-def test_the_root_is_where_the_edges_are() -> None:
-    problem = named(gaussian(0, 4, 3))
-    star = JunctionTree(4, (0b0101, 0b0110, 0b1100), ((0, 1), (1, 2)))
-    assert choose_root(problem, star) == 2
-    assert choose_root(named(gaussian(0, 3, 1)), None) == 0
-    values = np.zeros(11)
-    values[[3, 5]] = 7.0  # colex: {0,1} and {0,2}
-    assert choose_root(named(DenseScores(4, 2, values)), None) == 0
-
-
-def test_the_memory_needed_is_known_before() -> None:
-    dense, sparse = named(gaussian(0, 6, 3)), named(with_holes(0, gaussian(0, 6, 3), 0.5))
-    assert predicted_sets(dense) == families_of(dense).sizes.size == 42
-    assert predicted_sets(sparse) >= families_of(sparse).sizes.size
-    assert predicted_memory(dense) > families_of(dense).members.nbytes
+def test_the_predicted_size_is_that_of_the_file() -> None:
+    names = tuple(f"column {v}".replace(" ", "_") for v in range(12))
+    codes = np.random.default_rng(0).integers(0, 3, (12, 200))
+    scores = tabulate(DataTable(names, (tuple("abc"),) * 12, codes), Bdeu(), 4)
+    for kind in ("jkl", "pss"):
+        size = len(family_text(scores, tuple(map(Variable, names)), "a", kind))
+        assert family_bytes(names, 4) == pytest.approx(size, rel=0.1)

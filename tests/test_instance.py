@@ -416,14 +416,14 @@ def test_what_cannot_be_written_is_refused_with_what_would_be_lost(tmp_path: Pat
     problem = dense_problem(3, 3)
     constrained = replace(problem, constraints=Constraints(max_treewidth=1, max_cliques=2))
     sparse = replace(problem, scores=SparseScores(3, {1: -1.0}))
-    for name in ("a.score", "a.dmst"):
+    for name in ("a.score", "a.dmst", "a.jkl", "a.pss"):
         with pytest.raises(
             ChoiceError, match="lose the constraint max_cliques, and the constraint max_treew"
         ):
             write_problem(constrained, tmp_path / name)
         with pytest.raises(ChoiceError, match="lose which sets have no score"):
             write_problem(sparse, tmp_path / name)
-    for name in ("a.jkl", "a.pss", "a", "a.json.bz2", "a.score.gz"):
+    for name in ("a.scores", "a.jkl.gz", "a", "a.json.bz2", "a.score.gz"):
         with pytest.raises(ChoiceError, match="no format of this name to write"):
             write_problem(problem, tmp_path / name)
     with pytest.raises(ChoiceError, match="computed on demand"):

@@ -6,15 +6,17 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations, product
-from math import inf, lgamma, log, pi
+from math import comb, exp, inf, lgamma, log, pi
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.backends import REGISTRY as REGISTERED
+from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.instance import read_problem
-from jtsolve.kernels.counting import LEAST_BINS, colex_sets, row_groups, sums_over_cells
+from jtsolve.kernels.bitcounting import entropy_terms, packed, sums_over_binary_cells
+from jtsolve.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
 from jtsolve.problem import Problem, Variable
 from jtsolve.scores import DenseScores, colex_table
 from jtsolve.scoring import DISCRETE, GAUSSIAN, REGISTRY
@@ -28,9 +30,10 @@ from jtsolve.scoring.mdl import Mdl
 from jtsolve.scoring.ml import MaximumLikelihood
 from jtsolve.scoring.options import Coding
 from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.qnml import Qnml, log_normaliser
 from jtsolve.scoring.reading import read_numbers, read_states
 from jtsolve.scoring.score import is_discrete, is_gaussian
-from jtsolve.scoring.scorer import distinct_rows, make_scorer
+from jtsolve.scoring.scorer import CountingScorer, distinct_rows, make_scorer
 from jtsolve.scoring.table import ContinuousTable, DataTable
 from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
 from jtsolve.solve import solve
@@ -123,11 +126,30 @@ def plain_parameters(table: DataTable, v: int, parents: VarSet) -> int:
     return int(table.arities[v] - 1) * int(np.prod([table.arities[p] for p in members(parents)]))
 
 
+def plain_normaliser(cells: int, rows: int) -> float:
+    """C(q,N) by Kontkanen's and Myllymäki's recurrence: C(q + 2) = C(q + 1) + N/q C(q)."""
+    one, two = (
+        1.0,
+        sum(comb(rows, h) * (h / rows) ** h * (1 - h / rows) ** (rows - h) for h in range(rows + 1)),
+    )
+    for q in range(1, cells):
+        one, two = two, two + rows / q * one
+    return one
+
+
+def plain_qnml(table: DataTable, v: int, parents: VarSet) -> float:
+    joint = int(np.prod([table.arities[p] for p in members(parents | 1 << v)]))
+    q = int(np.prod([table.arities[p] for p in members(parents)]))
+    penalty = log(plain_normaliser(joint, table.total)) - log(plain_normaliser(q, table.total))
+    return plain_likelihood(table, v, parents) - penalty
+
+
 FAMILIES: dict[str, Callable[[DataTable, int, VarSet], float]] = {
     "bdeu": lambda t, v, p: plain_bdeu(t, v, p, 1.0),
     "ml": plain_likelihood,
     "aic": lambda t, v, p: plain_likelihood(t, v, p) - plain_parameters(t, v, p),
     "bic": lambda t, v, p: plain_likelihood(t, v, p) - log(t.total) / 2 * plain_parameters(t, v, p),
+    "qnml": plain_qnml,
     "mdl": lambda t, v, p: (
         plain_likelihood(t, v, p) - log(t.total) / 2 * plain_parameters(t, v, p) - p.bit_count() * log(t.n)
     ),
@@ -168,6 +190,39 @@ def test_dirichlet_scores_are_products_of_predictions(score: LocalScore, shared:
             expected += log((seen[tuple(row)] + a) / (t + q * a))
             seen[tuple(row)] += 1
         assert scores.score(mask) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize(("cells", "rows"), [(1, 4), (2, 1), (2, 7), (3, 5), (4, 4), (7, 3)])
+def test_the_normaliser_sums_the_largest_likelihoods_of_all_data(cells: int, rows: int) -> None:
+    total = 0.0
+    for sequence in product(range(cells), repeat=rows):
+        total += exp(sum(m * log(m / rows) for m in Counter(sequence).values()))
+    assert exp(log_normaliser(cells, rows)) == pytest.approx(total, rel=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 30, 500, 9000])
+def test_the_normaliser_is_that_of_the_recurrence(rows: int) -> None:
+    plain = min(rows, 900)  # beyond, binomial coefficients exceed floating point
+    for cells in (1, 2, 3, 10, 300):
+        assert log_normaliser(cells, plain) == pytest.approx(log(plain_normaliser(cells, plain)), abs=1e-10)
+    three = [exp(log_normaliser(cells, rows) - log_normaliser(1000, rows)) for cells in (1000, 1001, 1002)]
+    assert three[2] == pytest.approx(three[1] + rows / 1000 * three[0], rel=1e-10)
+
+
+def test_the_normaliser_knows_no_limit_of_cells() -> None:
+    """With many more cells than rows, all rows differ in nearly all data: C(q,N) is about (q/N)^N."""
+    assert log_normaliser(1e60, 50) == pytest.approx(50 * log(1e60) - 50 * log(50), rel=1e-12)
+
+
+@pytest.mark.parametrize("arities", [(2,), (2, 2), (3, 2)])
+def test_qnml_is_a_distribution_of_data(arities: tuple[int, ...]) -> None:
+    cells = list(product(*map(range, arities)))
+    names, states = tuple("ab"[: len(arities)]), tuple(tuple("xyz"[:arity]) for arity in arities)
+    whole = 0.0
+    for rows in product(cells, repeat=3):
+        scores = tabulate(DataTable(names, states, np.array(rows).T), Qnml(), len(arities))
+        whole += exp(scores.score((1 << len(arities)) - 1))
+    assert whole == pytest.approx(1.0, rel=1e-12)
 
 
 def plain_regression(table: ContinuousTable, v: int, parents: VarSet) -> float:
@@ -324,6 +379,41 @@ def test_cells_are_counted_by_bins_and_by_hashing(arity: int, *, weighted: bool)
     assert (arity * arity > LEAST_BINS) == (arity > 64)
 
 
+@pytest.mark.parametrize("rows", [1, 63, 64, 65, 500])
+def test_bit_sets_count_binary_columns_to_the_bit(rows: int) -> None:
+    table = data_table((2, 2, 1, 2, 2, 2, 2), rows, seed=rows)
+    constant = table.codes.copy()
+    constant[3] = 1
+    for data in (table, replace(table, codes=constant)):
+        sets = colex_sets(np.full(5, -1), 120, 7)
+        for shared, each in ((0.0, 0.0), (0.0, 0.5), (2.0, 0.0)):
+            plain = sums_over_cells(sets, data.codes, data.arities, np.empty(0, np.int64), shared, each)
+            terms = entropy_terms(rows if shared == each == 0 else -1)
+            # Out of order, too, where nothing is kept from one set to the next.
+            for order in (np.arange(120), np.random.default_rng(0).permutation(120)):
+                bits = sums_over_binary_cells(
+                    sets[order], packed(data.codes), rows, data.arities, terms, shared, each
+                )
+                assert bits[0].tobytes() == plain[0][order].tobytes()
+                assert bits[1].tobytes() == plain[1][order].tobytes()
+
+
+def test_bit_sets_are_taken_where_they_are_faster() -> None:
+    def bits(table: DataTable, max_size: int) -> bool:
+        scorer = make_scorer(table, Bdeu(), max_size)
+        assert isinstance(scorer, CountingScorer)
+        return scorer.bits is not None
+
+    binary = data_table((2,) * 14, 2000)
+    assert bits(binary, 4)
+    assert not bits(binary, 14), "too many cells"
+    assert not bits(replace(binary, weights=np.full(2000, 3)), 4), "weights"
+    assert not bits(data_table((2, 3, 2, 2), 2000), 2), "three states"
+    assert not bits(data_table((2, 2), 200_000), 2), "few distinct rows"
+    whole = make_scorer(binary, Bdeu(), 4)
+    assert 0 < whole.steps < make_scorer(replace(binary, weights=np.full(2000, 3)), Bdeu(), 4).steps
+
+
 def test_weights_are_repeated_rows_to_the_bit() -> None:
     weights = np.random.default_rng(5).integers(1, 90, TABLE.rows)
     repeated = replace(TABLE, codes=np.repeat(TABLE.codes, weights, axis=1))
@@ -359,12 +449,14 @@ def test_distinct_rows_stand_for_all() -> None:
     assert weights.tolist() == (2 * distinct.weights).tolist()
 
 
-def test_rows_are_grouped_in_order_of_first_occurrence() -> None:
-    table = data_table((3, 300, 300), 700)
-    group, count = row_groups(table.codes, table.arities)
-    first = {row: i for i, row in enumerate(dict.fromkeys(map(tuple, table.codes.T.tolist())))}
-    assert group.tolist() == [first[tuple(row)] for row in table.codes.T.tolist()]
-    assert count == len(first)
+@pytest.mark.parametrize("arity", [3, 300, 70_000])
+def test_distinct_rows_come_in_the_order_of_their_first_occurrence(arity: int) -> None:
+    table = data_table((3, arity, arity), 700)
+    counts = Counter(map(tuple, table.codes.T.tolist()))
+    distinct = distinct_rows(replace(table, weights=np.full(700, 3)))
+    assert list(map(tuple, distinct.codes.T.tolist())) == list(counts)
+    assert distinct.weights is not None
+    assert distinct.weights.tolist() == [3 * times for times in counts.values()]
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 1), (5, 1), (5, 3), (6, 6)])
@@ -411,6 +503,7 @@ def test_lazy_scores_count_hits_and_misses_and_forget() -> None:
     assert lazy.score(0b1111) == -inf
     assert lazy.batch(np.array([[0, 1, 2, 3]])).tolist() == [-inf]
     assert lazy.batch(np.empty((2, 0), np.intp)).tolist() == [0.0, 0.0]
+    assert lazy.batch(np.empty((0, 2), np.intp)).tolist() == []
     with pytest.raises(InputError, match="a variable is not among 0 to 5"):
         lazy.score(1 << 6)
     with pytest.raises(ChoiceError, match="holds none"):
@@ -436,6 +529,19 @@ def test_lazy_scores_make_a_problem_that_backends_solve() -> None:
     assert solve(lazy).score == pytest.approx(solve(table).score)
     assert lazy.digest() == Problem(variables, DataScores(TABLE, Bdeu(), 3)).digest()
     assert lazy.digest() != Problem(variables, DataScores(TABLE, Bdeu(2.0), 3)).digest()
+
+
+def test_backends_that_need_a_table_refuse_scores_on_demand_and_say_the_way_out() -> None:
+    table = data_table((2,) * 22, 100)
+    problem = Problem(tuple(map(Variable, table.names)), DataScores(table, Bdeu(), 8))
+    with pytest.raises(
+        RefusedError, match=r"all 600370 sets of at most 8 variables as a table, .*--max-size"
+    ):
+        solve(problem, REGISTERED["dp"])
+    narrow = solve(problem.with_treewidth(1), REGISTERED["dp"])
+    assert narrow.stats["scores"]["misses"] <= 1 + 22 + 231
+    assert REGISTERED["dp"].capabilities.objections(problem.with_treewidth(2)) == ()
+    assert "scores" in solve(problem, REGISTERED["forward"]).stats
 
 
 def test_a_thousand_variables_need_no_table() -> None:
@@ -580,3 +686,13 @@ def test_scores_of_all_rows_of_a_cube_are_known() -> None:
     table = DataTable(("a", "b", "c"), BINARY[:1] * 3, np.array(list(product((0, 1), repeat=3))).T)
     scores = tabulate_with(make_scorer(table, MaximumLikelihood(), 3), 3)
     assert scores.values == pytest.approx([-8 * log(2) * mask.bit_count() for mask in range(8)])
+
+
+def test_the_time_of_large_data_is_predicted_from_sets_that_are_tried() -> None:
+    table = data_table((3,) * 5, 1_300_000)
+    scorer = make_scorer(table, Bdeu(), 3)
+    assert isinstance(scorer, CountingScorer)
+    many = replace(scorer, counted=table)  # as if no row were there twice
+    assert many.steps > 1e6
+    for size in (1, 3, 5):
+        assert 0 < estimate(many, size, 1).seconds < 600

@@ -297,7 +297,7 @@ def test_ties_leave_fewer_ranges() -> None:
     assert range_labels(()) == ("any",)
 
 
-@pytest.mark.parametrize("text", ["mdlp:c", "quantile", "quantile:1", "width:x", "width:-2"])
+@pytest.mark.parametrize("text", ["tree:4", "quantile", "quantile:1", "width:x", "width:-2"])
 def test_other_ways_to_cut_are_refused(text: str) -> None:
     with pytest.raises(ChoiceError, match=r"give quantile:B or width:B"):
         Discretisation.parse(text)
@@ -484,7 +484,7 @@ def test_files_are_read_in_pieces(states: Callable[..., DataTable], monkeypatch:
     monkeypatch.setattr("jtsolve.scoring.columnar._ROWS", 7)
     assert states(buffer.getvalue(), name="t.parquet").digest() == whole.digest()
     for piece in (1, 20, 100):
-        monkeypatch.setattr("jtsolve.scoring.separated._PIECE", piece)
+        monkeypatch.setattr("jtsolve.scoring.source._PIECE", piece)
         assert states(text).digest() == whole.digest()
         with pytest.raises(InputError, match="line 603: it has 1 values"):
             states(text + "\n1\n")

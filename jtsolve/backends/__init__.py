@@ -17,11 +17,16 @@ from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns import LargeNeighbourhoodSearch
+from jtsolve.backends.portfolio import Portfolio
+from jtsolve.backends.search import LocalSearch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jtsolve.backend import Backend
+
+_LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4)))
+_SEARCH = LocalSearch(start=(Forward(), KTree(steps=4)))
 
 REGISTRY: Mapping[str, Backend] = {
     backend.name: backend
@@ -31,11 +36,13 @@ REGISTRY: Mapping[str, Backend] = {
         DynamicProgramming(start=Forward(), forest=ChowLiu()),
         Forward(),
         KTree(),
-        LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4))),
         ClutterCuts(
             start=LargeNeighbourhoodSearch(
                 exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
             )
         ),
+        _LNS,
+        Portfolio(members=(_LNS, _LNS, _SEARCH)),
+        _SEARCH,
     )
 }

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
 from jtsolve.backends.dp_plan import Plan, Precision, TableClass, plan_of
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.machine import resident_memory
@@ -80,6 +80,7 @@ class DynamicProgramming:
             exact=True,
             max_variables=28,
             any_size=lambda problem: self._forest_for(problem) is not None,
+            rules=(lambda problem: None if self._forest_for(problem) else needs_table(problem),),
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:

@@ -8,7 +8,7 @@ import typer
 from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
 from jtsolve.cli.progress import is_watched
-from jtsolve.cli.score import Task, chosen_score, make_coding, score_data, silent
+from jtsolve.cli.scored import Task, chosen_score, make_coding, score_data, silent
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def solve(
     if score is None:
         problem = _instance(instance, scoring)
     else:
-        problem = score_data(_task(instance, treewidth, scoring), limits, say, shows_progress=shows_progress)
+        task = _task(instance, treewidth, scoring)
+        problem = score_data(task, limits, say, shows_progress=shows_progress, on_demand=True)
     problem = problem.with_treewidth(treewidth)
     result, remark, estimate = _run(problem, chosen, limits, shows_progress=shows_progress)
 

@@ -174,7 +174,7 @@ def count_cells(cells, groups, column, arity, weights, space, turn):
 
 
 @njit(nogil=True, cache=True)
-def _added(total, lost, term):
+def added(total, lost, term):
     """Returns a sum and what rounding took from it, after one more term (Neumaier 1974)."""
     grown = total + term
     if abs(total) >= abs(term):
@@ -214,15 +214,24 @@ def sum_terms(found, used, pseudo, tally):
     total = lost = 0.0
     for count in range(1, SMALL):
         if tally[count]:
-            total, lost = _added(total, lost, _term(float(count), float(tally[count]), pseudo, base))
+            total, lost = added(total, lost, _term(float(count), float(tally[count]), pseudo, base))
             tally[count] = 0
-    found[:large].sort()
+    if large <= SMALL:
+        for end in range(1, large):  # by insertion: a few counts are sorted before a sort has begun
+            count = found[end]
+            at = end
+            while at > 0 and found[at - 1] > count:
+                found[at] = found[at - 1]
+                at -= 1
+            found[at] = count
+    else:
+        found[:large].sort()
     at = 0
     while at < large:
         end = at + 1
         while end < large and found[end] == found[at]:
             end += 1
-        total, lost = _added(total, lost, _term(float(found[at]), float(end - at), pseudo, base))
+        total, lost = added(total, lost, _term(float(found[at]), float(end - at), pseudo, base))
         at = end
     return total + lost
 
@@ -279,18 +288,6 @@ def sums_over_cells(sets, codes, arities, weights, shared, each):
         pseudo = shared / possible[i] + each
         sums[i] = sum_terms(space.found, used, pseudo, space.tally)
     return sums, possible
-
-
-@njit(nogil=True, cache=True)
-def row_groups(codes, arities):
-    """Returns for each row the number of its cell under all columns, and the number of cells."""
-    n, rows = codes.shape
-    space = make_space(rows)
-    cells = np.zeros(rows, np.int32)
-    groups = 1
-    for v in range(n):
-        groups = refine(cells, groups, codes[v], arities[v], cells, space, v + 1)
-    return cells, groups
 
 
 @njit(nogil=True, cache=True)

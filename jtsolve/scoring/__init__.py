@@ -12,12 +12,13 @@ from jtsolve.scoring.bic import Bic
 from jtsolve.scoring.gaussian_bic import GaussianBic
 from jtsolve.scoring.mdl import Mdl
 from jtsolve.scoring.ml import MaximumLikelihood
+from jtsolve.scoring.qnml import Qnml
 
 if TYPE_CHECKING:
     from jtsolve.scoring.score import DiscreteScore, GaussianScore
 
 DISCRETE: dict[str, DiscreteScore] = {
-    score.name: score for score in (Bdeu(), Bdj(), MaximumLikelihood(), Aic(), Bic(), Mdl())
+    score.name: score for score in (Bdeu(), Bdj(), MaximumLikelihood(), Aic(), Bic(), Mdl(), Qnml())
 }
 """The scores of states, with their defaults; the first is the default."""
 

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from jtsolve.errors import InputError
-from jtsolve.scoring.raw import Encoder, RawTable, ragged, require_distinct
+from jtsolve.scoring.gathering import Gatherer, Intake
+from jtsolve.scoring.raw import ragged, require_distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.scoring.raw import RawTable
+    from jtsolve.scoring.source import Lines
+
+_ROWS = 1 << 16
+"""Rows that are held as words at one time."""
 
 _ARFF_WORD = re.compile(
     r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,{}'"%][^,{}\t]*?))\s*(?=,|$)"""
@@ -15,14 +27,14 @@ _ARFF_ATTRIBUTE = re.compile(
 )
 
 
-def read_arff(text: str, source: str) -> RawTable:
+def read_arff(lines: Lines, intake: Intake) -> RawTable:
     """Returns the table in an ARFF file: nominal, numeric and string attributes; sparse rows are refused."""
     import polars as pl
 
+    source = lines.name
     heads: list[tuple[str, tuple[str, ...] | None]] = []
-    numbered = ((number, line.strip()) for number, line in enumerate(text.split("\n"), 1))
-    lines = ((number, line) for number, line in numbered if line and not line.startswith("%"))
-    for number, line in lines:
+    texts = _texts(lines)
+    for number, line in texts:
         word = line.split(None, 1)[0].lower()
         if word == "@data":
             break
@@ -32,25 +44,35 @@ def read_arff(text: str, source: str) -> RawTable:
             raise InputError(
                 source, f"line {number}", f"'{line[:40]}' is no part of a header", "check that it is ARFF"
             )
-    require_distinct([name for name, _ in heads], source)
-    rows: list[list[str | None]] = []
-    for number, line in lines:
-        if line.startswith("{"):
-            raise InputError(
-                source, f"line {number}", "sparse rows are not read", "save the file with full rows"
-            )
-        row = _arff_words(line, number, source)
-        if len(row) != len(heads):
-            raise ragged(source, number, len(row), len(heads))
-        rows.append(row)
-    if not rows:
+    names = [name for name, _ in heads]
+    require_distinct(names, source)
+    gatherer = Gatherer(names, intake)
+    while batch := list(islice(texts, _ROWS)):
+        columns = list(
+            zip(*(_arff_row(line, number, len(heads), source) for number, line in batch), strict=True)
+        )
+        gatherer.add([pl.Series(columns[place], dtype=pl.String) for place in gatherer.places])
+    if not gatherer.rows:
         raise InputError(source, "@data", "there are no rows", "give a table with rows")
-    columns = []
-    for (name, states), cells in zip(heads, zip(*rows, strict=True), strict=True):
-        encoder = Encoder()
-        encoder.add(pl.Series(list(cells), dtype=pl.String))
-        columns.append(encoder.column(name, states))
-    return RawTable(tuple(columns), typed=True)
+    return gatherer.table(typed=True, states=[states for _, states in heads])
+
+
+def _texts(lines: Lines) -> Iterator[tuple[int, str]]:
+    """Yields the lines that are neither blank nor remarks, stripped, with their numbers."""
+    for first, piece in lines:
+        for number, line in enumerate(piece.decode().split("\n"), first):
+            text = line.strip()
+            if text and not text.startswith("%"):
+                yield number, text
+
+
+def _arff_row(line: str, number: int, width: int, source: str) -> list[str | None]:
+    if line.startswith("{"):
+        raise InputError(source, f"line {number}", "sparse rows are not read", "save the file with full rows")
+    row = _arff_words(line, number, source)
+    if len(row) != width:
+        raise ragged(source, number, len(row), width)
+    return row
 
 
 def _arff_attribute(line: str, number: int, source: str) -> tuple[str, tuple[str, ...] | None]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring.raw import GAP
+from jtsolve.scoring.raw import GAP, signed_type
 from jtsolve.scoring.selecting import listed, selected
 from jtsolve.scoring.table import ContinuousTable, DataTable, code_type
 
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.options import Coding
+    from jtsolve.scoring.options import Coding, Discretisation
     from jtsolve.scoring.raw import RawColumn, RawTable
+    from jtsolve.scoring.selecting import Selection
 
 GAP_STATE = "?"
 """The label of a missing value that is kept as a state."""
@@ -41,7 +42,8 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
         InputError: a column is continuous, has too many states, has values missing, or has only such, or a
             value is not declared; all columns at fault are named.
     """
-    columns, weights, remarks = selected(raw, coding, source)
+    selection = selected(raw, coding, source)
+    columns, remarks = selection.columns, selection.remarks
     continuous = [
         column.name
         for column in columns
@@ -56,7 +58,7 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
             "with --drop, or take a Gaussian score for them (--score gaussian-bic)",
         )
     cuts: dict[str, tuple[float, ...]] = {}
-    coded = [_coded(column, coding, source, cuts, weights) for column in columns]
+    coded = [_coded(column, coding, source, cuts, selection) for column in columns]
     names = tuple(column.name for column in columns)
     states = tuple(labels for labels, _ in coded)
     kind = code_type(max(map(len, states)))
@@ -69,7 +71,9 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     )
     if cuts:
         remarks["cuts"] = {name: list(values) for name, values in cuts.items()}
-    return DataTable(names, states, codes, weights, MappingProxyType(remarks))
+    if coding.discretise is not None and coding.discretise.method == "mdlp":
+        remarks["cut_by"] = coding.classes
+    return DataTable(names, states, codes, selection.weights, MappingProxyType(remarks))
 
 
 def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
@@ -84,7 +88,8 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
             "real numbers take no weights, discretisation, schema, nor missing values as states or modes; "
             "leave these out, or take a score of states such as bdeu"
         )
-    columns, _, remarks = selected(raw, coding, source)
+    selection = selected(raw, coding, source)
+    columns, remarks = selection.columns, selection.remarks
     values = []
     for column in columns:
         word = column.first_word()
@@ -122,24 +127,44 @@ def _coded(
     coding: Coding,
     source: str,
     cuts: dict[str, tuple[float, ...]],
-    weights: NDArray[np.int64] | None,
-) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    selection: Selection,
+) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
     """Returns the states of a column and the state of each row; notes the cuts, if it is cut."""
     declared = coding.schema.get(column.name, column.states)
     if declared is not None and isinstance(declared[0], float):
         cuts[column.name] = tuple(float(cut) for cut in declared)
     elif declared is None and coding.discretise is not None and _is_continuous(column, coding):
-        cuts[column.name] = coding.discretise.cuts(column.numbers()[column.codes[column.codes != GAP]])
+        cuts[column.name] = _found_cuts(column, coding.discretise, selection, source)
     if column.name in cuts:
         column = _cut(column, cuts[column.name], source)
         declared = column.states
     labels, codes = _labelled(column, tuple(map(str, declared)) if declared else None, coding, source)
     gaps = codes == GAP
     if gaps.any():  # impute-mode
-        counted = None if weights is None else weights[~gaps]
+        counted = None if selection.weights is None else selection.weights[~gaps]
         times = np.bincount(codes[~gaps], counted, minlength=len(labels))
         codes[gaps] = np.argmax(times)
     return labels, codes
+
+
+def _found_cuts(
+    column: RawColumn, discretise: Discretisation, selection: Selection, source: str
+) -> tuple[float, ...]:
+    """Returns the cuts of a continuous column, by the rows in which it, and the class if needed, is known."""
+    present = column.present()
+    classes = selection.classes if discretise.method == "mdlp" else None
+    if classes is not None:
+        present &= classes.present()
+        if classes.name == column.name or not present.any():
+            raise InputError(
+                source,
+                f"column '{classes.name}'",
+                f"it holds no classes by which '{column.name}' could be cut: it is continuous or empty",
+                "name a column of states with --discretise mdlp:CLASS",
+            )
+    weights = None if selection.weights is None else selection.weights[present]
+    numbers = column.numbers()[column.codes[present]]
+    return discretise.cuts(numbers, weights, None if classes is None else classes.codes[present])
 
 
 def _cut(column: RawColumn, cuts: tuple[float, ...], source: str) -> RawColumn:
@@ -175,10 +200,10 @@ def range_labels(cuts: Sequence[float]) -> tuple[str, ...]:
 
 def _labelled(
     column: RawColumn, declared: tuple[str, ...] | None, coding: Coding, source: str
-) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
     """Returns the states of a column, and the state of each row; `GAP` where it is to be imputed."""
     occurring = [column.labels[code] for code in column.occurring()]
-    as_state = column.gaps > 0 and coding.missing == "state"
+    as_state = column.gaps(None) > 0 and coding.missing == "state"
     if declared is not None:
         labels = declared
         unseen = sorted(set(occurring) - set(declared))
@@ -202,7 +227,10 @@ def _labelled(
     if as_state and GAP_STATE not in labels:
         labels = (*labels, GAP_STATE)
     place = {label: i for i, label in enumerate(labels)}
-    codes = column.recoded(np.array([place.get(label, GAP) for label in column.labels], dtype=np.int32)).codes
+    places = np.array([place.get(label, GAP) for label in column.labels], dtype=np.int32)
+    codes: NDArray[np.signedinteger[Any]] = column.recoded(places).codes.astype(
+        signed_type(len(labels)), copy=False
+    )
     if as_state:
         codes[codes == GAP] = place[GAP_STATE]
     return labels, codes

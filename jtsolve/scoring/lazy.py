@@ -11,6 +11,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.tabulate import tabulate_with
 from jtsolve.varset import VarSet, members
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.scorer import Scorer
     from jtsolve.scoring.table import Table
 
 DEFAULT_CACHE = 1_000_000
@@ -75,6 +77,17 @@ class DataScores:
             f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size}, prior={scorer.prior!r})"
         )
 
+    def __getstate__(self) -> tuple[int, int, Scorer, int]:
+        """Returns what another process needs to compute the same scores; not the cache."""
+        return self.n, self.max_size, self._scorer, self._room
+
+    def __setstate__(self, state: tuple[int, int, Scorer, int]) -> None:
+        """Takes what `__getstate__` returned; the cache is empty."""
+        self.n, self.max_size, self._scorer, self._room = state
+        self._cache = {}
+        self._lock = threading.Lock()
+        self._hits = self._misses = 0
+
     @property
     def stats(self) -> dict[str, int]:
         """How many scores were found in the cache, and computed, and are in the cache now."""
@@ -93,6 +106,10 @@ class DataScores:
         row = np.array([list(members(mask))], dtype=np.intp)
         return float(self.batch(row)[0])
 
+    def tabulated(self, max_size: int) -> NDArray[np.float64]:
+        """Returns the scores of all sets of at most `max_size` in colex order; the cache has no part."""
+        return tabulate_with(self._scorer, max_size).values
+
     def extremes(self) -> tuple[float, float]:
         """See `LocalScores.extremes`; from sizes and numbers of states alone, so not narrow."""
         return self._scorer.extremes(self.max_size)
@@ -102,7 +119,7 @@ class DataScores:
         count, size = sets.shape
         if size > self.max_size:
             return np.full(count, -inf)
-        if size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
+        if sets.size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
             raise InputError("scores", "sets", f"a variable is not among 0 to {self.n - 1}", "mend the set")
         masks = [sum(1 << v for v in row) for row in sets.tolist()]
         values = np.empty(count)

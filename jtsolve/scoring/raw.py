@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import isfinite, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    import polars as pl
     from numpy.typing import NDArray
 
 GAP = -1
@@ -27,23 +26,28 @@ class RawColumn:
     Args:
         name: of the column.
         labels: the different values, in any order; not all need to occur.
-        codes: shape (rows,).
+        codes: shape (rows,), of a signed type.
         states: the states that the file declares, or None.
     """
 
     name: str
     labels: tuple[str, ...]
-    codes: NDArray[np.int32]
+    codes: NDArray[np.signedinteger[Any]]
     states: tuple[str, ...] | None = None
 
-    @property
-    def gaps(self) -> int:
-        """The number of rows in which nothing stands."""
-        return int((self.codes == GAP).sum())
+    def gaps(self, times: NDArray[np.int64] | None) -> int:
+        """Returns the number of rows in which nothing stands; `times` says how often each row counts."""
+        empty = self.codes == GAP
+        return int(empty.sum() if times is None else times[empty].sum())
 
     def occurring(self) -> NDArray[np.intp]:
         """Returns the codes that occur, in increasing order."""
         return np.flatnonzero(np.bincount(self.codes[self.codes != GAP], minlength=len(self.labels)))
+
+    def present(self) -> NDArray[np.bool_]:
+        """Returns in which rows something stands."""
+        present: NDArray[np.bool_] = self.codes != GAP
+        return present
 
     def numbers(self) -> NDArray[np.float64]:
         """Returns the number that each label stands for; NaN where it is no finite number."""
@@ -56,11 +60,21 @@ class RawColumn:
     def recoded(self, codes: NDArray[np.int32]) -> RawColumn:
         """Returns the column with each code replaced: label i by `codes[i]`, which may be `GAP`."""
         # GAP is -1: the entry added at the end.
-        return replace(self, codes=np.append(codes, GAP).astype(np.int32)[self.codes])
+        kind = signed_type(int(codes.max(initial=0)) + 1)
+        return replace(self, codes=np.append(codes, GAP).astype(kind)[self.codes])
 
     def where(self, rows: NDArray[np.bool_]) -> RawColumn:
         """Returns the column with the chosen rows only."""
         return replace(self, codes=self.codes[rows])
+
+
+def signed_type(labels: int) -> type[np.int8 | np.int16 | np.int32]:
+    """Returns the smallest type for the codes of so many labels, and for `GAP`.
+
+    >>> signed_type(128).__name__, signed_type(129).__name__
+    ('int8', 'int16')
+    """
+    return np.int8 if labels <= 1 << 7 else np.int16 if labels <= 1 << 15 else np.int32
 
 
 def _number(label: str) -> float:
@@ -73,36 +87,19 @@ def _number(label: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawTable:
-    """The columns of a file; `typed` tells whether gaps are marked by the format and not by words."""
+    """The columns of a file.
 
+    Args:
+        names: of all its columns.
+        columns: those that were asked for, in the order of the file.
+        typed: whether gaps are marked by the format, and not by words.
+        times: shape (rows,): how often each row stands in the file; None for once.
+    """
+
+    names: tuple[str, ...]
     columns: tuple[RawColumn, ...]
     typed: bool
-
-
-@dataclass(slots=True)
-class Encoder:
-    """Makes the codes of a column from its values, piece by piece."""
-
-    known: dict[str, int] = field(default_factory=dict)
-    pieces: list[NDArray[np.int32]] = field(default_factory=list)
-
-    def add(self, values: pl.Series, label: Callable[[object], str] = str) -> None:
-        """Adds values; null is a gap. Different values may have the same label."""
-        import polars as pl
-
-        different = values.drop_nulls().unique(maintain_order=True).to_list()
-        if not different:
-            self.pieces.append(np.full(len(values), GAP, dtype=np.int32))
-            return
-        codes = [self.known.setdefault(label(value), len(self.known)) for value in different]
-        coded = values.replace_strict(different, codes, default=None, return_dtype=pl.Int32)
-        self.pieces.append(coded.fill_null(GAP).to_numpy())
-
-    def column(self, name: str, states: tuple[str, ...] | None = None) -> RawColumn:
-        """Returns the column, and forgets the pieces."""
-        codes = np.concatenate(self.pieces)
-        self.pieces.clear()
-        return RawColumn(name, tuple(self.known), codes, states)
+    times: NDArray[np.int64] | None = None
 
 
 def require_distinct(names: Sequence[str], source: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.distinct import DistinctRows
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
 from jtsolve.scoring.table import ContinuousTable, DataTable
@@ -27,6 +28,10 @@ _LOG_LARGEST = 90 * log(10)
 _LEAST_PIVOT = 1e-10
 """A column of which the others of a set leave less than this share of the variance makes the set singular:
 rounding takes some 10^-16 of it, times the condition number."""
+
+
+_WORDS_PER_ROW = 2
+"""Words of bit sets that take no longer than one row in bins; measured on plants: 0.4 and 1.2 ns."""
 
 
 class Scorer(Protocol):
@@ -94,15 +99,49 @@ def make_scorer(
 
 def distinct_rows(table: DataTable) -> DataTable:
     """Returns the different rows of a table, weighted by how often they occur, as they come first."""
-    from jtsolve.kernels.counting import row_groups
+    rows = DistinctRows(table.n)
+    rows.add(list(table.codes), int(table.arities.max()) - 1, table.weights)
+    codes, weights = rows.taken()
+    return table if weights.size == table.rows else replace(table, codes=codes, weights=weights)
 
-    group, count = row_groups(table.codes, table.arities)
-    if count == table.rows:
-        return table
-    weights = np.zeros(count, dtype=np.int64)
-    np.add.at(weights, group, 1 if table.weights is None else table.weights)
-    _, first = np.unique(group, return_index=True)
-    return replace(table, codes=table.codes[:, first], weights=weights)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bits:
+    """Two-valued columns as bits: see `kernels.bitcounting`.
+
+    Args:
+        columns: shape (n, words), uint64.
+        terms: m ln m for every count m, or nothing where the score has no use for it.
+        width: the size of the largest sets that are counted so.
+    """
+
+    columns: NDArray[np.uint64]
+    terms: NDArray[np.float64]
+    width: int
+
+    @property
+    def steps(self) -> float:
+        """See `Scorer`; of the largest sets, which are most of them."""
+        return _bit_steps(self.columns.shape[1], self.width)
+
+
+def _bit_steps(words: int, width: int) -> float:
+    """Returns the nanoseconds of a set: a few for each word and for each cell."""
+    each = 25.0 if width < 4 else 50.0  # noqa: PLR2004 - sorts grow
+    return 100 + (0.4 * words + each) * float(1 << (width - 1))
+
+
+def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -> Bits | None:
+    """Returns the columns as bits if all have at most two values and counting these takes fewer steps."""
+    from jtsolve.kernels.bitcounting import WIDEST, entropy_terms, packed
+
+    two_valued = int(table.arities.max()) <= 2  # noqa: PLR2004
+    if not two_valued or table.weights is not None or max_size > WIDEST:
+        return None
+    if _bit_steps(-(-table.rows // 64), max_size) >= steps:
+        return None
+    entropy = not isinstance(score.cell_terms, Dirichlet)
+    return Bits(packed(table.codes), entropy_terms(table.rows if entropy else -1), max_size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,18 +153,27 @@ class CountingScorer:
     prior: StructurePrior
     counted: DataTable
     """The table that is counted: its distinct rows, if these are much fewer."""
+    bits: Bits | None = None
+    """The columns as bits, where counting these is faster."""
 
     @property
     def steps(self) -> float:
         """See `Scorer`."""
-        return 500 + 0.8 * self.counted.rows
+        return 500 + 0.8 * self.counted.rows if self.bits is None else self.bits.steps
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`."""
+        from jtsolve.kernels.bitcounting import sums_over_binary_cells
         from jtsolve.kernels.counting import sums_over_cells
 
         terms = self.score.cell_terms
         shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
+        if self.bits is not None and sets.shape[1] <= self.bits.width:
+            columns, entropy = self.bits.columns, self.bits.terms
+            sums, cells = sums_over_binary_cells(
+                sets, columns, self.table.rows, self.table.arities, entropy, shared, each
+            )
+            return _with_rest(sets, sums, cells, self._rest)
         weights = self.counted.weights
         sums, cells = sums_over_cells(
             sets,
@@ -174,7 +222,8 @@ def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: Stru
     distinct = distinct_rows(table)
     # A weighted row takes somewhat longer than a plain one.
     counted = distinct if table.weights is not None or 2 * distinct.rows <= table.rows else table
-    return CountingScorer(table, score, prior, counted)
+    by_rows = CountingScorer(table, score, prior, counted)
+    return replace(by_rows, bits=_bits(table, score, max_size, by_rows.steps))
 
 
 def _with_rest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,34 +19,65 @@ if TYPE_CHECKING:
     from jtsolve.scoring.raw import RawColumn, RawTable
 
 
-def selected(
-    raw: RawTable, coding: Coding, source: str
-) -> tuple[list[RawColumn], NDArray[np.int64] | None, dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What counts of a file.
+
+    Args:
+        columns: the columns to keep, in the order asked for.
+        weights: shape (rows,): how often each row counts; None for once.
+        classes: the column by which others are cut, or None; it need not be kept.
+        remarks: what was done, for the provenance.
+    """
+
+    columns: list[RawColumn]
+    weights: NDArray[np.int64] | None
+    classes: RawColumn | None
+    remarks: dict[str, Any]
+
+    def where(self, rows: NDArray[np.bool_]) -> Selection:
+        """Returns the selection with the chosen rows only."""
+        return replace(
+            self,
+            columns=[column.where(rows) for column in self.columns],
+            weights=None if self.weights is None else self.weights[rows],
+            classes=None if self.classes is None else self.classes.where(rows),
+        )
+
+
+def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
     """Returns the columns to keep, their gaps treated, the weights of the rows, and remarks on both."""
-    by_name = {column.name: column for column in raw.columns}
-    named = (*(coding.columns or ()), *coding.drop, *coding.schema, *filter(None, [coding.weights]))
-    unknown = [name for name in named if name not in by_name]
+    special = [*filter(None, [coding.weights, coding.classes])]
+    unknown = [
+        name
+        for name in dict.fromkeys((*(coding.columns or ()), *coding.drop, *coding.schema, *special))
+        if name not in raw.names
+    ]
     if unknown:
         raise InputError(
             source,
             "columns",
             f"there is none called {listed(unknown)}",
-            f"choose among {listed(list(by_name))}",
+            f"choose among {listed(raw.names)}",
         )
     out = {*coding.drop, coding.weights}
-    keep = [name for name in coding.columns or by_name if name not in out]
+    keep = [name for name in coding.columns or raw.names if name not in out]
     if not keep or len(set(keep)) < len(keep):
         raise InputError(source, "columns", "none is left, or one is named twice", "keep each column once")
+    by_name = {column.name: column for column in raw.columns}
     columns = [_with_gaps(by_name[name], raw, coding) for name in keep]
+    classes = None if coding.classes is None else _with_gaps(by_name[coding.classes], raw, coding)
     remarks: dict[str, Any] = {"missing": coding.missing}
-    if dropped := [name for name in by_name if name not in keep and name != coding.weights]:
+    if dropped := [name for name in raw.names if name not in keep and name != coding.weights]:
         remarks["columns_dropped"] = dropped
-    weights = None
+    if coding.class_column is not None:
+        remarks["class"] = coding.class_column
+    selection = Selection(columns, raw.times, classes, remarks)
     if coding.weights is not None:
         remarks["weights"] = coding.weights
-        weights, present = _row_weights(by_name[coding.weights], source)
-        columns = [column.where(present) for column in columns]
-    return _without_gaps(columns, weights, remarks, coding, source)
+        weights = _row_weights(by_name[coding.weights], raw.times, source)
+        selection = replace(selection, weights=weights).where(weights > 0)
+    return _without_gaps(selection, coding, source)
 
 
 def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
@@ -58,11 +90,13 @@ def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     return column.recoded(np.array(codes, dtype=np.int32))
 
 
-def _row_weights(column: RawColumn, source: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Returns the weights above 0, and which rows have one."""
+def _row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str) -> NDArray[np.int64]:
+    """Returns the weight of each row, times how often it stands in the file."""
     by_label = column.numbers()
-    whole = column.gaps == 0 and bool(((by_label >= 0) & (by_label == np.floor(by_label))).all())
+    whole = column.gaps(None) == 0 and bool(((by_label >= 0) & (by_label == np.floor(by_label))).all())
     numbers = by_label[column.codes] if whole else np.zeros(1)
+    if whole and times is not None:
+        numbers = numbers * times
     if not 0 < numbers.sum() < 2.0**53:
         raise InputError(
             source,
@@ -70,23 +104,16 @@ def _row_weights(column: RawColumn, source: str) -> tuple[NDArray[np.int64], NDA
             "not all weights are whole numbers of 0 or more, some of them above 0",
             "count how often each row occurs; scores of fractional counts are not offered",
         )
-    present = numbers > 0
-    return numbers[present].astype(np.int64), present
+    return numbers.astype(np.int64)
 
 
-def _without_gaps(
-    columns: list[RawColumn],
-    weights: NDArray[np.int64] | None,
-    remarks: dict[str, Any],
-    coding: Coding,
-    source: str,
-) -> tuple[list[RawColumn], NDArray[np.int64] | None, dict[str, Any]]:
-    """Treats missing values as the coding says; the remarks tell how many there were."""
-    height = columns[0].codes.size
-    counts = {column.name: gaps for column in columns if (gaps := column.gaps)}
+def _without_gaps(selection: Selection, coding: Coding, source: str) -> Selection:
+    """Treats missing values as the coding says; the remarks tell how many rows have one, by column."""
+    columns = selection.columns
+    counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.weights))}
     if not counts:
-        return columns, weights, remarks
-    remarks["missing_values"] = counts
+        return selection
+    selection.remarks["missing_values"] = counts
     if coding.missing == "refuse":
         told = ", ".join(f"{gaps} in '{name}'" for name, gaps in counts.items())
         raise InputError(
@@ -96,7 +123,7 @@ def _without_gaps(
             "say what to do: --missing state, drop-rows, drop-columns or impute-mode; or --missing-values to "
             "say which words stand for one",
         )
-    empty = [name for name, gaps in counts.items() if gaps == height]
+    empty = [column.name for column in columns if not column.present().any()]
     if empty and coding.missing != "drop-columns":
         raise InputError(
             source,
@@ -110,16 +137,13 @@ def _without_gaps(
             raise InputError(
                 source, "missing values", "every column has some", "say --missing state or drop-rows"
             )
-        return kept, weights, remarks
+        return replace(selection, columns=kept)
     if coding.missing == "drop-rows":
-        full = np.ones(height, dtype=np.bool_)
-        for column in columns:
-            full &= column.codes != GAP
+        full = np.logical_and.reduce([column.present() for column in columns])
         if not full.any():
             raise InputError(source, "missing values", "every row has some", "say --missing state")
-        kept = [column.where(full) for column in columns]
-        return kept, None if weights is None else weights[full], remarks
-    return columns, weights, remarks  # `coding` puts in a state
+        return selection.where(full)
+    return selection  # `coding` puts in a state
 
 
 def listed(names: Sequence[str]) -> str:

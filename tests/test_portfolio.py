@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from multiprocessing import Pipe
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import pytest
+from members import Member, Odd
+from problems import Recording, from_network, gaussian, named, with_holes
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.backends.brute import Brute
+from jtsolve.backends.dp import DynamicProgramming
+from jtsolve.backends.forward import Forward
+from jtsolve.backends.ktree import KTree
+from jtsolve.backends.portfolio import Portfolio
+from jtsolve.backends.portfolio_process import Order, _Line, main, pack, pickled, unpack
+from jtsolve.errors import InternalError, LimitError
+from jtsolve.options import make_backend
+from jtsolve.problem import Constraints, Problem, Variable
+from jtsolve.result import Status, Stop
+from jtsolve.scoring.bic import Bic
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.table import DataTable
+from jtsolve.solve import choose, solve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jtsolve.scores import LocalScores
+
+N = 14
+"""Variables from which on members are processes; see `portfolio._FEW`."""
+
+
+def wide(n: int = N, size: int = 2) -> Problem:
+    return named(gaussian(0, n, size))
+
+
+def does(*what: str, **fields: Any) -> Portfolio:
+    return Portfolio(tuple(Member(one, **fields) for one in what))
+
+
+def gone(*pids: int) -> bool:
+    """Tells whether processes have ended, soon at least."""
+    alive = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
+    return not psutil.wait_procs(alive, timeout=10)[1]
+
+
+@pytest.fixture(autouse=True)
+def no_process_is_left() -> Iterator[None]:
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    assert set(psutil.Process().children(recursive=True)) <= before
+
+
+# What comes of the members.
+
+
+def test_the_best_of_the_members_is_taken_and_named() -> None:
+    problem = named(from_network(1, N, 3))
+    alone = {one.name: solve(problem, one).score for one in (Forward(), KTree(steps=3))}
+    result = solve(problem, Portfolio((Forward(), KTree(steps=3))), Limits(threads=2))
+    assert result.score == max(alone.values(), key=lambda score: score or 0.0)
+    assert set(result.stats["members"]) == {"forward 0", "ktree 1"}
+    assert result.stats["best"] in result.stats["members"]
+    assert result.stats["at_a_time"] == 2
+
+
+@pytest.mark.parametrize(("n", "threads"), [(N, 2), (6, 2), (N, 1)], ids=["processes", "few", "one thread"])
+def test_a_member_that_fails_is_named_and_the_others_answer_stands(n: int, threads: int) -> None:
+    failing = [
+        "raise",
+        "raise oddly",
+        "break",
+        "break at the end",
+        *(["crash"] if threads == 2 and n == N else []),
+    ]
+    outcome = does(*failing, "answer").solve(wide(n), Limits(threads=threads), Recording())
+    assert outcome.tree is not None
+    assert len(outcome.tree.cliques) == n
+    failed = outcome.stats["failed"]
+    assert len(failed) == len(failing)
+    assert "nothing to divide by" in failed["member 0"]
+    assert "1 and 2" in failed["member 1"]
+    assert "breaks a constraint" in failed["member 2"]
+    assert "breaks a constraint" in failed["member 3"]
+    if "crash" in failing:
+        assert "exit code 3" in failed["member 4"]
+    assert outcome.stop is Stop.STEPS
+
+
+def test_if_all_fail_it_is_an_error_that_names_all() -> None:
+    with pytest.raises(InternalError, match=r"all members .* member 0: .*exit code 3.* member 1: Zero"):
+        does("crash", "raise").solve(wide(), Limits(threads=2), Recording())
+    with pytest.raises(LimitError, match="too little"):
+        does("refuse", "refuse").solve(wide(), Limits(threads=2), Recording())
+
+
+def test_a_proof_ends_the_others() -> None:
+    outcome = does("wait", "prove", "hang").solve(wide(), Limits(threads=2), recording := Recording())
+    assert outcome.tree is not None
+    assert outcome.bound == outcome.tree.score(wide().scores)
+    assert outcome.stop is Stop.FINISHED
+    assert outcome.stats["members"]["member 0"] == {"stopped": True}
+    assert "member 2" not in outcome.stats["members"]  # its turn has not come
+    assert recording.trees
+
+
+def test_a_proof_that_there_is_no_tree_ends_the_others() -> None:
+    problem = named(gaussian(0, N, 2), Constraints(min_separator_size=1))
+    outcome = does("prove none", "hang").solve(problem, Limits(threads=1), Recording())
+    assert outcome.tree is None
+    assert outcome.bound == float("-inf")
+
+
+def test_exact_members_prove_what_heuristics_find() -> None:
+    problem = named(gaussian(2, N, 3))
+    result = solve(problem, Portfolio((KTree(steps=2), DynamicProgramming())), Limits(threads=2))
+    assert result.status is Status.OPTIMAL
+
+
+def test_more_threads_than_members_repeat_the_heuristics_with_other_seeds() -> None:
+    members = (Member("answer"), Member("answer", exact=True))
+    outcome = Portfolio(members).solve(wide(), Limits(threads=4, seed=7, time=60.0), Recording())
+    seen = outcome.stats["members"]
+    assert [seen[f"member {i}"]["seed"] for i in range(4)] == [7, 8, 9, 10]
+    assert len(seen) == 4
+    assert seen["member 0"]["threads"] == 1
+    assert seen["member 0"]["timed"] is True
+
+
+def test_members_that_object_are_left_out() -> None:
+    problem = wide()
+    assert "brute: It takes at most 5" in Portfolio((Brute(),)).capabilities.objections(problem)[0]
+    outcome = Portfolio((Brute(), Forward())).solve(problem, Limits(threads=2), Recording())
+    assert list(outcome.stats["members"]) == ["forward 0"]
+
+
+# Limits.
+
+
+def test_the_memory_is_divided_by_need_and_what_does_not_fit_waits() -> None:
+    own = psutil.Process().memory_info().rss
+    members = (Member("answer", bytes=3 * own), Member("answer", bytes=own))
+    seen = Portfolio(members).solve(wide(), Limits(threads=2, memory=9 * own), Recording()).stats
+    assert seen["at_a_time"] == 2
+    first, second = (seen["members"][f"member {i}"]["memory"] for i in range(2))
+    assert first == pytest.approx(3 * second, rel=0.01)
+    assert first + second < 9 * own
+    tight = Portfolio(members).solve(wide(), Limits(threads=2, memory=int(4.5 * own)), Recording())
+    assert tight.stats["at_a_time"] == 1
+    assert len(tight.stats["members"]) == 2
+    with pytest.raises(LimitError, match="memory limit"):
+        Portfolio(members).solve(wide(), Limits(threads=2, memory=own), Recording())
+
+
+def test_a_time_limit_ends_all_and_kills_what_does_not_end(tmp_path: Path) -> None:
+    path = tmp_path / "pids"
+    members = (Member("wait"), Member("hang", str(path)))
+    limits = Limits(threads=2, time=None)
+    problem = wide()
+
+    class UntilBothTalk(Recording):
+        @property
+        def stop(self) -> Stop | None:
+            return Stop.INTERRUPTED if path.is_file() and path.read_text() and self.trees else None
+
+    outcome = Portfolio(members).solve(problem, limits, UntilBothTalk())
+    assert outcome.tree is not None
+    assert outcome.stop is Stop.INTERRUPTED
+    assert gone(*map(int, path.read_text(encoding="utf-8").split()))
+
+
+def test_a_time_limit_that_is_over_starts_nobody() -> None:
+    outcome = does("answer", "answer").solve(
+        wide(), Limits(threads=2), Recording(patience=0, reason=Stop.TIME)
+    )
+    assert outcome.tree is None
+    assert outcome.stop is Stop.TIME
+
+
+def test_members_end_when_the_parent_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "pids"
+    script = (
+        "import sys; sys.path[:] = eval(sys.argv[1])\n"
+        "from test_portfolio import does, wide\n"
+        "from problems import Recording\n"
+        "from jtsolve.backend import Limits\n"
+        f"does('hang', 'wait', path={str(path)!r}).solve(wide(), Limits(threads=2), Recording())\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script, repr(sys.path)])  # noqa: S603
+    while not (path.is_file() and path.read_text(encoding="utf-8")):
+        assert parent.poll() is None
+    pids = [process.pid for process in psutil.Process(parent.pid).children(recursive=True)]
+    parent.kill()
+    parent.wait()
+    assert len(pids) >= 2
+    assert gone(*pids)
+
+
+# Handing over.
+
+
+def test_scores_arrive_equal_mapped_and_read_only(tmp_path: Path) -> None:
+    several: list[LocalScores] = [gaussian(0, 8, 3), with_holes(0, gaussian(0, 8, 3), 0.3)]
+    for number, scores in enumerate(several):
+        problem = named(scores, Constraints(max_treewidth=2))
+        other = unpack(pack(problem, tmp_path / str(number)))
+        assert other.constraints == problem.constraints
+        assert other.digest() == problem.digest()
+    dense = unpack(pack(wide(), tmp_path / "dense")).scores
+    assert not dense.values.flags.writeable  # type: ignore[attr-defined]
+    assert not dense.values.flags.owndata  # type: ignore[attr-defined]
+
+
+def test_scores_on_demand_arrive_with_their_data(tmp_path: Path) -> None:
+    codes = np.random.default_rng(0).integers(0, 2, (N, 50)).astype(np.uint8)
+    names = tuple(f"V{v}" for v in range(N))
+    table = DataTable(names, (("0", "1"),) * N, codes)
+    scores = DataScores(table, Bic(), 3, cache=100)
+    problem = Problem(
+        tuple(Variable(name) for name in names), scores, provenance=MappingProxyType({"a": {1: 2}})
+    )
+    other = unpack(pack(problem, tmp_path / "scores"))
+    assert other.scores.score(0b111) == scores.score(0b111)
+    assert repr(other.scores) == repr(scores)
+    assert other.scores.stats["cached"] == 1  # type: ignore[attr-defined]
+    result = solve(problem, Portfolio((Forward(), KTree(steps=1))), Limits(threads=2))
+    assert result.status is Status.FEASIBLE
+
+
+def test_mappings_that_cannot_be_written_to_can_be_handed_over() -> None:
+    value = MappingProxyType({"a": 1})
+    assert pickle.loads(pickled(value)) == value  # noqa: S301
+
+
+class Told(Exception):  # noqa: N818
+    """What the end of a process is replaced by."""
+
+
+def test_a_member_reports_and_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(_code: int) -> None:
+        raise Told
+
+    monkeypatch.setattr(os, "_exit", end)
+    ours, theirs = Pipe()
+    line = _Line(theirs, Limits(time=1000.0))
+    assert line.stop is None
+    assert line(done=0.5)
+    assert line(bound=3.0)
+    assert ours.recv() == ("news", {"tree": None, "bound": 3.0})
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+    ours.send(Stop.INTERRUPTED)
+    ours.close()
+    with pytest.raises(Told):
+        line.obey()
+    assert child.wait(10) == -signal.SIGKILL
+    assert line.stop is Stop.INTERRUPTED
+    line.say("ended", None)  # nobody is left to hear it
+    assert _Line(theirs, Limits(time=1e-9)).stop is Stop.TIME
+    theirs.close()
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"), [("answer", "ended"), ("raise", "failed"), ("raise oddly", "failed")]
+)
+def test_a_process_answers_whatever_happens(
+    what: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_Line, "obey", lambda _line: None)
+    handler = signal.getsignal(signal.SIGINT)
+    ours, theirs = Pipe()
+    ours.send_bytes(pack(wide(), tmp_path / "scores"))
+    ours.send_bytes(pickled(Order(Member(what), 60.0, 10**9, 1, 5)))
+    main(os.dup(theirs.fileno()))
+    signal.signal(signal.SIGINT, handler)
+    said, content = ours.recv()
+    assert said == kind
+    if kind == "ended":
+        assert content.stats["seed"] == 5
+    else:
+        assert not isinstance(content, Odd)
+
+
+def test_an_order_that_cannot_be_read_is_said() -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    ours, theirs = Pipe()
+    ours.send_bytes(b"")
+    ours.send_bytes(b"no order")
+    main(os.dup(theirs.fileno()))
+    signal.signal(signal.SIGINT, handler)
+    assert ours.recv()[0] == "failed"
+
+
+# In the library.
+
+
+def test_no_members_are_refused() -> None:
+    with pytest.raises(ValueError, match="no member"):
+        Portfolio(())
+
+
+def test_members_are_written_with_plus_signs() -> None:
+    portfolio: Any = make_backend("portfolio", {"members": "forward+ktree"})
+    assert [member.name for member in portfolio.members] == ["forward", "ktree"]
+
+
+def test_auto_takes_it_above_the_exact_range() -> None:
+    assert choose(named(gaussian(0, 40, 3)), Limits(threads=2)).backend.name == "portfolio"
+    assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["lns"].capabilities.rank
+
+
+def test_it_is_exact_if_all_members_are() -> None:
+    assert Portfolio((Brute(), DynamicProgramming())).capabilities.exact
+    assert not Portfolio((Brute(), Forward())).capabilities.exact

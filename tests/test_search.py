@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+from collections import Counter
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from problems import (
+    Recording,
+    from_network,
+    gaussian,
+    integers,
+    named,
+    random_problem,
+    repeatable,
+    small_problems,
+)
+
+from jtsolve.backend import Limits
+from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
+from jtsolve.backends.dp import DynamicProgramming
+from jtsolve.backends.forward import Forward
+from jtsolve.backends.ktree import KTree
+from jtsolve.backends.search import LocalSearch
+from jtsolve.backends.search_moves import MOVES, Drawing, join, relocate, replace, split
+from jtsolve.backends.search_scores import KnownScores
+from jtsolve.backends.search_tree import Change, SearchTree
+from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.result import Status, Stop
+from jtsolve.scores import SparseScores
+from jtsolve.solve import options_of, solve
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import varset
+
+if TYPE_CHECKING:
+    from jtsolve.scores import LocalScores
+
+
+def search(**options: Any) -> LocalSearch:
+    return LocalSearch(**{"start": (Forward(), KTree(steps=2)), **options})
+
+
+def edgeless(n: int) -> JunctionTree:
+    return JunctionTree(n, tuple(1 << v for v in range(n)), tuple((v, v + 1) for v in range(n - 1)))
+
+
+def parts(tree: SearchTree) -> tuple[dict[int, int], dict[int, dict[int, int]]]:
+    return dict(tree.cliques), {node: dict(adjacent) for node, adjacent in tree.adjacent.items()}
+
+
+# Moves.
+
+
+@pytest.mark.parametrize(("n", "width", "moves"), [(5, 5, 500), (10, 3, 700), (14, 4, 700), (9, 2, 300)])
+def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true(
+    n: int, width: int, moves: int
+) -> None:
+    scores, random = gaussian(n, n, width), repeatable(n)
+    known = KnownScores(scores, random)
+    by = Drawing(random, width, known.partners(3) if n != 9 else [])
+    tree = SearchTree(edgeless(n))
+    before, made = tree.frozen(), Counter[str]()
+    while made.total() < moves:
+        tree.rehang(random)
+        assert tree.frozen() == before
+        kind = random.choice(MOVES)
+        move = kind(tree, by)
+        if move is None:
+            continue
+        made[kind.__name__] += 1
+        known.fetch([*move.plus, *move.minus])
+        tree.apply(move.change)
+        after = tree.frozen()
+        graph = after.to_graph()
+        assert nx.is_chordal(graph)
+        assert {varset(clique) for clique in nx.chordal_graph_cliques(graph)} == set(after.cliques)
+        assert after.treewidth < width
+        gain = after.score(scores) - before.score(scores)
+        assert known.gain(move.plus, move.minus) == pytest.approx(gain, abs=1e-9)
+        assert all(
+            separator == tree.cliques[node] & tree.cliques[other]
+            for node, adjacent in tree.adjacent.items()
+            for other, separator in adjacent.items()
+        )
+        if random.randrange(4):
+            before = after
+        else:
+            tree.undo()
+            assert tree.frozen() == before
+    assert set(made) == {kind.__name__ for kind in MOVES}
+
+
+def test_every_chordal_graph_is_reached() -> None:
+    random = repeatable(1)
+    by = Drawing(random, 4, [])
+    tree = SearchTree(edgeless(4))
+    seen = {tree.frozen()}
+    for _ in range(6000):
+        tree.rehang(random)
+        move = random.choice(MOVES)(tree, by)
+        if move is not None:
+            tree.apply(move.change)
+            seen.add(tree.frozen())
+    assert len(seen) == len(list(chordal_trees(4))) == 61
+
+
+def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
+    tree = SearchTree(JunctionTree(5, (0b00011, 0b00110, 0b01100, 0b10100), ((0, 1), (1, 2), (1, 3))))
+    before = parts(tree)
+    tree.apply(Change({0: 0b00010}))  # merged into its neighbour
+    assert len(tree.cliques) == 3
+    tree.undo()
+    assert parts(tree) == before
+    tree.apply(Change(fresh=0b01110, cut=((1, 2),), links=(1, 2)))  # swallows both
+    assert sorted(tree.cliques.values()) == [0b00011, 0b01110, 0b10100]
+    tree.undo()
+    assert parts(tree) == before
+
+
+def test_moves_that_do_not_exist_are_not_made() -> None:
+    random = repeatable(0)
+    by = Drawing(random, 2, [])
+    alone = SearchTree(JunctionTree(1, (1,), ()))
+    assert all(kind(alone, by) is None for kind in MOVES)
+    alone.rehang(random)
+    full = SearchTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
+    assert join(full, by) is None
+    star = SearchTree(
+        JunctionTree(16, tuple(1 | 1 << v for v in range(1, 16)), tuple((0, v) for v in range(1, 15)))
+    )
+    for _ in range(40):
+        for kind in (relocate, replace):
+            move = kind(star, by)
+            assert move is None or len(move.change.masks) <= 12
+    triangles = SearchTree(JunctionTree(4, (0b0111, 0b1110), ((0, 1),)))
+    found = [split(triangles, by) for _ in range(40)]
+    assert any(move is None for move in found)  # the edge that both hold may not go
+    assert any(move is not None for move in found)
+
+
+def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
+    tree = SearchTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
+    assert tree.holder(0) == 0
+    tree.apply(Change({0: 0b010}, 0b101, (), (1,)))
+    assert tree.cliques[tree.holder(0)] & 1
+
+
+# Scores.
+
+
+def test_scores_that_are_forgotten_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.backends.search_scores.KEPT", 3)
+    scores = gaussian(0, 6, 3)
+    known = KnownScores(scores, repeatable(0))
+    for masks in ([0b11, 0b101, 0b111], [0b1011, 0b110], [0b11]):
+        known.fetch(masks)
+        assert known.gain(masks, []) == pytest.approx(sum(scores.score(mask) for mask in masks))
+
+
+def test_noise_is_the_same_for_a_set_until_it_is_drawn_anew() -> None:
+    known = KnownScores(gaussian(0, 4, 3), repeatable(0))
+    assert known.noise([0b11], []) == 0
+    known.perturb(2.0)
+    first = known.noise([0b11], [])
+    assert first != 0
+    assert known.noise([0b11], [0b110]) + known.noise([0b110], []) == pytest.approx(first)
+    assert known.noise([0b1], [0]) == 0
+    known.perturb(2.0)
+    assert known.noise([0b11], []) != first
+
+
+def test_partners_are_ranked_by_the_gain_of_their_edge() -> None:
+    table = dict.fromkeys((1, 2, 4), 0.0) | {0b011: 1.0, 0b101: 2.0, 0b110: -1.0}
+    assert KnownScores(SparseScores(3, table), repeatable(0)).partners(5) == [[2, 1], [0, 2], [0, 1]]
+    without = KnownScores(SparseScores(3, {0b001: 0.0, 0b011: 1.0}), repeatable(0))
+    assert without.partners(1) == [[1], [0], [0]]
+
+
+# The backend.
+
+METHODS: list[dict[str, Any]] = [
+    {"method": "annealing"},
+    {"method": "annealing", "temperature": 0.0},
+    {"method": "tabu", "noise": 0.2},
+    {"method": "climb", "noise": 0.2},
+    {"method": "climb", "restart": "random"},
+    {"method": "tabu", "restart": "first", "tabu": 1},
+]
+
+
+THOROUGH = [METHODS[0], *METHODS[2:5]]
+"""Those with a way out of local optima: not annealing at 0 degrees, nor a short tabu list from one tree."""
+
+
+@pytest.mark.parametrize("options", THOROUGH, ids=str)
+def test_finds_the_optimum_of_small_networks(options: dict[str, Any]) -> None:
+    found = 0
+    for seed in range(4):
+        problem = named(from_network(seed, 8, 3))
+        optimum = solve(problem, DynamicProgramming()).score
+        result = solve(problem, search(patience=20.0, **options))
+        assert optimum is not None
+        assert result.score is not None
+        assert result.stop is Stop.FINISHED
+        found += result.score == pytest.approx(optimum)
+    assert found >= 2
+
+
+@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
+def test_keeps_every_constraint_and_comes_near_the_optimum(feature: Feature) -> None:
+    found = feasible = 0
+    for seed in range(12):
+        problem = random_problem(seed, 5, frozenset({feature}))
+        optimum = solve(problem, Brute()).bound
+        outcome = search().solve(problem, Limits(seed=seed), recording := Recording())
+        assert all(meets_constraints(problem, tree) for tree in recording.trees)
+        if outcome.tree is None:
+            continue
+        feasible += 1
+        score = outcome.tree.score(problem.scores)
+        assert score <= optimum + 1e-9
+        found += score == pytest.approx(optimum)
+    assert feasible >= 3
+    assert found >= feasible // 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(problem=small_problems())
+def test_ties_and_sets_without_scores_do_no_harm(problem: Problem) -> None:
+    optimum = solve(problem, Brute()).bound
+    for options in METHODS[:4]:
+        result = solve(problem, search(patience=20.0, **options))
+        assert result.score is None or result.score <= optimum + 1e-9
+        assert result.status in {Status.FEASIBLE, Status.OPTIMAL, Status.UNKNOWN}
+
+
+@pytest.mark.parametrize("options", METHODS, ids=str)
+def test_is_never_worse_than_its_start_and_reports_what_it_returns(options: dict[str, Any]) -> None:
+    problem = named(from_network(5, 16, 3))
+    start = Forward().solve(problem, Limits(), Recording()).tree
+    recording = Recording()
+    outcome = search(start=(Forward(),), steps=6000, **options).solve(problem, Limits(), recording)
+    assert start is not None
+    assert outcome.stop is Stop.STEPS
+    assert outcome.stats["looked_at"] == 6000
+    scores = [tree.score(problem.scores) for tree in recording.trees]
+    assert outcome.tree in recording.trees
+    assert outcome.tree.score(problem.scores) == max(scores) >= start.score(problem.scores)
+
+
+def test_a_seed_and_a_step_limit_fix_the_answer() -> None:
+    problem = named(integers(3, 14, 3))
+    first, again, other = (
+        search(steps=3000).solve(problem, Limits(seed=seed), Recording()) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert first.stats != other.stats
+
+
+def test_ends_soon_when_told_to() -> None:
+    problem = named(from_network(0, 16, 3))
+    recording = Recording(patience=40, reason=Stop.INTERRUPTED)
+    outcome = search(start=(KTree(steps=1),)).solve(problem, Limits(), recording)
+    assert outcome.stop is Stop.INTERRUPTED
+    assert outcome.tree is not None
+    assert recording.asked < 60
+
+
+def test_asks_only_for_scores_of_permitted_sizes() -> None:
+    class Lazy:
+        def __init__(self, table: LocalScores) -> None:
+            self.table, self.n, self.max_size, self.largest = table, table.n, table.max_size, 0
+
+        def score(self, mask: int) -> float:
+            self.largest = max(self.largest, mask.bit_count())
+            return self.table.score(mask)
+
+        def batch(self, sets: Any) -> Any:
+            self.largest = max(self.largest, sets.shape[1])
+            return self.table.batch(sets)
+
+        def extremes(self) -> tuple[float, float]:
+            return self.table.extremes()
+
+    lazy = Lazy(gaussian(0, 12, 5))
+    problem = named(lazy, Constraints(max_treewidth=2))
+    assert search(steps=2000).solve(problem, Limits(), Recording()).tree is not None
+    assert lazy.largest == 3
+
+
+def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Chain:
+        """Scores under which the best tree is a path."""
+
+        n, max_size = 600, 3
+
+        def score(self, mask: int) -> float:
+            return float((mask & mask >> 1).bit_count()) - 0.25 * max(0, mask.bit_count() - 2)
+
+        def batch(self, sets: Any) -> Any:
+            return np.array([self.score(varset(row)) for row in sets.tolist()])
+
+        def extremes(self) -> tuple[float, float]:
+            return -1.0, 2.0
+
+    class Nothing:
+        """A start without edges."""
+
+        name, capabilities = "nothing", Forward.capabilities
+
+        def estimate(self, problem: Problem, limits: Limits) -> Any:
+            return KTree().estimate(problem, limits)
+
+        def solve(self, problem: Problem, limits: Limits, report: Any) -> Any:  # noqa: ARG002
+            from jtsolve.result import Outcome  # noqa: PLC0415
+
+            return Outcome(edgeless(problem.n))
+
+    def refuse(*_: object) -> None:
+        pytest.fail("the pairs were scored")
+
+    monkeypatch.setattr(KnownScores, "partners", refuse)
+    problem = named(Chain())
+    outcome = search(start=(Nothing(),), steps=20000).solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert outcome.tree.score(problem.scores) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": ()}, "no backend to start from"),
+        ({"temperature": -1.0}, "temperature"),
+        ({"noise": inf}, "noise"),
+        ({"patience": 0.0}, "patience"),
+        ({"tabu": 0}, "tabu"),
+        ({"steps": 0}, "steps"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        search(**options)
+
+
+def test_its_options_can_be_written_down_and_it_ranks_above_its_starts() -> None:
+    assert options_of(search())["start"][1]["name"] == "ktree"
+    assert search().capabilities.rank == 1
+    assert search().estimate(named(integers(0, 30, 3)), Limits()).seconds > 0
+
+
+def test_without_a_tree_to_start_from_it_says_so() -> None:
+    # On four variables, a cycle of required edges and both chords forbidden: no chordal graph.
+    cycle = frozenset({0b0011, 0b0110, 0b1100, 0b1001})
+    problem = named(
+        gaussian(0, 4), Constraints(required_edges=cycle, forbidden_edges=frozenset({0b0101, 0b1010}))
+    )
+    result = solve(problem, search())
+    assert result.status is Status.UNKNOWN
+    assert result.stats["note"] == "no start gave a tree"

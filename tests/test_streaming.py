@@ -1,0 +1,269 @@
+"""Files read in pieces, equal rows put together: the scores are those of whole files, to the bit."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jtsolve.errors import InputError, LimitError
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.distinct import DistinctRows
+from jtsolve.scoring.options import Coding, Discretisation
+from jtsolve.scoring.reading import read_numbers, read_states
+from jtsolve.scoring.scorer import distinct_rows
+from jtsolve.scoring.tabulate import tabulate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jtsolve.scoring.table import DataTable
+
+PIECES = {
+    "jtsolve.scoring.source._PIECE": 50,
+    "jtsolve.scoring.separated._QUOTED_ROWS": 3,
+    "jtsolve.scoring.arff._ROWS": 3,
+    "jtsolve.scoring.columnar._ROWS": 3,
+    "jtsolve.scoring.gathering.KEPT": 10,
+    "jtsolve.scoring.distinct._BLOCK": 7,
+}
+"""So small that every file of the tests comes in many pieces."""
+
+NAMES = ("a", "b", "x", "w", "id")
+
+
+def frame(rows: int, seed: int) -> pl.DataFrame:
+    generator = np.random.default_rng(seed)
+    a = generator.integers(0, 3, rows)
+    columns: dict[str, Any] = {
+        "a": [None if v == 2 and i % 5 == 0 else f"s{v}" for i, v in enumerate(a.tolist())],
+        "b": generator.integers(0, 2, rows),
+        "x": np.round(a + generator.normal(size=rows), 1),
+        "w": generator.integers(0, 4, rows),
+        "id": np.arange(rows),
+    }
+    return pl.DataFrame(columns)
+
+
+def written(data: pl.DataFrame, ending: str) -> bytes:
+    buffer = io.BytesIO()
+    if ending == "parquet":
+        data.write_parquet(buffer, row_group_size=11)
+    elif ending == "arrow":
+        data.write_ipc(buffer)
+    elif ending == "arff":
+        kinds = {"a": "{s0,s1,s2}", "x": "real"}
+        head = [f"@attribute {name} {kinds.get(name, 'integer')}" for name in data.columns]
+        rows = [",".join("?" if v is None else str(v) for v in row) for row in data.iter_rows()]
+        return "\n".join(["@relation r", *head, "@data", *rows]).encode()
+    else:
+        marks = {"tsv": "\t", "txt": " "}
+        style: Any = "non_numeric" if ending == "quoted.csv" else "never"
+        data.write_csv(buffer, separator=marks.get(ending, ","), quote_style=style, null_value="?")
+    text = buffer.getvalue()
+    return gzip.compress(text) if ending.endswith(".gz") else text
+
+
+CODINGS = (
+    Coding(drop=("id", "x"), missing="state"),
+    Coding(drop=("id",), missing="drop-rows", discretise=Discretisation("quantile", 3), weights="w"),
+    Coding(columns=("x", "a"), missing="impute-mode", discretise=Discretisation("width", 4)),
+    Coding(drop=("id",), missing="impute-mode", discretise=Discretisation("mdlp", by="b"), weights="w"),
+    Coding(drop=("id", "a", "w"), discretise=Discretisation("mdlp", by="a")),
+)
+
+
+def scores_of(table: DataTable) -> bytes:
+    return tabulate(table, Bdeu(), table.n).values.tobytes()
+
+
+@pytest.mark.parametrize(
+    "ending", ["csv", "csv.gz", "quoted.csv", "tsv", "txt", "arff", "parquet", "arrow", "parquet.gz"]
+)
+def test_small_pieces_change_no_bit_of_the_scores(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"t.{ending}"
+    content = written(frame(400, 1), ending.removesuffix(".gz") if "parquet" in ending else ending)
+    path.write_bytes(gzip.compress(content) if ending == "parquet.gz" else content)
+    whole = [read_states(path, coding) for coding in CODINGS]
+    for name, size in PIECES.items():
+        monkeypatch.setattr(name, size)
+    for coding, expected in zip(CODINGS, whole, strict=True):
+        table = read_states(path, coding)
+        assert (table.names, table.states) == (expected.names, expected.states)
+        assert dict(table.provenance) == dict(expected.provenance)
+        assert table.total == expected.total
+        assert table.rows < expected.rows, "rows were put together"
+        assert distinct_rows(table).digest() == distinct_rows(expected).digest()
+        assert scores_of(table) == scores_of(expected)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    rows=st.lists(
+        st.tuples(*[st.sampled_from(["0", "1", "2", "?", " x ", "10"])] * 3), min_size=1, max_size=60
+    ),
+    piece=st.integers(1, 40),
+)
+def test_any_text_in_any_pieces_gives_the_same_scores(
+    rows: list[tuple[str, ...]], piece: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    path.write_text("a,b,c\n" + "".join(",".join(row) + "\n" for row in rows))
+    coding = Coding(gaps=())
+    expected = read_states(path, coding)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jtsolve.scoring.source._PIECE", piece)
+        patch.setattr("jtsolve.scoring.gathering.KEPT", piece // 4)
+        table = read_states(path, coding)
+    assert table.states == expected.states
+    assert scores_of(table) == scores_of(expected)
+
+
+def test_rows_that_all_differ_need_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "".join(f"{i // 20},{i % 20}\n" for i in range(400)))
+    expected = read_states(path)
+    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 10)
+    assert read_states(path).weights is None
+    assert read_states(path).digest() == expected.digest()
+
+
+def test_many_labels_widen_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    values = np.random.default_rng(0).integers(0, 70_000, 90_000)
+    path.write_text("a,b\n" + "".join(f"s{value},{value % 2}\n" for value in values.tolist()))
+    coding = Coding(max_states=10**6)
+    expected = distinct_rows(read_states(path, coding))
+    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 10)
+    monkeypatch.setattr("jtsolve.scoring.source._PIECE", 1000)
+    table = read_states(path, coding)
+    assert table.digest() == expected.digest()
+    assert table.weights is not None
+    assert table.weights.max() > 1
+
+
+def test_columns_that_are_left_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 10)
+    path = tmp_path / "t.parquet"
+    data = frame(100, 2).with_columns(pl.Series("list", [[i] for i in range(100)]))
+    data.write_parquet(path)
+    table = read_states(path, Coding(columns=("b",)))
+    assert table.rows == 2, "row numbers and lists would keep all rows apart, and be refused"
+    assert table.provenance["columns_dropped"] == ["a", "x", "w", "id", "list"]
+    with pytest.raises(InputError, match="column 'list': its type is List"):
+        read_states(path)
+    with pytest.raises(InputError, match="none is left"):
+        read_states(path, Coding(drop=tuple(data.columns)))
+
+
+def test_files_whose_names_are_patterns_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t[1]*.parquet"
+    frame(20, 3).write_parquet(path)
+    assert read_states(path, Coding(columns=("b",))).total == 20
+
+
+def test_numbers_keep_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + 30 * "1,2\n2,1\n")
+    expected = read_numbers(path)
+    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 5)
+    assert read_numbers(path).digest() == expected.digest()
+
+
+def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "t.csv"
+    text = "\ufeffa,ü\r\nx,1\r\n\r\ny,€\r\nz,3"
+    expected = None
+    for piece in range(1, 12):
+        monkeypatch.setattr("jtsolve.scoring.source._PIECE", piece)
+        for end in ("\r\n", "\r", "\n"):
+            path.write_bytes(text.replace("\r\n", end).encode())
+            table = replace(read_states(path), provenance={})
+            expected = expected or table.digest()
+            assert table.names == ("a", "ü")
+            assert table.digest() == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a,b\n" + 20 * b"1,2\n" + b"1\n", "line 22: it has 1 values"),
+        (b"a,b\n" + 20 * b"1,2\n" + b'"1",2\n"3"\n', "line 23: it has 1 values"),
+        (b"a,b\n" + 20 * b"1,2\n" + b'"1\n', "line 22: the quotes do not close"),
+        (b"a,b\n" + 20 * b"1,2\n" + b"\xe9,1\n", "line 22: a byte is not UTF-8"),
+        (b"a,b\n" + 20 * b"1,2\n" + b"\0,1\n", "line 22: it holds a zero byte"),
+        (b" \n" * 40, "nothing but blanks"),
+    ],
+)
+def test_faults_in_later_pieces_are_told_with_their_line(
+    content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.scoring.source._PIECE", 5)
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        read_states(path)
+
+
+def test_lines_without_end_and_files_that_cannot_be_read_in_pieces_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.scoring.source._LONGEST_LINE", 100)
+    monkeypatch.setattr("jtsolve.scoring.source._PIECE", 64)
+    path = tmp_path / "t.csv"
+    path.write_text("a" * 500)
+    with pytest.raises(InputError, match="line 1: it is longer than 0 MiB"):
+        read_states(path)
+    monkeypatch.setattr("jtsolve.scoring.source.LARGEST", 100)
+    packed = tmp_path / "t.parquet"
+    packed.write_bytes(gzip.compress(written(frame(100, 0), "parquet")))
+    with pytest.raises(InputError, match="unpacked, and cannot be read in pieces"):
+        read_states(packed)
+    path.write_text("a,b\n" + 500 * "1,2\n")
+    assert read_states(path).total == 500
+
+
+def test_a_watch_is_told_of_rows_and_memory_and_may_end_the_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, size in PIECES.items():
+        monkeypatch.setattr(name, size)
+    path = tmp_path / "t.csv"
+    frame(200, 0).write_csv(path)
+    told: list[tuple[int, int]] = []
+
+    def watch(*, rows: int, memory: int) -> None:
+        told.append((rows, memory))
+        if rows > 150:
+            raise LimitError("enough")
+
+    with pytest.raises(LimitError, match="enough"):
+        read_states(path, Coding(missing="state"), watch=watch)
+    assert [rows for rows, _ in told] == sorted(rows for rows, _ in told)
+    assert max(memory for _, memory in told) > 100 * 5
+
+
+def test_rows_are_counted_whatever_their_hash() -> None:
+    """All rows in a table that is nearly full: every probe sequence is long."""
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 300, (2, 3000))
+    weights = generator.integers(1, 5, 3000)
+    rows = DistinctRows(2)
+    for start in range(0, 3000, 100):
+        part = slice(start, start + 100)
+        rows.add(list(codes[:, part]), 299, weights[part])
+    found, times = rows.taken()
+    expected: dict[tuple[int, ...], int] = {}
+    for row, weight in zip(codes.T.tolist(), weights.tolist(), strict=True):
+        expected[tuple(row)] = expected.get(tuple(row), 0) + weight
+    assert list(map(tuple, found.T.tolist())) == list(expected)
+    assert times.tolist() == list(expected.values())
