@@ -177,7 +177,9 @@ class _Verifier:
         allowed &= (self.member != self.root) | (self.sizes == 1)[:, None]
         if self.no_separator[0]:
             allowed[self.layers[1]] &= self.member[self.layers[1]] == self.root
-        for at in self.layers[1]:  # a variable in no permitted clique has no family: there is no tree
+        for at in self.layers[
+            1
+        ].tolist():  # a variable in no permitted clique has no family: there is no tree
             allowed[at] &= self.sets[at] in covered
         self.whole = _Families(np.ones(len(self.sets), dtype=np.bool_), allowed)
         self.complete = [1 << v for v in range(self.n)] + sorted(limits.required_edges)

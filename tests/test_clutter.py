@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, combinations, product
 from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,8 +34,10 @@ from jtsolve.backends.clutter_cuts import Support, set_words, violated
 from jtsolve.backends.clutter_rows import Rows, Special
 from jtsolve.backends.clutter_tree import Search
 from jtsolve.certificate import read_certificate, verify
+from jtsolve.cli import run
 from jtsolve.encodings.families import Families, families_of, families_of_tree
 from jtsolve.errors import InputError
+from jtsolve.instance import write_problem
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Result, Status, Stop, result_to_document
 from jtsolve.scores import DenseScores
@@ -122,7 +125,7 @@ def test_a_clutter_cut_is_found_iff_one_is_violated(n: int) -> None:
 def test_threads_find_the_same_cuts() -> None:
     families = families_of(named(gaussian(0, 40, 3)), root=3)
     listed, words = families.listing(), set_words(families)
-    x = sum(random_point(seed, families) for seed in range(4)) / 4
+    x = np.mean([random_point(seed, families) for seed in range(4)], axis=0)
     support = Support(listed.union[x > 0].astype(np.int64), listed.parents[x > 0], x[x > 0])
     with ThreadPoolExecutor(2) as pool:
         shared = violated(words, support, list(range(1, 41)), 1e-4, pool)
@@ -377,16 +380,17 @@ def corruptions(plain: dict[str, Any]) -> dict[str, dict[str, Any]]:
     ):
         found[key] = {**copy(), key: value}
     last = next(k for k, node in enumerate(plain["nodes"]) if node["last"] and node["last"]["cuts"])
-    for name, change in (
+    changes: tuple[tuple[str, Any], ...] = (
         ("negative weight", lambda cut: cut.update(weight=-cut["weight"])),
         ("huge weight", lambda cut: cut.update(weight=1 << 60)),
         ("empty set", lambda cut: cut["sets"].append([])),
         ("no variable", lambda cut: cut["sets"].append([77])),
         (
             "nothing complete",
-            lambda cut: cut.update(sets=[one for one in cut["sets"] if len(one) > 1] or [[0, 1, 2]]),
+            lambda cut: cut.update(sets=[[0, 1, 2]]),
         ),
-    ):
+    )
+    for name, change in changes:
         broken = copy()
         change(broken["nodes"][last]["last"]["cuts"][0])
         found[name] = broken
@@ -463,7 +467,14 @@ def test_a_graph_that_scores_more_is_seen(tmp_path: Path) -> None:
     problem = named(gaussian(4, 2))
     result, path = proof(problem, tmp_path)
     plain = json.loads(path.read_text())
-    end = {"stages": [], "last": None, "edge": None, "absent": None, "present": None, "graph": True}
+    end: dict[str, Any] = {
+        "stages": [],
+        "last": None,
+        "edge": None,
+        "absent": None,
+        "present": None,
+        "graph": True,
+    }
     plain["nodes"] = [{**end, "graph": False, "edge": [0, 1], "absent": 1, "present": 2}, end, end]
     path.write_text(json.dumps(plain))
     assert holds(problem, result, path) == ()
@@ -481,28 +492,20 @@ def test_a_result_without_a_bound_has_nothing_to_verify(tmp_path: Path) -> None:
 
 
 def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from typer.testing import CliRunner  # noqa: PLC0415 - only here
-
-    from jtsolve.cli import app  # noqa: PLC0415 - only here
-    from jtsolve.instance import write_problem  # noqa: PLC0415 - only here
-
-    del capsys
-    problem = named(gaussian(2, 5))
-    files = {name: str(tmp_path / name) for name in ("i.json", "r.json", "c.json.gz")}
-    write_problem(problem, files["i.json"])
-    run = CliRunner().invoke
-    option = f"certificate={files['c.json.gz']}"
-    chosen = ["--backend", "clutter", "--option", option, "--quiet"]
-    done = run(app, ["solve", files["i.json"], *chosen, "--output", files["r.json"]])
-    assert done.exit_code == 0, done.output
-    check = ["check", files["i.json"], files["r.json"], "--certificate", files["c.json.gz"]]
-    assert "the bound is verified" in run(app, check).output
-    assert json.loads(run(app, [*check, "--json"]).stdout)["bound_verified"] is True
-    broken = read_certificate(files["c.json.gz"])
-    (tmp_path / "c.json.gz").unlink()
-    (tmp_path / "c.json").write_bytes(msgspec.json.encode(msgspec.structs.replace(broken, digest="other")))
-    check[-1] = str(tmp_path / "c.json")
-    assert run(app, check).exit_code == 1
+    instance, result, written = (str(tmp_path / name) for name in ("i.json", "r.json", "c.json.gz"))
+    write_problem(named(gaussian(2, 5)), instance)
+    chosen = ["--backend", "clutter", "--option", f"certificate={written}", "--quiet"]
+    assert run(["solve", instance, *chosen, "--output", result], monotonic()) == 0
+    capsys.readouterr()
+    check = ["check", instance, result, "--certificate"]
+    assert run([*check, written], monotonic()) == 0
+    assert "the bound is verified" in capsys.readouterr().out
+    assert run([*check, written, "--json"], monotonic()) == 0
+    assert json.loads(capsys.readouterr().out)["bound_verified"] is True
+    other = tmp_path / "other.json"
+    other.write_bytes(msgspec.json.encode(msgspec.structs.replace(read_certificate(written), digest="other")))
+    assert run([*check, str(other)], monotonic()) == 1
+    assert "other scores" in capsys.readouterr().err
 
 
 def test_what_a_search_keeps_is_what_it_needs() -> None:

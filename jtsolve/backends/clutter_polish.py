@@ -135,7 +135,8 @@ class Polish:
         """Returns the program with the rows at hand, and the columns that lack least."""
         state = self.state
         families = state.families
-        master = Master(families, state.rows, _ESCAPE)
+        clutters, _, specials, _ = self.kept  # those with multipliers: others come back if they are violated
+        master = Master(families, Rows(families, clutters, specials), _ESCAPE)
         lack = np.where(families.allowed, self._lacks(families, bound), np.inf)
         most = min(_FIRST_COLUMNS, int(families.allowed.sum()))
         chosen = np.argpartition(lack.ravel(), most - 1)[:most]

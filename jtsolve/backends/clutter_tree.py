@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _FEW = 600
 """Families that the simplex method takes at once."""
-_MANY = 3_000
+_MANY = 30_000
 """Families above which it is not tried."""
 _HALF = 0.5
 

@@ -46,7 +46,7 @@ _MIX = 0.5
 _TOLERANCE = 0.01
 _CHECK = 10
 """Separations between two looks at how much the bound has moved."""
-_LEAST_PROGRESS = 0.01
+_LEAST_PROGRESS = 0.05
 """Of the gap, between two such looks."""
 
 
