@@ -113,6 +113,7 @@ class ClutterCuts:
             "nodes": search.nodes,
             "steps": search.steps,
             "rounds": search.rounds,
+            "lp_failures": search.failures,
             "families": int(families.allowed.sum()),
             "root": problem.names[root],
         }

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.clutter_rows import Rows
-from jtsolve.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +35,10 @@ _OPTIONS = (
     ("primal_feasibility_tolerance", 1e-9),
 )
 _NOTHING = 1e-9
+
+
+class LPFailure(Exception):  # noqa: N818 - the caller goes on without the solver
+    """The LP solver gave up twice, the second time from nothing; says what it ended with."""
 
 
 class Master:
@@ -146,7 +149,11 @@ class Master:
         self.solver.addRows(len(lines), limits, upper, index.size, starts, index, value)
 
     def solve(self, go_on: Callable[[], bool]) -> bool:
-        """Solves, and leaves x and the multipliers; asks in between whether to go on, and returns that."""
+        """Solves, and leaves x and the multipliers; asks in between whether to go on, and returns that.
+
+        Raises:
+            LPFailure: the solver gave up.
+        """
         status = self.highspy.HighsModelStatus
         fresh = False
         while True:
@@ -156,8 +163,7 @@ class Master:
                 break
             if found != status.kIterationLimit:
                 if fresh:
-                    name = self.solver.modelStatusToString(found)
-                    raise InternalError(f"the LP solver ended with '{name}', twice")
+                    raise LPFailure(self.solver.modelStatusToString(found))
                 self.solver.clearSolver()  # from nothing: the basis at hand was numerically bad
                 fresh = True
             if not go_on():

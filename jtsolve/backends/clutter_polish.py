@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.clutter_cuts import Point, separate
-from jtsolve.backends.clutter_lp import Master
+from jtsolve.backends.clutter_lp import LPFailure, Master
 from jtsolve.backends.clutter_rows import Rows
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Polish:
     def __init__(self, state: State, incumbent: Incumbent, pool: ThreadPoolExecutor | None) -> None:
         self.state, self.incumbent, self.pool = state, incumbent, pool
         self.scale = incumbent.scale
-        self.rounds = 0
+        self.rounds = self.failures = 0
         self.point: Point | None = None
         self.kept = self._snapshot()
 
@@ -66,7 +66,10 @@ class Polish:
             assert bound is not None, "found possible"
         ended = False
         if state.possible and not self.closed:
-            ended = not self._rounds(self._master(bound), tell, go_on)
+            try:
+                ended = not self._rounds(self._master(bound), tell, go_on)
+            except LPFailure:  # the best multipliers stay, and branching goes on from them
+                self.failures += 1
         clutters, cuts, rows, specials = self.kept
         state.rows, state.cuts, state.specials = Rows(state.families, clutters, rows), cuts, specials
         return not ended

@@ -85,7 +85,7 @@ class Search:
         self.root = self._root(families, scores)
         self.open: list[tuple[int, int, Subproblem]] = []
         self.made = 0
-        self.nodes = self.steps = self.rounds = 0
+        self.nodes = self.steps = self.rounds = self.failures = 0
         self.settled: int | None = None  # the largest bound of a subproblem that is done
         self.current: int | None = None
 
@@ -200,6 +200,7 @@ class Search:
             polish = Polish(state, self.incumbent, pool)
             went_on = polish.run(tell, lambda: self.report.stop is None)
             self.rounds += polish.rounds
+            self.failures += polish.failures
             if not went_on:
                 return None
         if not told:
