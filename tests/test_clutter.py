@@ -107,7 +107,7 @@ def test_a_clutter_cut_is_found_iff_one_is_violated(n: int) -> None:
     listed, words, masks = families.listing(), set_words(families), families.masks()
     every = antichains(n)
     verdicts = set()
-    for seed in range(60 if n < 4 else 25):
+    for seed in range(40 if n < 4 else 15):
         x = random_point(seed, families)
         support = Support(listed.union[x > 0].astype(np.int64), listed.parents[x > 0], x[x > 0])
         found = violated(words, support, list(range(1, n + 1)), 1e-6)
@@ -244,8 +244,7 @@ def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> N
 
 
 def test_it_branches_where_the_relaxation_has_a_gap() -> None:
-    nodes = [agree(named(gaussian(seed, 5)), ALONE).stats["nodes"] for seed in range(25)]
-    assert max(nodes) > 1
+    assert agree(branching_problem(), ALONE).stats["nodes"] > 1
 
 
 def test_all_pairs_decided_leaves_one_graph_to_look_at() -> None:
@@ -255,8 +254,8 @@ def test_all_pairs_decided_leaves_one_graph_to_look_at() -> None:
 
 
 def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
-    for seed in range(4):
-        problem = named(from_network(seed, 9, 3))
+    for seed in range(2):
+        problem = named(from_network(seed, 8, 3))
         expected = solve(problem, REGISTRY["dp"]).score
         for backend in (ALONE, REGISTRY["clutter"]):
             result = solve(problem, backend)
@@ -265,7 +264,7 @@ def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
 
 
 def test_steps_are_enough_for_many_families() -> None:
-    problem = named(from_network(1, 14, 4, rows=200))
+    problem = named(from_network(1, 12, 4, rows=200))
     result = solve(problem, ALONE)
     assert result.stats["steps"] > 0
     assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
@@ -297,11 +296,11 @@ def test_a_root_that_does_not_exist_is_refused() -> None:
 
 
 def test_stopped_at_any_moment_it_has_a_valid_bound() -> None:
-    problem = named(from_network(2, 13, 4, rows=200))
+    problem = named(from_network(2, 11, 4, rows=200))
     best = solve(problem, REGISTRY["dp"]).score
     assert best is not None
     seen = set()
-    for patience in (0, 1, 2, 3, 5, 8, 13, 21, 34, 55):
+    for patience in (0, 1, 2, 5, 13, 34):
         report = Recording(patience=patience, reason=Stop.TIME)
         outcome = ALONE.solve(problem, Limits(), report)
         assert outcome.bound >= best - 1e-9
@@ -315,7 +314,7 @@ def test_stopped_at_any_moment_it_has_a_valid_bound() -> None:
 
 def test_bounds_fall_while_it_works() -> None:
     report = Recording()
-    ALONE.solve(named(from_network(2, 12, 4, rows=200)), Limits(), report)
+    ALONE.solve(named(from_network(2, 11, 4, rows=200)), Limits(), report)
     bounds = [news["bound"] for news in report.calls if news.get("bound") is not None]
     assert len(set(bounds)) > 3
 
@@ -341,7 +340,7 @@ def test_certificates_hold_under_every_constraint(feature: Feature, tmp_path: Pa
 
 
 def test_certificates_of_early_ends_hold_too(tmp_path: Path) -> None:
-    problem = named(from_network(2, 12, 4, rows=200))
+    problem = named(from_network(2, 11, 4, rows=200))
     for patience in (1, 3, 10):
         path = tmp_path / "early.json"
         report = Recording(patience=patience, reason=Stop.TIME)
