@@ -213,6 +213,8 @@ def choose(problem: Problem, limits: Limits) -> Choice:
         estimate = backend.estimate(problem, limits)
         if estimate.memory > limits.memory_bytes:
             refusals.append(f"{name}: It would need {estimate.memory / 1e9:.3g} GB.")
+        elif backend.capabilities.exact and estimate.seconds == inf:
+            refusals.append(f"{name}: No proof is to be expected.")
         elif backend.capabilities.exact and estimate.seconds > time_left:
             refusals.append(f"{name}: It would take about {estimate.seconds:.3g} s.")
         else:

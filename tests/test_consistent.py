@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from math import comb, inf
@@ -38,8 +37,8 @@ from jtsolve.backends.brute import meets_constraints
 from jtsolve.backends.consistent import FindConsistentTree, rows_of
 from jtsolve.backends.consistent_independence import HyperedgeTests, binomials, ltci
 from jtsolve.backends.consistent_search import ConsistentTrees
-from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.kernels.cuts import least_cut_by_enumeration, least_cut_by_queyranne
+from jtsolve.errors import LimitError
+from jtsolve.kernels.least_cuts import least_cut_by_enumeration, least_cut_by_queyranne
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Outcome, Stop
 from jtsolve.scores import DenseScores
@@ -310,7 +309,7 @@ def test_an_exact_cover_is_disjoint_and_complete_or_none() -> None:
     answers = set()
     for _ in range(60):
         offered = [int(mask) for mask in generator.integers(1, 64, 7)]
-        chosen = by_solver(0b111111, [mask & 0b111111 for mask in offered])
+        chosen = by_solver(0b111111, [mask & 0b111111 for mask in offered], Recording())
         answers.add(chosen is None)
         assert (chosen is not None) == exact_cover(0b111111, offered)
         if chosen is not None:
@@ -319,9 +318,11 @@ def test_an_exact_cover_is_disjoint_and_complete_or_none() -> None:
 
 
 def test_exact_covers_without_the_solver_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ortools.sat.python.cp_model", None)
-    with pytest.raises(ChoiceError, match=r"jtsolve\[solvers\]"):
-        run(named(gaussian(0, 4)), cover="exact")
+    monkeypatch.setattr("jtsolve.backends.optional.find_spec", lambda _name: None)
+    problem = named(gaussian(0, 4))
+    (objection,) = FindConsistentTree(cover="exact").capabilities.objections(problem)
+    assert "pip install 'jtsolve[solvers]'" in objection
+    assert not FindConsistentTree().capabilities.objections(problem)
 
 
 # The backend

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.clutter import ClutterCuts
 from jtsolve.backends.consistent import FindConsistentTree
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
@@ -33,6 +34,11 @@ REGISTRY: Mapping[str, Backend] = {
     for backend in (
         Brute(),
         ChowLiu(),
+        ClutterCuts(
+            start=LargeNeighbourhoodSearch(
+                exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
+            )
+        ),
         FindConsistentTree(),
         DynamicProgramming(start=Forward(), forest=ChowLiu()),
         Forward(),

@@ -41,6 +41,8 @@ from math import comb, isnan
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from jtsolve.backend import Capabilities, Estimate
+from jtsolve.backends.optional import needs
+from jtsolve.backends.worker import BASE_MEMORY
 from jtsolve.machine import resident_memory
 from jtsolve.problem import ALL_FEATURES, Feature
 from jtsolve.result import Outcome, Stop
@@ -98,8 +100,10 @@ class FindConsistentTree:
     @property
     def capabilities(self) -> Capabilities:
         """See `Backend.capabilities`: what is refused depends on q."""
+        solver = (needs("ortools", "OR-Tools (ortools)"),) if self.cover == "exact" else ()
         return Capabilities(
-            features=ALL_FEATURES - {Feature.MAX_CLIQUES}, rules=(self._has_scores, self._has_every_score)
+            features=ALL_FEATURES - {Feature.MAX_CLIQUES},
+            rules=(self._has_scores, self._has_every_score, *solver),
         )
 
     def largest_test(self, size: int) -> int:
@@ -147,6 +151,7 @@ class FindConsistentTree:
         largest = min(self.largest_test(size), m)
         memory = resident_memory() + _CODE
         memory += separators * m * (60 + 16 * words * (1 + (self.cover == "exact"))) + 60 * separators
+        memory += BASE_MEMORY * (self.cover == "exact")
         memory += 16 * cliques + 16 * (separators + cliques + comb(n, size + 2))
         memory += 24 * sum(comb(m, a) for a in range(largest + 1))
         tests = min(separators, 10 * n) * sum(comb(m, a) for a in range(largest + 1))
@@ -155,10 +160,6 @@ class FindConsistentTree:
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        if self.cover == "exact":
-            from jtsolve.backends.consistent_cover import require_solver  # noqa: PLC0415 - see `_Run.search`
-
-            require_solver()
         run = _Run(self, problem, report)
         for size in self._sizes(problem):
             if run.stop is None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.kernels.cuts import find_hyperedges, rows_with, strongest_forests, strongest_tree
+from jtsolve.kernels.least_cuts import find_hyperedges, rows_with, strongest_forests, strongest_tree
 from jtsolve.varset import VarSet, members, varset
 
 if TYPE_CHECKING:

@@ -224,7 +224,9 @@ class ConsistentTrees:
         found = np.empty((clique.size * self.state.cells.shape[1], 2), dtype=np.int64)
         count = kernel.candidates(self.state, clique, skip, self._words(wanted), found)
         pieces = [(int(index), int(place)) for index, place in found[:count]]
-        chosen = exact_cover(wanted, [self._mask(*piece) for piece in pieces])
+        chosen = exact_cover(wanted, [self._mask(*piece) for piece in pieces], self.report)
+        if chosen is None and self.report.stop is not None:
+            raise Stopped
         return None if chosen is None else [pieces[i] for i in chosen]
 
     def _answer(self) -> None:

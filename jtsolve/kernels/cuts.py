@@ -1,15 +1,7 @@
-"""Least cuts of small sets, and the tests of LTCI that rest on them.
+"""Minimum cuts in networks of families, for clutter cuts: maximum flows by shortest augmenting paths.
 
-For a separator S and a set A of the other variables, the strength of A is
-
-    strength_S(A) = min over ∅ ⊊ X ⊊ A of I(X; A∖X | S),
-    I(X; Y | S) = s(S∪X∪Y) + s(S) − s(S∪X) − s(S∪Y).
-
-Sets of local elements {0..u-1} are in colex order: the rank of {a < b < c} is C(a,1) + C(b,2) + C(c,3).
-
-References:
-    Queyranne, Minimizing symmetric submodular functions, Mathematical Programming 82, 1998.
-    Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007 (Algorithm 2).
+Nodes are the families of the support, with capacities, and the distinct parent sets. A family feeds the
+parent sets that it holds, a parent set feeds its families, and ∅ is the source.
 """
 
 from __future__ import annotations
@@ -17,274 +9,315 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+_EPSILON = 1e-9
+"""Capacity and flow below it count as none."""
+
 
 @njit(nogil=True, cache=True)
-def least_cut_by_enumeration(gain, size, threshold):
-    """Returns min over ∅ ⊊ X ⊊ A of cut(X) = gain(A) + gain(∅) − gain(X) − gain(A∖X), for any gain.
+def _subset(inner, outer):
+    for k in range(inner.size):  # noqa: SIM110 - the compiler knows no generators
+        if inner[k] & ~outer[k]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def network(unions, sources, parent):
+    """Returns which parent sets each family can feed, as lists: starts (s+1,), targets, both int32.
+
+    Its own parent set is left out: what it would feed, its giver feeds.
 
     Args:
-        gain: shape (2^size,), a value for each subset of A, as a bit mask.
-        size: |A|, at least 2.
-        threshold: the search may end with any cut that is not above it.
+        unions: shape (s, words), uint64: P∪v of the families in the support.
+        sources: shape (d, words), uint64: the distinct parent sets, without ∅.
+        parent: shape (s,), int32: the number of each family's parent set; -1 for ∅.
     """
-    full = (1 << size) - 1
-    whole = gain[full] + gain[0]
-    best = np.inf
-    for x in range(1, 1 << (size - 1)):  # the sides without the last element: each cut once
-        cut = whole - gain[x] - gain[full ^ x]
-        if cut < best:
-            best = cut
-            if best <= threshold:
-                break
-    return best
+    starts = np.zeros(unions.shape[0] + 1, np.int32)
+    targets = np.empty(unions.shape[0] * sources.shape[0], np.int32)
+    filled = 0
+    for i in range(unions.shape[0]):
+        for q in range(sources.shape[0]):
+            if q != parent[i] and _subset(sources[q], unions[i]):
+                targets[filled] = q
+                filled += 1
+        starts[i + 1] = filled
+    return starts, targets[:filled].copy()
 
 
 @njit(nogil=True, cache=True)
-def least_cut_by_queyranne(gain, size, threshold):
-    """As `least_cut_by_enumeration`, in O(size³) looks at the gain, if the cut is submodular.
-
-    Orders the elements so that the last two, t and u, are a pendent pair: {u} is a least cut that separates
-    them. Then t and u are one element, and so on. Where the cut is not submodular, the value is that of some
-    cut, so it is no less than the least.
-    """
-    full = (1 << size) - 1
-    whole = gain[full] + gain[0]
-    blocks = np.empty(size, np.int64)  # merged elements, as bit masks
-    for i in range(size):
-        blocks[i] = 1 << i
-    best = np.inf
-    for count in range(size, 1, -1):
-        inside = blocks[0]  # W, the beginning of the order
-        for place in range(1, count):
-            chosen, key = place, np.inf
-            for i in range(place, count):
-                joint, block = inside | blocks[i], blocks[i]
-                # cut(W∪u) − cut(u); the constant `whole` cancels
-                value = gain[block] + gain[full ^ block] - gain[joint] - gain[full ^ joint]
-                if value < key:
-                    chosen, key = i, value
-            blocks[place], blocks[chosen] = blocks[chosen], blocks[place]
-            inside |= blocks[place]
-        last = blocks[count - 1]
-        cut = whole - gain[last] - gain[full ^ last]
-        if cut < best:
-            best = cut
-            if best <= threshold:
-                break
-        blocks[count - 2] |= last
-    return best
+def reverse(starts, targets, count):
+    """Returns the lists turned around: of each target its origins, and the places of these arcs."""
+    begins = np.zeros(count + 1, np.int32)
+    for q in targets:
+        begins[q + 1] += 1
+    for q in range(count):
+        begins[q + 1] += begins[q]
+    origins = np.empty(targets.size, np.int32)
+    places = np.empty(targets.size, np.int32)
+    free = begins[:-1].copy()
+    for i in range(starts.size - 1):
+        for place in range(starts[i], starts[i + 1]):
+            q = targets[place]
+            origins[free[q]] = i
+            places[free[q]] = place
+            free[q] += 1
+    return begins, origins, places
 
 
 @njit(nogil=True, cache=True)
-def next_set(chosen, size, count):
-    """Steps a set of `size` of {0..count-1}, members increasing, in colex order; False after the last."""
-    for i in range(size):
-        above = chosen[i + 1] if i + 1 < size else count
-        if chosen[i] + 1 < above:
-            chosen[i] += 1
-            for j in range(i):
-                chosen[j] = j
-            return True
-    return False
+def _search(ends, capacity, flow, feed, parent, graph, seen_family, seen_set, came_family, came_set, queue):
+    """Breadth-first search for an augmenting path; returns the family that meets the sink, or -1.
+
+    Nodes are families (0..s-1) and parent sets (s..s+d-1). `came_family` is the set from which a family was
+    reached (-1: the source; -2 - q: by taking back flow that it feeds to set q); `came_set` is the family.
+    """
+    starts, targets, begins, origins, places, member_starts, member_list, firsts = graph
+    s = capacity.size
+    seen_family[:] = False
+    seen_set[:] = False
+    head = 0
+    tail = 0
+    for k in range(firsts.size):
+        i = firsts[k]
+        if capacity[i] - flow[i] > _EPSILON:
+            seen_family[i] = True
+            came_family[i] = -1
+            if ends[i]:
+                return i
+            queue[tail] = i
+            tail += 1
+    while head < tail:
+        node = queue[head]
+        head += 1
+        if node < s:
+            i = node
+            for place in range(starts[i], starts[i + 1]):
+                q = targets[place]
+                if not seen_set[q]:
+                    seen_set[q] = True
+                    came_set[q] = i
+                    queue[tail] = s + q
+                    tail += 1
+            q = parent[i]
+            if q >= 0 and flow[i] > _EPSILON and not seen_set[q]:
+                seen_set[q] = True
+                came_set[q] = i
+                queue[tail] = s + q
+                tail += 1
+        else:
+            q = node - s
+            for k in range(member_starts[q], member_starts[q + 1]):
+                i = member_list[k]
+                if not seen_family[i] and capacity[i] - flow[i] > _EPSILON:
+                    seen_family[i] = True
+                    came_family[i] = q
+                    if ends[i]:
+                        return i
+                    queue[tail] = i
+                    tail += 1
+            for k in range(begins[q], begins[q + 1]):
+                i = origins[k]
+                if not seen_family[i] and feed[places[k]] > _EPSILON:
+                    seen_family[i] = True
+                    came_family[i] = -2 - q
+                    if ends[i]:
+                        return i
+                    queue[tail] = i
+                    tail += 1
+    return -1
 
 
 @njit(nogil=True, cache=True)
-def rows_with(separator, others, chosen, size, rows):
-    """Writes S∪B as increasing rows for the sets B of `size` of the others, from `chosen` on in colex order.
-
-    Args:
-        separator: shape (k,), the members of S, increasing.
-        others: shape (u,), increasing, none of them in S.
-        chosen: shape (size,), where to begin, as positions in `others`; stepped to where it ended.
-        size: |B|.
-        rows: shape (most, k + size).
-
-    Returns:
-        How many rows were written.
-    """
-    k = separator.size
-    for row in range(rows.shape[0]):
-        i, j = 0, 0
-        while i < k or j < size:
-            if j == size or (i < k and separator[i] < others[chosen[j]]):
-                rows[row, i + j] = separator[i]
-                i += 1
-            else:
-                rows[row, i + j] = others[chosen[j]]
-                j += 1
-        if not next_set(chosen, size, others.size):
-            return row + 1
-    return rows.shape[0]
+def _place(i, q, starts, targets):
+    for place in range(starts[i], starts[i + 1]):
+        if targets[place] == q:
+            return place
+    return -1
 
 
 @njit(nogil=True, cache=True)
-def find_hyperedges(
-    chosen, size, count, values, offsets, binomial, labels, threshold, enumerate_cuts, most, edges, strengths
-):
-    """Tests sets A of `size` elements, from `chosen` on, and joins the components that strong ones cross.
+def _augment(last, capacity, flow, feed, parent, graph, came_family, came_set, limit):
+    """Sends flow along the path that ends at the family `last`; returns how much.
 
-    A set within one component is not tested: it could join nothing.
-
-    Args:
-        chosen: shape (size,), where to begin; stepped to where it ended.
-        size: |A|.
-        count: u, the number of elements.
-        values: for every set B of at most `size` elements, s(S∪B), at offsets[|B|] + the rank of B.
-        offsets: see there.
-        binomial: C(v, j) at [v, j].
-        labels: shape (u,), the component of each element; changed.
-        threshold: δ times the number of rows; only sets that are stronger join.
-        enumerate_cuts: True for enumeration, False for Queyranne's algorithm.
-        most: how many sets to look at.
-        edges: shape (u, size), takes the sets that joined something.
-        strengths: shape (u,), takes their strengths.
-
-    Returns:
-        (how many joined, how many were tested, whether sets are left).
+    From family i to set q there is an arc that feeds q, and one back along q → i if i's parents are q.
     """
-    gain = np.empty(1 << size)
-    rank = np.zeros(1 << size, np.int64)
-    found, tested = 0, 0
-    for _ in range(most):
-        crosses = False
-        for i in range(1, size):
-            if labels[chosen[i]] != labels[chosen[0]]:
-                crosses = True
-        if crosses:
-            tested += 1
-            gain[0] = values[0]
-            for subset in range(1, 1 << size):
-                # Without its highest member, the set has the rank less one binomial coefficient.
-                top = 0
-                while subset >> (top + 1):
-                    top += 1
-                members = 0
-                rest = subset
-                while rest:
-                    rest &= rest - 1
-                    members += 1
-                rank[subset] = rank[subset ^ (1 << top)] + binomial[chosen[top], members]
-                gain[subset] = values[offsets[members] + rank[subset]]
-            if enumerate_cuts:
-                strength = least_cut_by_enumeration(gain, size, threshold)
-            else:
-                strength = least_cut_by_queyranne(gain, size, threshold)
-            if strength > threshold:
-                for i in range(size):
-                    edges[found, i] = chosen[i]
-                strengths[found] = strength
-                found += 1
-                for i in range(1, size):
-                    old, new = labels[chosen[i]], labels[chosen[0]]
-                    for v in range(count):
-                        if labels[v] == old:
-                            labels[v] = new
-        if not next_set(chosen, size, count):
-            return found, tested, False
-    return found, tested, True
-
-
-@njit(nogil=True, cache=True)
-def strongest_forests(first, last, separators, levels, starts, binomial, required, forest, weights):
-    """Writes, for each separator, a maximum spanning tree of the others under the strengths of pairs.
-
-    The components at a threshold δ are those of the tree's edges above δ: all that pairs say, in m − 1 edges.
-    By Prim's algorithm.
-
-    Args:
-        first: separators first to last - 1 are done.
-        last: see there.
-        separators: shape (count, k), increasing rows in colex order.
-        levels: scores of all sets of k, k + 1 and k + 2 variables, each in colex order.
-        starts: where each of the three begins.
-        binomial: C(v, j) at [v, j].
-        required: shape (n, n), True where a required edge joins two variables: a pair of infinite strength.
-        forest: shape (count, m - 1, 2), takes the edges, in no order.
-        weights: shape (count, m - 1), takes their strengths in nats.
-    """
-    n, k = required.shape[0], separators.shape[1]
-    m = n - k
-    others = np.empty(m, np.int64)
-    single = np.empty(m)
-    best = np.empty(m)
-    parent = np.empty(m, np.int64)
-    for index in range(first, last):
-        separator = separators[index]
-        place, at = 0, 0
-        for v in range(n):
-            if place < k and separator[place] == v:
-                place += 1
-            else:
-                others[at] = v
-                at += 1
-        for i in range(m):
-            single[i] = levels[starts[1] + rank_with(separator, others[i], n, binomial)]
-            best[i] = -np.inf
-            parent[i] = -1
-        left = m
-        current = 0
-        while left > 1:
-            # The current element leaves: it changes places with the last of those that are left.
-            left -= 1
-            others[current], others[left] = others[left], others[current]
-            single[current], single[left] = single[left], single[current]
-            best[current], parent[current] = best[left], parent[left]
-            v, chosen = others[left], 0
-            for i in range(left):
-                u = others[i]
-                low, high = (u, v) if u < v else (v, u)
-                if required[u, v]:
-                    strength = np.inf
+    starts, targets = graph[0], graph[1]
+    for turn in range(2):
+        i = last
+        while True:
+            q = came_family[i]
+            if q >= -1:  # forward: the source or a set gives to i
+                if turn == 0:
+                    limit = min(limit, capacity[i] - flow[i])
                 else:
-                    joint = levels[starts[2] + rank_with(separator, low, high, binomial)]
-                    strength = joint + levels[starts[0] + index] - single[left] - single[i]
-                if parent[i] < 0 or strength > best[i]:
-                    best[i], parent[i] = strength, v
-                if best[i] > best[chosen]:
-                    chosen = i
-            forest[index, left - 1, 0], forest[index, left - 1, 1] = others[chosen], parent[chosen]
-            weights[index, left - 1] = best[chosen]
-            current = chosen
+                    flow[i] += limit
+            else:
+                q = -2 - q
+                place = _place(i, q, starts, targets)
+                if turn == 0:
+                    limit = min(limit, feed[place])
+                else:
+                    feed[place] -= limit
+            if q < 0:
+                break
+            giver = came_set[q]
+            if parent[giver] == q:  # by taking back what the giver gets
+                if turn == 0:
+                    limit = min(limit, flow[giver])
+                else:
+                    flow[giver] -= limit
+            elif turn == 1:
+                feed[_place(giver, q, starts, targets)] += limit
+            i = giver
+    return limit
 
 
 @njit(nogil=True, cache=True)
-def rank_with(separator, low, high, binomial):
-    """Returns the colex rank of S ∪ {low, high}, low < high, neither in S; high = n for S ∪ {low}."""
-    rank, size, n = 0, 0, binomial.shape[0] - 1
-    for v in separator:
-        while low < v:
-            size += 1
-            rank += binomial[low, size]
-            low, high = high, n
-        size += 1
-        rank += binomial[v, size]
-    while low < n:
-        size += 1
-        rank += binomial[low, size]
-        low, high = high, n
-    return rank
+def _mark_sink_side(ends, capacity, flow, feed, parent, graph, near_family, near_set, queue):
+    """Marks the families and sets from which the sink can be reached in what flow leaves."""
+    starts, targets, begins, origins, _places, member_starts, member_list, _firsts = graph
+    s = capacity.size
+    near_set[:] = False
+    tail = 0
+    for i in range(s):
+        near_family[i] = ends[i]
+        if ends[i]:
+            queue[tail] = i
+            tail += 1
+    head = 0
+    while head < tail:
+        node = queue[head]
+        head += 1
+        if node < s:
+            q = parent[node]
+            if q >= 0 and not near_set[q] and capacity[node] - flow[node] > _EPSILON:
+                near_set[q] = True
+                queue[tail] = s + q
+                tail += 1
+            for place in range(starts[node], starts[node + 1]):
+                q = targets[place]
+                if not near_set[q] and feed[place] > _EPSILON:
+                    near_set[q] = True
+                    queue[tail] = s + q
+                    tail += 1
+        else:
+            q = node - s
+            for k in range(begins[q], begins[q + 1]):
+                i = origins[k]
+                if not near_family[i]:
+                    near_family[i] = True
+                    queue[tail] = i
+                    tail += 1
+            for k in range(member_starts[q], member_starts[q + 1]):
+                i = member_list[k]
+                if not near_family[i] and flow[i] > _EPSILON:
+                    near_family[i] = True
+                    queue[tail] = i
+                    tail += 1
 
 
 @njit(nogil=True, cache=True)
-def strongest_tree(ends, order, n):
-    """Returns the positions of a maximum spanning forest of weighted edges, the weakest first (Kruskal).
+def _write_clutter(chosen, sink, order, sources, out, filled):
+    """Writes the minimal sets among the sink and the chosen parent sets, but for the sink; returns the end.
+
+    `order` lists the parent sets by size. Returns -1 if there is no room.
+    """
+    begin = filled
+    for q in order:
+        if not chosen[q] or _subset(sink, sources[q]):
+            continue
+        minimal = True
+        for k in range(begin, filled):
+            if _subset(sources[out[k]], sources[q]):
+                minimal = False
+                break
+        if minimal:
+            if filled == out.size:
+                return -1
+            out[filled] = q
+            filled += 1
+    return filled
+
+
+@njit(nogil=True, cache=True)
+def minimum_cuts(unions, sources, order, parent, capacity, graph, sinks, depth, tolerance, out):
+    """Finds clutters {sink} ∪ {parent sets on its side} whose cuts are below 1 - tolerance.
+
+    For each sink: a maximum flow from ∅ through families to those that hold the sink, at most 1. If it is
+    less, the cut nearest to the source and the one nearest to the sink; the capacities of the families
+    across the former are raised to 1, and the flow goes on: up to `depth` times, so that cuts are disjoint.
 
     Args:
-        ends: shape (count, 2).
-        order: shape (count,), the positions of the edges, the strongest first.
-        n: the number of variables.
+        unions: shape (s, words), uint64: P∪v of the families in the support.
+        sources: shape (d, words), uint64: the distinct parent sets, without ∅.
+        order: shape (d,): the parent sets by size.
+        parent: shape (s,), int32: the number of each family's parent set; -1 for ∅.
+        capacity: shape (s,), float64.
+        graph: lists of arcs, see `network` and `reverse`; the families of each parent set; those of ∅.
+        sinks: shape (t, words), uint64.
+        depth: at least 1.
+        tolerance: cuts have to be below 1 by it.
+        out: shape (room,), int32: takes the numbers of parent sets.
+
+    Returns:
+        The number of each cut's sink, and where its parent sets end in `out`.
     """
-    leader = np.arange(n)
-    kept = np.empty(order.size, np.int64)
-    count = 0
-    for edge in order:
-        u, v = ends[edge, 0], ends[edge, 1]
-        while leader[u] != u:
-            u = leader[u]
-        while leader[v] != v:
-            v = leader[v]
-        if u != v:
-            leader[u] = v
-            kept[count] = edge
-            count += 1
-    return kept[:count][::-1].copy()
+    targets = graph[1]
+    s = capacity.size
+    d = sources.shape[0]
+    seen_family = np.zeros(s, np.bool_)
+    seen_set = np.zeros(d, np.bool_)
+    near_family = np.zeros(s, np.bool_)
+    near_set = np.zeros(d, np.bool_)
+    came_family = np.zeros(s, np.int32)
+    came_set = np.zeros(d, np.int32)
+    queue = np.empty(s + d + 1, np.int32)
+    ends = np.zeros(s, np.bool_)
+    flow = np.zeros(s)
+    feed = np.zeros(targets.size)
+    whose: list[int] = []
+    finish: list[int] = []
+    filled = 0
+    for t in range(sinks.shape[0]):
+        sink = sinks[t]
+        for i in range(s):
+            ends[i] = _subset(sink, unions[i])
+        flow[:] = 0.0
+        feed[:] = 0.0
+        raised = capacity.copy()
+        total = 0.0
+        for _ in range(depth):
+            while total < 1.0 - tolerance:
+                last = _search(
+                    ends, raised, flow, feed, parent, graph,
+                    seen_family, seen_set, came_family, came_set, queue,
+                )  # fmt: skip
+                if last < 0:
+                    break
+                total += _augment(last, raised, flow, feed, parent, graph, came_family, came_set, 1.0)
+            if total >= 1.0 - tolerance:
+                break
+            # The search ended without a way: what it has not seen is on the sink's side.
+            end = _write_clutter(~seen_set, sink, order, sources, out, filled)
+            if end < 0:
+                return np.array(whose, dtype=np.int64), np.array(finish, dtype=np.int64)
+            whose.append(t)
+            finish.append(end)
+            filled = end
+            _mark_sink_side(ends, raised, flow, feed, parent, graph, near_family, near_set, queue)
+            differs = False
+            for q in range(d):
+                if near_set[q] == seen_set[q]:
+                    differs = True
+                    break
+            if differs:
+                end = _write_clutter(near_set, sink, order, sources, out, filled)
+                if end < 0:
+                    return np.array(whose, dtype=np.int64), np.array(finish, dtype=np.int64)
+                whose.append(t)
+                finish.append(end)
+                filled = end
+            for i in range(s):
+                if not seen_family[i] and (parent[i] < 0 or seen_set[parent[i]]):
+                    raised[i] = 1.0
+    return np.array(whose, dtype=np.int64), np.array(finish, dtype=np.int64)

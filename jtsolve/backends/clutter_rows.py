@@ -1,0 +1,180 @@
+"""The rows of the clutter LP, each a set function g with a limit: Σ x(v,P) (g(P∪v) − g(P)) ≥ limit.
+
+*Clutter cuts.* A clutter is a collection of sets, none within another; F, the sets that hold one of them,
+is an up-set, and g its indicator. In a perfect order the complete sets grow one vertex at a time from ∅. So
+if F holds a set that is complete in every tree, such as a single vertex, and ∅ ∉ F, the order enters F at
+some vertex: Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1 (Studený and Cussens 2017). The clutter of one set alone,
+{{a,b}}, says that the set is complete: a and b are adjacent.
+
+*Special rows.* g is given by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. They
+state which sets are no separators or no cliques, and how many cliques there are (`encodings.families`).
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.encodings.families import Families
+
+_A_WORD = 64
+
+Clutter = tuple[int, ...]
+"""The positions of the generators, in increasing order."""
+
+
+class Special(NamedTuple):
+    """A row with coefficients of sets (positions) and of pairs u < v; Σ ≥ limit."""
+
+    sets: tuple[tuple[int, int], ...]
+    pairs: tuple[tuple[int, int, int], ...]
+    limit: int
+
+
+class Rows:
+    """Clutter cuts, 64 in a word for each set, and special rows, with the weight of each row in the bound."""
+
+    def __init__(
+        self, families: Families, clutters: Sequence[Clutter] = (), specials: Sequence[Special] = ()
+    ) -> None:
+        self.families = families
+        self.clutters: list[Clutter] = []
+        self.specials: list[Special] = []
+        self.words = np.zeros((0, families.sizes.size), dtype=np.uint64)
+        self.known: set[Clutter | Special] = set()
+        self.functions: list[NDArray[np.int64]] = []
+        self.add_clutters(clutters)
+        self.add_specials(specials)
+
+    def add_clutters(self, fresh: Sequence[Clutter]) -> None:
+        """Appends cuts."""
+        first = len(self.clutters)
+        self.clutters.extend(fresh)
+        self.known.update(fresh)
+        self._write(first)
+
+    def add_specials(self, fresh: Sequence[Special]) -> None:
+        """Appends special rows."""
+        self.specials.extend(fresh)
+        self.known.update(fresh)
+        self.functions.extend(self._function(row) for row in fresh)
+
+    def keep(self, which: NDArray[np.bool_]) -> None:
+        """Keeps some of the cuts, and all special rows."""
+        self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
+        self.known = {*self.clutters, *self.specials}
+        self._write(0)
+
+    def moved(self, families: Families, position: NDArray[np.int64]) -> Rows:
+        """Returns the rows over fewer sets; `position` is -1 for sets that are gone.
+
+        Generators that are gone are dropped: every set that held one is gone too.
+        """
+        ends = list(accumulate(map(len, self.clutters), initial=0))
+        flat = np.fromiter(chain.from_iterable(self.clutters), dtype=np.int64, count=ends[-1])
+        there = position[flat].tolist()
+        return Rows(
+            families,
+            [tuple(at for at in there[first:last] if at >= 0) for first, last in pairwise(ends)],
+            [
+                row._replace(sets=tuple((int(position[at]), c) for at, c in row.sets if position[at] >= 0))
+                for row in self.specials
+            ],
+        )
+
+    def limits(self) -> NDArray[np.int64]:
+        """Returns the limits of the special rows; those of the cuts are 1."""
+        return np.array([row.limit for row in self.specials], dtype=np.int64)
+
+    def _write(self, first: int) -> None:
+        """Writes the words again that hold the cuts from number `first` on."""
+        from jtsolve.kernels.clutters import spread_up  # noqa: PLC0415 - loads the compiler
+
+        word = first // _A_WORD
+        needed = -(-len(self.clutters) // _A_WORD)
+        if needed > self.words.shape[0]:
+            grown = np.zeros(
+                (max(needed, self.words.shape[0] * 3 // 2), self.families.sizes.size), dtype=np.uint64
+            )
+            grown[:word] = self.words[:word]
+            self.words = grown
+        part = self.clutters[word * _A_WORD :]
+        sizes = np.fromiter(map(len, part), dtype=np.int64, count=len(part))
+        number = np.repeat(np.arange(len(part)), sizes)
+        flat = np.fromiter(chain.from_iterable(part), dtype=np.int64, count=int(sizes.sum()))
+        self.words[word:needed] = 0
+        bits = np.uint64(1) << (number % _A_WORD).astype(np.uint64)
+        np.bitwise_or.at(self.words, (word + number // _A_WORD, flat), bits)
+        for at in range(word, needed):
+            spread_up(self.words[at], self.families.facets, self.families.sizes)
+
+    def _function(self, row: Special) -> NDArray[np.int64]:
+        """Returns g of a special row for every set."""
+        from jtsolve.kernels.clutters import add_pairs  # noqa: PLC0415 - loads the compiler
+
+        total = np.zeros(self.families.sizes.size, dtype=np.int64)
+        if row.sets:
+            at, coefficients = zip(*row.sets, strict=True)
+            total[list(at)] = coefficients
+        if row.pairs:
+            weights = np.zeros((self.families.n, self.families.n), dtype=np.int64)
+            for u, v, coefficient in row.pairs:
+                weights[u, v] = coefficient
+            add_pairs(total, self.families.members, self.families.sizes, weights)
+        return total
+
+    def coefficients(
+        self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Returns of a clutter cut the coefficients of families: 0 or 1."""
+        row = self.words[number // _A_WORD]
+        across = (row[union] & ~row[parents]) >> np.uint64(number % _A_WORD)
+        found: NDArray[np.float64] = (across & np.uint64(1)).astype(np.float64)
+        return found
+
+    def special_coefficients(
+        self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Returns of a special row the coefficients of families."""
+        function = self.functions[number]
+        return (function[union] - function[parents]).astype(np.float64)
+
+    def function(
+        self, scores: NDArray[np.int64], cuts: NDArray[np.int64], specials: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], int]:
+        """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units."""
+        from jtsolve.kernels.clutters import add_multipliers  # noqa: PLC0415 - loads the compiler
+
+        total = scores.copy()
+        add_multipliers(total, self.words, cuts)
+        price = int(cuts.sum())
+        for function, row, weight in zip(self.functions, self.specials, specials.tolist(), strict=True):
+            if weight:
+                total += weight * function
+                price += weight * row.limit
+        return total, price
+
+    def activity(
+        self, union: NDArray[np.int64], parents: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the left-hand sides of cuts and special rows for a list of families, each taken once."""
+        from jtsolve.kernels.clutters import crossings  # noqa: PLC0415 - loads the compiler
+
+        cuts = crossings(self.words, len(self.clutters), union, parents).astype(np.float64)
+        return cuts, np.array([float((g[union] - g[parents]).sum()) for g in self.functions])
+
+    def weighted_activity(
+        self, union: NDArray[np.int64], parents: NDArray[np.int64], x: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the left-hand sides of cuts and special rows for a point."""
+        from jtsolve.kernels.clutters import weighted_crossings  # noqa: PLC0415 - loads the compiler
+
+        cuts = weighted_crossings(self.words, len(self.clutters), union, parents, x)
+        return cuts, np.array([float((g[union] - g[parents]) @ x) for g in self.functions])

@@ -1,0 +1,517 @@
+"""Branch and cut with clutter cuts: separation, bounds in whole numbers, agreement, limits, certificates."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import chain, combinations, product
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from problems import (
+    Recording,
+    from_network,
+    gaussian,
+    integers,
+    named,
+    random_problem,
+    small_problems,
+    with_holes,
+)
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.backends.brute import Brute, chordal_trees
+from jtsolve.backends.clutter import ClutterCuts
+from jtsolve.backends.clutter_bound import Scale, bound_of, scaled, worth
+from jtsolve.backends.clutter_cuts import Support, set_words, violated
+from jtsolve.backends.clutter_rows import Rows, Special
+from jtsolve.backends.clutter_tree import Search
+from jtsolve.certificate import read_certificate, verify
+from jtsolve.cli import run
+from jtsolve.encodings.families import Families, families_of, families_of_tree
+from jtsolve.errors import InputError
+from jtsolve.instance import write_problem
+from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.result import Result, Status, Stop, result_to_document
+from jtsolve.scores import DenseScores
+from jtsolve.solve import solve
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import is_subset, members, varset
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+ALONE = ClutterCuts()
+
+
+def optimum_of(problem: Problem) -> float:
+    return solve(problem, Brute()).bound
+
+
+# Separation
+
+
+def antichains(n: int) -> list[tuple[int, ...]]:
+    """Returns all clutters of non-empty sets with some singleton: n = 3 has few, n = 4 has 165 or so."""
+    sets = range(1, 1 << n)
+    found: list[tuple[int, ...]] = [()]
+    for one in sets:
+        found += [
+            (*chosen, one)
+            for chosen in found
+            if not any(is_subset(other, one) or is_subset(one, other) for other in chosen)
+        ]
+    return [chosen for chosen in found if any(one.bit_count() == 1 for one in chosen)]
+
+
+def left_hand_side(families: Families, x: NDArray[np.float64], clutter: tuple[int, ...]) -> float:
+    """Returns Σ { x(v,P) : P ∉ F, P∪v ∈ F } by its definition."""
+    masks = families.masks()
+
+    def inside(mask: int) -> bool:
+        return any(is_subset(one, mask) for one in clutter)
+
+    listed = families.listing()
+    return sum(
+        float(value)
+        for value, union, parents in zip(x, listed.union, listed.parents, strict=True)
+        if inside(masks[union]) and not inside(masks[parents])
+    )
+
+
+def random_point(seed: int, families: Families) -> NDArray[np.float64]:
+    """Returns a random point with one family a vertex, in parts: a few families each."""
+    generator = np.random.default_rng(seed)
+    listed = families.listing()
+    x = np.zeros(listed.vertex.size)
+    for v in range(families.n):
+        own = np.flatnonzero(listed.vertex == v)
+        chosen = generator.choice(own, min(own.size, int(generator.integers(1, 4))), replace=False)
+        parts = generator.integers(1, 5, chosen.size).astype(float)
+        x[chosen] = parts / parts.sum()
+    return x
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_clutter_cut_is_found_iff_one_is_violated(n: int) -> None:
+    families = families_of(named(gaussian(0, n)), root=n - 1)
+    listed, words, masks = families.listing(), set_words(families), families.masks()
+    every = antichains(n)
+    verdicts = set()
+    for seed in range(40 if n < 4 else 15):
+        x = random_point(seed, families)
+        support = Support(listed.union[x > 0].astype(np.int64), listed.parents[x > 0], x[x > 0])
+        found = violated(words, support, list(range(1, n + 1)), 1e-6)
+        least = min(left_hand_side(families, x, clutter) for clutter in every)
+        assert bool(found) == (least < 1 - 1e-6)
+        verdicts.add(bool(found))
+        for clutter in found:
+            sets = tuple(masks[at] for at in clutter)
+            assert left_hand_side(families, x, sets) < 1 - 1e-6
+            assert any(one.bit_count() == 1 for one in sets)
+            assert not any(is_subset(a, b) for a, b in product(sets, sets) if a != b)
+    assert verdicts >= ({True} if n > 2 else set())
+
+
+def test_threads_find_the_same_cuts() -> None:
+    families = families_of(named(gaussian(0, 40, 3)), root=3)
+    listed, words = families.listing(), set_words(families)
+    x = np.mean([random_point(seed, families) for seed in range(4)], axis=0)
+    support = Support(listed.union[x > 0].astype(np.int64), listed.parents[x > 0], x[x > 0])
+    with ThreadPoolExecutor(2) as pool:
+        shared = violated(words, support, list(range(1, 41)), 1e-4, pool)
+    assert shared == violated(words, support, list(range(1, 41)), 1e-4)
+    assert len(shared) > 40
+
+
+@pytest.mark.parametrize(("n", "graphs"), [(1, 1), (2, 2), (3, 8), (4, 61)])
+def test_choices_that_no_cut_forbids_are_the_chordal_graphs(n: int, graphs: int) -> None:
+    families = families_of(named(gaussian(0, n)), root=0)
+    listed, words = families.listing(), set_words(families)
+    own = [np.flatnonzero(listed.vertex == v) for v in range(n)]
+    masks = families.masks()
+    found = set()
+    for choice in product(*own):
+        at = np.array(choice)
+        support = Support(listed.union[at].astype(np.int64), listed.parents[at], np.ones(n))
+        if not violated(words, support, list(range(1, n + 1)), 1e-6):
+            edges = set()
+            for k in choice:
+                edges |= {(int(listed.vertex[k]), u) for u in members(masks[listed.parents[k]])}
+            found.add(frozenset(frozenset(edge) for edge in edges))
+    assert len(found) == graphs
+
+
+def test_every_perfect_order_of_the_822_chordal_graphs_passes() -> None:
+    families = families_of(named(gaussian(0, 5)), root=2)
+    words = set_words(families)
+    at = {mask: k for k, mask in enumerate(families.masks())}
+    graphs = set()
+    for tree in chordal_trees(5):
+        order = families_of_tree(tree, 2)
+        union = np.array([at[parents | 1 << v] for v, parents in order])
+        parents = np.array([at[parents] for _, parents in order], dtype=np.int32)
+        assert not violated(words, Support(union, parents, np.ones(5)), [1, 2, 3, 4, 5], 1e-6)
+        graphs.add(tree.graph_edges)
+    assert len(graphs) == 822
+
+
+# Bounds
+
+
+def test_any_multipliers_give_a_bound_and_reduced_costs() -> None:
+    for seed in range(20):
+        n = 2 + seed % 3
+        problem = named(gaussian(seed, n, scale=10.0 ** (seed % 7)))
+        families = families_of(problem, seed % n)
+        scale, scores = scaled(families)
+        at = {mask: k for k, mask in enumerate(families.masks())}
+        generator = np.random.default_rng(seed)
+        clutters = [tuple(sorted(at[one] for one in row)) for row in antichains(n)][:200]
+        pairs = tuple((u, v, 1) for u, v in combinations(range(n), 2))
+        most = Special((), tuple((u, v, -1) for u, v, _ in pairs), -len(pairs))
+        rows = Rows(families, clutters, [most])
+        weights = scale.units_of(
+            generator.exponential(1.0, len(clutters)) * (generator.random(len(clutters)) < 0.2)
+        )
+        bound = bound_of(families, scores, rows, weights, scale.units_of(np.array([0.5])))
+        assert bound is not None
+        trees = chordal_trees(n)
+        best = max(tree.score(problem.scores) for tree in trees)
+        assert scale.nats(bound.units) >= best
+        target = scale.target(sorted(tree.score(problem.scores) for tree in trees)[-2])
+        kept = worth(families, bound, target)
+        top = max(trees, key=lambda tree: tree.score(problem.scores))
+        for v, parents in families_of_tree(top, families.root):
+            union = at[parents | 1 << v]
+            assert kept[union, list(members(parents | 1 << v)).index(v)]
+
+
+def test_bounds_are_rounded_up_and_targets_down() -> None:
+    scale = Scale(shift=2, offset=0, slack=0, room=1 << 50)
+    assert scale.nats(3) == 0.75
+    assert scale.target(0.99) == 3
+    fine = Scale(shift=60, offset=0, slack=0, room=1 << 50)
+    assert fine.nats((1 << 60) + 1) > 1.0
+    assert scale.units_of(np.array([-1.0, 0.3])).tolist() == [0, 1]
+    crowded = Scale(shift=0, offset=0, slack=0, room=100)
+    assert int(crowded.units_of(np.array([1e3, 1e3])).sum()) <= 100
+
+
+def test_scores_of_any_magnitude_fit_the_whole_numbers() -> None:
+    for magnitude in (1e-12, 1.0, 1e6, 1e99):
+        problem = named(DenseScores(4, 3, magnitude * gaussian(5, 4, 3).values))
+        result = solve(problem, ALONE)
+        best = optimum_of(problem)
+        assert result.bound >= best * (1 - 1e-12 * np.sign(best))
+        assert result.score == pytest.approx(best, rel=1e-9, abs=1e-6)
+
+
+# Agreement
+
+
+def agree(problem: Problem, backend: ClutterCuts) -> Result:
+    result = solve(problem, backend)
+    best = optimum_of(problem)
+    assert result.stop is Stop.FINISHED
+    if best == -inf:
+        assert result.status is Status.INFEASIBLE
+    else:
+        assert result.status is Status.OPTIMAL
+        assert result.score == pytest.approx(best, abs=1e-9)
+    return result
+
+
+@pytest.mark.parametrize("feature", Feature)
+def test_alone_it_agrees_with_brute_force_under_every_constraint(feature: Feature) -> None:
+    for seed in range(14):
+        agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(problem=small_problems())
+def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
+    agree(problem, ALONE)
+
+
+def test_it_branches_where_the_relaxation_has_a_gap() -> None:
+    assert agree(branching_problem(), ALONE).stats["nodes"] > 1
+
+
+def test_all_pairs_decided_leaves_one_graph_to_look_at() -> None:
+    # Equal scores at the bound's limit of precision: the bounds never close, the branching does.
+    problem = named(DenseScores(3, 3, 1e99 * np.sign(gaussian(3, 3).values)))
+    assert solve(problem, ALONE).score == pytest.approx(optimum_of(problem))
+
+
+def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
+    for seed in range(2):
+        problem = named(from_network(seed, 8, 3))
+        expected = solve(problem, REGISTRY["dp"]).score
+        for backend in (ALONE, REGISTRY["clutter"]):
+            result = solve(problem, backend)
+            assert result.status is Status.OPTIMAL
+            assert result.score == pytest.approx(expected)
+
+
+def test_steps_are_enough_for_many_families() -> None:
+    problem = named(from_network(1, 12, 4, rows=200))
+    result = solve(problem, ALONE)
+    assert result.stats["steps"] > 0
+    assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+
+
+def test_more_variables_than_a_word_has_bits() -> None:
+    n = 70
+    table = {1 << v: -10.0 for v in range(n)}
+    table |= {0b11 << v: -18.0 for v in range(n - 1)} | {0b111 << v: -25.5 for v in range(n - 2)}
+    scores = type(with_holes(0, gaussian(0, 3), 0.5))(n, table)
+    result = solve(named(scores), ALONE)
+    assert result.status is Status.OPTIMAL
+    assert result.score == pytest.approx(solve(named(scores), REGISTRY["forward"]).score)
+
+
+def test_the_root_may_be_chosen_and_changes_nothing() -> None:
+    problem = named(gaussian(7, 4))
+    results = [solve(problem, ClutterCuts(root=name)) for name in problem.names]
+    assert [result.stats["root"] for result in results] == list(problem.names)
+    assert {round(result.score or 0.0, 9) for result in results} == {round(optimum_of(problem), 9)}
+
+
+def test_a_root_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match="'Q'"):
+        solve(named(gaussian(7, 4)), ClutterCuts(root="Q"))
+
+
+# Ends
+
+
+def test_stopped_at_any_moment_it_has_a_valid_bound() -> None:
+    problem = named(from_network(2, 11, 4, rows=200))
+    best = solve(problem, REGISTRY["dp"]).score
+    assert best is not None
+    seen = set()
+    for patience in (0, 1, 2, 5, 13, 34):
+        report = Recording(patience=patience, reason=Stop.TIME)
+        outcome = ALONE.solve(problem, Limits(), report)
+        assert outcome.bound >= best - 1e-9
+        bounds = [news["bound"] for news in report.calls if news.get("bound") is not None]
+        assert all(bound >= best - 1e-9 for bound in bounds)
+        if outcome.tree is not None:
+            assert outcome.tree.score(problem.scores) <= best + 1e-9
+        seen.add(outcome.stop)
+    assert Stop.TIME in seen
+
+
+def test_bounds_fall_while_it_works() -> None:
+    report = Recording()
+    ALONE.solve(named(from_network(2, 11, 4, rows=200)), Limits(), report)
+    bounds = [news["bound"] for news in report.calls if news.get("bound") is not None]
+    assert len(set(bounds)) > 3
+
+
+# Certificates
+
+
+def proof(problem: Problem, folder: Path, backend: ClutterCuts = ALONE) -> tuple[Result, Path]:
+    path = folder / "proof.json"
+    return solve(problem, replace(backend, certificate=str(path))), path
+
+
+def holds(problem: Problem, result: Result, path: Path) -> tuple[str, ...]:
+    return verify(problem, result_to_document(result), read_certificate(path))
+
+
+@pytest.mark.parametrize("feature", Feature)
+def test_certificates_hold_under_every_constraint(feature: Feature, tmp_path: Path) -> None:
+    for seed in range(10):
+        problem = random_problem(2000 + seed, 2 + seed % 4, frozenset({feature}))
+        result, path = proof(problem, tmp_path)
+        assert holds(problem, result, path) == ()
+
+
+def test_certificates_of_early_ends_hold_too(tmp_path: Path) -> None:
+    problem = named(from_network(2, 11, 4, rows=200))
+    for patience in (1, 3, 10):
+        path = tmp_path / "early.json"
+        report = Recording(patience=patience, reason=Stop.TIME)
+        outcome = replace(ALONE, certificate=str(path)).solve(problem, Limits(), report)
+        document = result_to_document(solve(problem, ALONE))
+        weaker = msgspec.structs.replace(document, bound=outcome.bound, status=Status.FEASIBLE)
+        assert verify(problem, weaker, read_certificate(path)) == ()
+
+
+def test_a_better_bound_than_proved_is_rejected(tmp_path: Path) -> None:
+    rejected = 0
+    for seed in range(8):
+        problem = named(gaussian(seed, 5))
+        result, path = proof(problem, tmp_path)
+        document = result_to_document(result)
+        assert document.bound is not None
+        for less in (1e-6, 0.01, 1.0):
+            worse = msgspec.structs.replace(document, bound=document.bound - less)
+            rejected += bool(verify(problem, worse, read_certificate(path)))
+    assert rejected == 24
+
+
+def corruptions(plain: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Returns copies of a certificate, each with one kind of entry corrupted."""
+
+    def copy() -> Any:
+        return json.loads(json.dumps(plain))
+
+    found = {}
+    for key, value in (
+        ("digest", "sha256:0"),
+        ("variables", ["X"]),
+        ("root", 99),
+        ("shift", 70),
+        ("nodes", []),
+    ):
+        found[key] = {**copy(), key: value}
+    last = next(k for k, node in enumerate(plain["nodes"]) if node["last"] and node["last"]["cuts"])
+    changes: tuple[tuple[str, Any], ...] = (
+        ("negative weight", lambda cut: cut.update(weight=-cut["weight"])),
+        ("huge weight", lambda cut: cut.update(weight=1 << 60)),
+        ("empty set", lambda cut: cut["sets"].append([])),
+        ("no variable", lambda cut: cut["sets"].append([77])),
+        (
+            "nothing complete",
+            lambda cut: cut.update(sets=[[0, 1, 2]]),
+        ),
+    )
+    for name, change in changes:
+        broken = copy()
+        change(broken["nodes"][last]["last"]["cuts"][0])
+        found[name] = broken
+    broken = copy()
+    for node in broken["nodes"]:
+        for multipliers in [*node["stages"], *([node["last"]] if node["last"] else [])]:
+            multipliers["cuts"] = []
+    found["no cuts"] = broken
+    broken = copy()
+    broken["nodes"][last]["last"] = None
+    found["no end"] = broken
+    broken = copy()
+    broken["nodes"][last].update(last=None, graph=True)
+    found["not one graph"] = broken
+    branch = next(k for k, node in enumerate(plain["nodes"]) if node["edge"])
+    for name, entry in (
+        ("missing branch", {"absent": None}),
+        ("shared branch", {"absent": plain["nodes"][branch]["present"]}),
+        ("no such node", {"present": 10**6}),
+        ("no pair", {"edge": [1, 1]}),
+    ):
+        broken = copy()
+        broken["nodes"][branch].update(entry)
+        found[name] = broken
+    broken = copy()
+    child = broken["nodes"][branch]["present"]
+    broken["nodes"][child].update(edge=broken["nodes"][branch]["edge"], absent=0, present=0, last=None)
+    found["twice the same edge"] = broken
+    return found
+
+
+def branching_problem() -> Problem:
+    """Returns a problem whose proof needs branches."""
+    for seed in range(60):
+        problem = named(gaussian(seed, 5))
+        if solve(problem, ALONE).stats["nodes"] > 1:
+            return problem
+    raise AssertionError("none of these needs branches")
+
+
+def test_every_kind_of_corruption_is_rejected(tmp_path: Path) -> None:
+    problem = branching_problem()
+    result, path = proof(problem, tmp_path)
+    assert holds(problem, result, path) == ()
+    for name, broken in corruptions(json.loads(path.read_text())).items():
+        path.write_text(json.dumps(broken))
+        assert holds(problem, result, path), name
+
+
+def test_rows_that_do_not_follow_are_rejected(tmp_path: Path) -> None:
+    problem = named(gaussian(1, 3), Constraints(forbidden_separators=frozenset({0b010}), max_cliques=2))
+    result, path = proof(problem, tmp_path)
+    plain = json.loads(path.read_text())
+    ends = [k for k, node in enumerate(plain["nodes"]) if node["last"]]
+    for row, word in (
+        ({"weight": 5, "limit": 1, "sets": [[[1], 1]]}, "limit"),
+        ({"weight": -5, "limit": 0, "sets": [[[1], 1]]}, "negative"),
+        ({"weight": 5, "limit": 0, "sets": [[[0], 1]]}, "restricts"),
+        ({"weight": 5, "limit": 0, "sets": [[[1], -1]]}, "restricts"),
+        ({"weight": 5, "limit": -1, "sets": [[[1], -1]]}, "restricts"),
+        ({"weight": 5, "limit": 0, "sets": [[[1], 1], [[1], 1]]}, "twice"),
+        ({"weight": 5, "limit": 0, "sets": [[[], 1]]}, "not there"),
+        ({"weight": 1 << 60, "limit": 0, "sets": [[[1], 1]]}, "too large"),
+    ):
+        broken = json.loads(json.dumps(plain))
+        broken["nodes"][ends[0]]["last"]["balances"].append(row)
+        path.write_text(json.dumps(broken))
+        faults = holds(problem, result, path)
+        assert len(faults) == 1, row
+        assert word in faults[0]
+
+
+def test_a_graph_that_scores_more_is_seen(tmp_path: Path) -> None:
+    problem = named(gaussian(4, 2))
+    result, path = proof(problem, tmp_path)
+    plain = json.loads(path.read_text())
+    end: dict[str, Any] = {
+        "stages": [],
+        "last": None,
+        "edge": None,
+        "absent": None,
+        "present": None,
+        "graph": True,
+    }
+    plain["nodes"] = [{**end, "graph": False, "edge": [0, 1], "absent": 1, "present": 2}, end, end]
+    path.write_text(json.dumps(plain))
+    assert holds(problem, result, path) == ()
+    document = result_to_document(result)
+    assert document.bound is not None
+    lower = msgspec.structs.replace(document, bound=document.bound - 1e-3)
+    assert "scores more" in verify(problem, lower, read_certificate(path))[0]
+
+
+def test_a_result_without_a_bound_has_nothing_to_verify(tmp_path: Path) -> None:
+    problem = named(gaussian(4, 3))
+    result, path = proof(problem, tmp_path)
+    document = msgspec.structs.replace(result_to_document(result), bound=None)
+    assert verify(problem, document, read_certificate(path)) == ("The result claims no bound.",)
+
+
+def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    instance, result, written = (str(tmp_path / name) for name in ("i.json", "r.json", "c.json.gz"))
+    write_problem(named(gaussian(2, 5)), instance)
+    chosen = ["--backend", "clutter", "--option", f"certificate={written}", "--quiet"]
+    assert run(["solve", instance, *chosen, "--output", result], monotonic()) == 0
+    capsys.readouterr()
+    check = ["check", instance, result, "--certificate"]
+    assert run([*check, written], monotonic()) == 0
+    assert "the bound is verified" in capsys.readouterr().out
+    assert run([*check, written, "--json"], monotonic()) == 0
+    assert json.loads(capsys.readouterr().out)["bound_verified"] is True
+    other = tmp_path / "other.json"
+    other.write_bytes(msgspec.json.encode(msgspec.structs.replace(read_certificate(written), digest="other")))
+    assert run([*check, str(other)], monotonic()) == 1
+    assert "other scores" in capsys.readouterr().err
+
+
+def test_what_a_search_keeps_is_what_it_needs() -> None:
+    problem = named(integers(0, 4))
+    search = Search(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
+    assert search.bound == -inf
+    assert search.run() is Stop.FINISHED
+    assert isinstance(search.incumbent.tree, JunctionTree)
+    assert search.root.node.last is None
+    assert varset(chain([0], [1])) == 3
