@@ -280,7 +280,7 @@ def test_ctrl_c_keeps_the_best_mixture_or_ends_where_there_is_none(at: str) -> N
             raise KeyboardInterrupt
 
     table = two_parts(300, 5)
-    if at in ("tree 2", "start 1"):
+    if at == "tree 2":
         with pytest.raises(KeyboardInterrupt):
             fit_mixture(table, 2, TREEWIDTH_1, told)
     else:
@@ -313,6 +313,16 @@ def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
     assert found.provenance["stop"] == "interrupted"
     assert found.provenance["smoothing_ess"] == 1.0
     assert len(found.provenance["sizes_tried"]) == 1
+
+
+def test_ctrl_c_while_priors_are_tried_keeps_the_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_priors(*_arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(expectation, "_with_priors", with_priors)
+    found = fit_mixture_validated(two_parts(300, 1), two_parts(300, 2), TREEWIDTH_1, sizes=(2,))
+    assert found.provenance["stop"] == "interrupted"
+    assert len(found.components) == 2
 
 
 def test_a_limit_of_the_learner_is_not_taken_for_the_deadline() -> None:

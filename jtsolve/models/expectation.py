@@ -128,13 +128,16 @@ def fit_mixture(
     for start in range(how.restarts):
         generator = np.random.default_rng([how.seed, start])
         run = _Run(rows, times, components, how, generator=generator, told=told, deadline=deadline)
-        stop = run.go()
-        if run.found is None:  # stopped before its first mixture
-            break
-        mean = _mean(log_likelihood(run.found, rows), times)
-        told(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
-        if best is None or mean > likelihood:
-            best, likelihood = run.found, mean
+        try:
+            stop = run.go()
+            if run.found is None:  # stopped before its first mixture
+                break
+            mean = _mean(log_likelihood(run.found, rows), times)
+            if best is None or mean > likelihood:
+                best, likelihood = run.found, mean
+            told(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
+        except KeyboardInterrupt:  # after the fit, before the next one
+            best, stop = best or run.found, Stop.INTERRUPTED
         if stop is not Stop.FINISHED:
             break
     if best is None:
@@ -188,30 +191,27 @@ def fit_mixture_validated(
     likelihood, stop = -inf, Stop.FINISHED.value
     tried = []
     for size in sizes:
+        mixture = None
         try:
             mixture = fit_mixture(table, size, how, told, deadline=deadline)
+            stop = mixture.provenance["stop"]
+            tries = candidates if stop == Stop.FINISHED.value else ()
+            here, mean = _tuned(mixture, table, validation, times, tries)
         except (LimitError, KeyboardInterrupt) as error:
-            if best is None:
-                raise
+            best = best or mixture
             interrupted = isinstance(error, KeyboardInterrupt)
-            if not interrupted and (deadline is None or monotonic() < deadline):
-                raise  # a limit of another kind
+            is_late = deadline is not None and monotonic() >= deadline
+            if best is None or not (interrupted or is_late):  # nothing yet, or a limit of another kind
+                raise
             stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
             break
-        stop = mixture.provenance["stop"]
-        whole = stop == Stop.FINISHED.value
-        here, mean = mixture, _mean(log_likelihood(mixture, validation), times)
-        for other in _with_priors(mixture, table, candidates) if whole else ():
-            value = _mean(log_likelihood(other, validation), times)
-            if value > mean:
-                here, mean = other, value
         tried.append({"components": size, "validation_log_likelihood": mean})
         if told is not None:
             told(f"{size} components: {mean:.4f} nats per row of validation")
         worse = best is not None and mean <= likelihood
         if not worse:
             best, likelihood = here, mean
-        if worse or not whole:
+        if worse or stop != Stop.FINISHED.value:
             break
     assert best is not None, "there is at least one size"
     return replace(best, provenance=MappingProxyType({**best.provenance, "sizes_tried": tried, "stop": stop}))
@@ -227,6 +227,22 @@ def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
     logs = log_joint(mixture, rows)
     shares: NDArray[np.float64] = np.exp(logs - log_sum(logs))
     return shares
+
+
+def _tuned(
+    mixture: Mixture,
+    table: DataTable,
+    validation: DataTable,
+    times: NDArray[np.float64],
+    candidates: Sequence[float],
+) -> tuple[Mixture, float]:
+    """Returns the mixture, or that with one of the priors, which suits the validation rows best; their mean."""
+    best, likelihood = mixture, _mean(log_likelihood(mixture, validation), times)
+    for other in _with_priors(mixture, table, candidates) if candidates else ():
+        value = _mean(log_likelihood(other, validation), times)
+        if value > likelihood:
+            best, likelihood = other, value
+    return best, likelihood
 
 
 def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]) -> list[Mixture]:
