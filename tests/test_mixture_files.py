@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from test_cli_models import Command
 from test_mixtures import mixture_of, two_parts
 
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
-from jtsolve.models import expectation
+from jtsolve.models import expectation, layout, learning
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.document import model_schema, model_to_json, read_model, write_model
 from jtsolve.models.expectation import Expectation, fit_mixture, fit_mixture_validated
@@ -28,6 +29,8 @@ from jtsolve.models.fitting import fit
 from jtsolve.models.learning import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
+from jtsolve.result import Stop
+from jtsolve.solve import solve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -195,6 +198,17 @@ def test_validation_rows_choose_the_size_and_one_component_is_a_tree(
     assert command("mpe", out) == 0
 
 
+def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "gaps.csv"
+    rows.write_text("a,b,c,d,e,f\n0,?,0,1,0,1\n1,1,1,?,1,1\n", encoding="utf-8")
+    out = tmp_path / "m.json"
+    options = ("--components", "2", "--treewidth", "1", "--validate", rows, "--output", out)
+    facts = command.json("fit", train, *options)
+    codes = np.array([[0, 1], [-1, 1], [0, 1], [1, -1], [0, 1], [1, 1]])
+    expected = of_mixture.log_likelihood(mixture(out), codes).mean()
+    assert facts["sizes_tried"][0]["validation_log_likelihood"] == pytest.approx(expected)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -351,7 +365,7 @@ def test_the_time_that_is_over_keeps_the_sizes_before(monkeypatch: pytest.Monkey
 def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
     command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = expectation.log_joint
+    real = of_mixture.log_joint
 
     def log_joint(*arguments: Any) -> Any:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -366,13 +380,17 @@ def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
     assert len(mixture(out).components) == 2
 
 
-def test_an_interrupted_tree_interrupts_the_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jtsolve.models import learning  # noqa: PLC0415 - the module whose name is replaced
-    from jtsolve.result import Stop  # noqa: PLC0415
+def test_another_thread_fits_and_leaves_signals_alone(command: Command, train: Path, tmp_path: Path) -> None:
+    arguments = ("fit", train, "--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(command, *arguments).result() == 0
+    assert signal.getsignal(signal.SIGTERM) == before
 
-    real = learning.solve
+
+def test_an_interrupted_tree_interrupts_the_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        learning, "solve", lambda *arguments: replace(real(*arguments), stop=Stop.INTERRUPTED)
+        learning, "solve", lambda *arguments: replace(solve(*arguments), stop=Stop.INTERRUPTED)
     )
     with pytest.raises(KeyboardInterrupt):
         Learner(treewidth=1)(two_parts(50, 1))
@@ -447,8 +465,6 @@ def test_a_mixture_is_exported_as_json(command: Command, model: Path) -> None:
 
 
 def test_more_shares_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jtsolve.models import layout  # noqa: PLC0415 - the module whose name is replaced
-
     monkeypatch.setattr(layout, "free_memory", lambda: 1000)
     with pytest.raises(LimitError, match="shares of the rows"):
         fit_mixture(two_parts(100, 1), 4, TREEWIDTH_1)

@@ -89,8 +89,7 @@ def fit_components(
             mixture = fit_mixture(table, wanted.sizes[0], how, told, deadline=deadline)
         else:
             columns = columns_of(table)
-            codes = read_codes(task.validate, columns, gaps=task.coding.gaps, header=task.header)
-            rows = DataTable(table.names, table.states, codes)
+            rows = read_codes(task.validate, columns, gaps=task.coding.gaps, header=task.header)
             mixture = fit_mixture_validated(
                 table, rows, how, sizes=wanted.sizes, told=told, deadline=deadline
             )

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.scoring.table import Codes, DataTable
     from jtsolve.tree import JunctionTree
 
     Told = Callable[[str], None]
@@ -154,7 +154,7 @@ def fit_mixture(
 
 def fit_mixture_validated(
     table: DataTable,
-    validation: DataTable,
+    validation: DataTable | Codes,
     how: Expectation | None = None,
     *,
     sizes: Sequence[int] = SIZES,
@@ -170,7 +170,7 @@ def fit_mixture_validated(
 
     Args:
         table: the data to fit to.
-        validation: other rows of the same columns.
+        validation: other rows of the same columns; or codes, -1 where a value is missing.
         how: the options; the tables of what is fitted with its `ess` are then fitted with each candidate.
         sizes: numbers of components to try, at least one; those above the number of different rows are not.
         candidates: equivalent sample sizes to try, above 0, at least one.
@@ -184,9 +184,9 @@ def fit_mixture_validated(
     """
     if not sizes or not candidates:
         raise ChoiceError("there is no size or no prior to try; give at least one of each")
-    times = np.ones(validation.rows)
-    if validation.weights is not None:
-        times = validation.weights.astype(np.float64)
+    weights = None if isinstance(validation, np.ndarray) else validation.weights
+    count = validation.shape[1] if isinstance(validation, np.ndarray) else validation.rows
+    times = np.ones(count) if weights is None else weights.astype(np.float64)
     best: Mixture | None = None
     likelihood, stop = -inf, Stop.FINISHED.value
     tried = []
@@ -232,11 +232,11 @@ def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
 def _tuned(
     mixture: Mixture,
     table: DataTable,
-    validation: DataTable,
+    validation: DataTable | Codes,
     times: NDArray[np.float64],
     candidates: Sequence[float],
 ) -> tuple[Mixture, float]:
-    """Returns the mixture, or that with one of the priors, which suits the validation rows best; their mean."""
+    """Returns the mixture, or it with one of the priors, whichever suits the rows best, and their mean."""
     best, likelihood = mixture, _mean(log_likelihood(mixture, validation), times)
     for other in _with_priors(mixture, table, candidates) if candidates else ():
         value = _mean(log_likelihood(other, validation), times)
