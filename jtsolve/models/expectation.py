@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.machine import resident_memory
 from jtsolve.models.fitting import CANDIDATES, fit
 from jtsolve.models.layout import require_room
 from jtsolve.models.learning import Learner
@@ -122,6 +123,12 @@ def fit_mixture(
     require_room(
         _SHARE_TABLES * components * rows.rows, "the components' shares of the rows", "fewer components", 8
     )
+    need = resident_memory() + 8 * _SHARE_TABLES * components * rows.rows
+    if how.learner.memory is not None and need > how.learner.memory:
+        raise LimitError(
+            f"the components' shares of the rows take the process to {need / 1e9:.3g} GB, and the memory limit "
+            f"is {how.learner.memory / 1e9:.3g} GB; give fewer components, or a larger limit"
+        )
     times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
     best: Mixture | None = None
     likelihood, stop = -inf, Stop.FINISHED
