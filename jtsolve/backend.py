@@ -59,7 +59,9 @@ class Capabilities:
         any_size: tells of a problem whether it is taken however many variables it has.
         rules: further conditions, each a function that returns its objection.
         rank: of heuristic backends, `auto` takes one of the highest rank: 0 for one that makes its own tree,
-            one more than theirs for one that improves the trees of others, so that its own are no worse.
+            one more than theirs for one that improves the trees of others, so that its own are no worse; two
+            more if they have been measured to be better than those of the other improvers.
+        threads: of heuristic backends, `auto` takes one only with at least so many, where there is another.
     """
 
     features: frozenset[Feature] = ALL_FEATURES
@@ -68,6 +70,7 @@ class Capabilities:
     any_size: Callable[[Problem], bool] = _never
     rules: tuple[Rule, ...] = ()
     rank: int = 0
+    threads: int = 1
 
     def objections(self, problem: Problem) -> tuple[str, ...]:
         """Returns every reason why the backend cannot take the problem, one sentence each."""
@@ -155,6 +158,15 @@ class Report(Protocol):
     @property
     def stop(self) -> Stop | None:
         """Why the backend has to end now, or None to go on."""
+        ...
+
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """The best tree that anyone has reported so far, or None; any thread may ask.
+
+        In a portfolio that is anyone's of its members, some tenths of a second late. A backend that improves
+        trees may go on from it where its search begins anew: by itself, it finds there what it reported.
+        """
         ...
 
     def __call__(

@@ -181,10 +181,10 @@ def _centre(adjacent: Sequence[Sequence[int]]) -> int:
 
 # Drawings. All lengths are in inches; y grows downwards.
 
-_NAME_POINTS = 9.0
-_SEPARATOR_POINTS = 7.5
-_LINE = 1.35  # height of a line of text, in units of the font size
-_PADDING = 0.09  # between the text of a clique and its box
+NAME_POINTS = 9.0
+SEPARATOR_POINTS = 7.5
+LINE = 1.35  # height of a line of text, in units of the font size
+PADDING = 0.09  # between the text of a clique and its box
 _SIBLINGS = 0.16  # between neighbours in a layer
 _CURVE = 0.34  # depth that an edge has to swing from a parent to a child
 _MARGIN = 0.15
@@ -238,16 +238,18 @@ def draw_tree(
     # The fonts come with matplotlib; the salt stands in for random names inside SVG files.
     settings = {"font.family": "DejaVu Sans", "svg.hashsalt": "jtsolve", "svg.fonttype": "path"}
     with mpl.rc_context(settings):  # type: ignore[arg-type, unused-ignore]
-        write_atomically(path, _render(_layout(tree, names, notes), format))
+        write_atomically(path, _render(arrange(tree, names, notes), format))
 
 
 @dataclass(slots=True)
-class _Box:
+class Box:
     """A clique in the drawing, with the label of its edge to its parent.
 
     Attributes:
         lines: the text of the clique, its note last if it has one.
+        widths: the widths of these lines.
         label: the text of the separator, likewise.
+        label_widths: the widths of these lines.
         size: width and height of the box.
         label_size: width and height of the label.
         parent: position of the parent's box; its own at the root.
@@ -259,7 +261,9 @@ class _Box:
     """
 
     lines: list[str]
+    widths: list[float]
     label: list[str]
+    label_widths: list[float]
     size: tuple[float, float]
     label_size: tuple[float, float]
     parent: int
@@ -271,7 +275,7 @@ class _Box:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawing:
+class Drawing:
     """Boxes with places.
 
     Attributes:
@@ -281,7 +285,7 @@ class _Drawing:
         length: the extent across the layers.
     """
 
-    boxes: list[_Box]
+    boxes: list[Box]
     across: bool
     breadth: float
     length: float
@@ -301,7 +305,7 @@ class _Drawing:
         return (depth, along) if self.across else (along, depth)
 
 
-def _layout(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> _Drawing:
+def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Drawing:
     """Returns the drawing downwards or to the right, whichever suits a page better."""
     from matplotlib.backends.backend_agg import RendererAgg  # noqa: PLC0415 - as above
     from matplotlib.font_manager import FontProperties  # noqa: PLC0415 - as above
@@ -326,7 +330,7 @@ def _boxes(
     rooted: _Rooted,
     measure: Callable[..., float],
     notes: Notes | None,
-) -> list[_Box]:
+) -> list[Box]:
     """Returns the boxes with their texts and sizes, not yet placed."""
     depths = rooted.depths()
     boxes = []
@@ -334,22 +338,36 @@ def _boxes(
         separator = rooted.separator(tree, i)
         of_clique = "" if notes is None else notes.cliques[i]
         of_edge = "" if notes is None or i == rooted.root else notes.separators[rooted.edge[i]]
-        lines, size = _wrapped(clique, names, partial(measure, points=_NAME_POINTS), _NAME_POINTS, of_clique)
-        label, label_size = _wrapped(
-            separator, names, partial(measure, points=_SEPARATOR_POINTS), _SEPARATOR_POINTS, of_edge
+        lines, widths, size = _wrapped(
+            clique, names, partial(measure, points=NAME_POINTS), NAME_POINTS, of_clique
         )
-        box_size = (size[0] + 2 * _PADDING, size[1] + 2 * _PADDING)
-        boxes.append(_Box(lines, label, box_size, label_size, rooted.parent[i], not separator, depths[i]))
+        label, label_widths, label_size = _wrapped(
+            separator, names, partial(measure, points=SEPARATOR_POINTS), SEPARATOR_POINTS, of_edge
+        )
+        box_size = (size[0] + 2 * PADDING, size[1] + 2 * PADDING)
+        boxes.append(
+            Box(
+                lines=lines,
+                widths=widths,
+                label=label,
+                label_widths=label_widths,
+                size=box_size,
+                label_size=label_size,
+                parent=rooted.parent[i],
+                dashed=not separator,
+                depth=depths[i],
+            )
+        )
     return boxes
 
 
 def _wrapped(
     mask: VarSet, names: Sequence[str], measure: Callable[[str], float], points: float, note: str = ""
-) -> tuple[list[str], tuple[float, float]]:
-    """Returns the names of a set in lines that make a box some three times as wide as high, and its size."""
+) -> tuple[list[str], list[float], tuple[float, float]]:
+    """Returns the names of a set in lines, some three times as wide as high together; widths; size of all."""
     shown = [_plain(names[v]) for v in members(mask)] or [EMPTY_SET]
     words = [word for name in shown[:-1] for word in _pieces(f"{name},")] + _pieces(shown[-1])
-    height = points * _LINE / 72
+    height = points * LINE / 72
     widths = [measure(word) for word in words]
     width = max(*widths, _NARROWEST, math.sqrt(3 * height * sum(widths)))
     lines = [words[0]]
@@ -361,7 +379,8 @@ def _wrapped(
             lines.append(word)
     if note:
         lines.append(note)
-    return lines, (max(map(measure, lines)), len(lines) * height)
+    breadths = [measure(line) for line in lines]
+    return lines, breadths, (max(breadths), len(lines) * height)
 
 
 def _pieces(name: str) -> list[str]:
@@ -375,22 +394,22 @@ def _pieces(name: str) -> list[str]:
     return [*pieces, name]
 
 
-def _arranged(boxes: list[_Box], rooted: _Rooted, *, across: bool) -> _Drawing:
+def _arranged(boxes: list[Box], rooted: _Rooted, *, across: bool) -> Drawing:
     """Returns the drawing of the boxes in one of the two directions."""
     along, deep = (1, 0) if across else (0, 1)
     length = _set_depths(boxes, deep)
     breadth = _set_middles(boxes, rooted, along)
-    return _Drawing(boxes, across, breadth, length)
+    return Drawing(boxes, across, breadth, length)
 
 
-def _set_depths(boxes: list[_Box], deep: int) -> float:
+def _set_depths(boxes: list[Box], deep: int) -> float:
     """Places the layers one after the other, labels between them, and returns the sum of their depths."""
     layers = max(box.depth for box in boxes) + 1
     position = 0.0
     for layer in range(layers):
         inside = [box for box in boxes if box.depth == layer]
         if layer:
-            position += _CURVE + max(box.label_size[deep] for box in inside) + _PADDING
+            position += _CURVE + max(box.label_size[deep] for box in inside) + PADDING
         end = position + max(box.size[deep] for box in inside)
         for box in inside:
             box.start, box.end = position, end
@@ -398,7 +417,7 @@ def _set_depths(boxes: list[_Box], deep: int) -> float:
     return position
 
 
-def _set_middles(boxes: list[_Box], rooted: _Rooted, along: int) -> float:
+def _set_middles(boxes: list[Box], rooted: _Rooted, along: int) -> float:
     """Places the boxes within their layers and returns the breadth of the drawing.
 
     Children are packed from the first to the last, each as near as the layers of its subtree allow; a parent
@@ -433,7 +452,7 @@ def _joined(left: list[tuple[float, float]], right: list[tuple[float, float]]) -
     return both + left[len(both) :] + right[len(both) :]
 
 
-def _render(drawing: _Drawing, kind: Format) -> bytes:
+def _render(drawing: Drawing, kind: Format) -> bytes:
     """Returns the bytes of the picture."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - as above
     from matplotlib.figure import Figure  # noqa: PLC0415 - as above
@@ -460,7 +479,7 @@ def _render(drawing: _Drawing, kind: Format) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_clique(axes: Any, drawing: _Drawing, box: _Box) -> None:
+def _draw_clique(axes: Any, drawing: Drawing, box: Box) -> None:
     from matplotlib.patches import FancyBboxPatch  # noqa: PLC0415 - as above
 
     width, height = box.size
@@ -478,18 +497,18 @@ def _draw_clique(axes: Any, drawing: _Drawing, box: _Box) -> None:
             zorder=3,
         )
     )
-    _write(axes, x, y, box.lines, _NAME_POINTS, color=_TEXT, zorder=4)
+    _write(axes, x, y, box.lines, NAME_POINTS, color=_TEXT, zorder=4)
 
 
-def _draw_edge(axes: Any, drawing: _Drawing, box: _Box) -> None:
+def _draw_edge(axes: Any, drawing: Drawing, box: Box) -> None:
     """Draws the edge from the parent: straight to the end of its layer, a curve, straight on to the box."""
     from matplotlib.patches import PathPatch  # noqa: PLC0415 - as above
     from matplotlib.path import Path as Outline  # noqa: PLC0415 - as above
 
     deep = 0 if drawing.across else 1
     parent = drawing.boxes[box.parent]
-    label_depth = box.start - _PADDING - box.label_size[deep] / 2
-    landing = box.start - _PADDING - box.label_size[deep]
+    label_depth = box.start - PADDING - box.label_size[deep] / 2
+    landing = box.start - PADDING - box.label_size[deep]
     halfway = (parent.end + landing) / 2
     points = [
         (parent.middle, parent.start + parent.size[deep]),
@@ -511,7 +530,7 @@ def _draw_edge(axes: Any, drawing: _Drawing, box: _Box) -> None:
         )
     )
     x, y = drawing.place(box.middle, label_depth)
-    _write(axes, x, y, box.label, _SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2, backed=True)
+    _write(axes, x, y, box.label, SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2, backed=True)
 
 
 def _write(
@@ -527,7 +546,7 @@ def _write(
         fontsize=points,
         ha="center",
         va="center",
-        linespacing=_LINE / 1.2,
+        linespacing=LINE / 1.2,
         parse_math=False,
         **style,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from math import inf, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,12 +16,13 @@ import msgspec
 from jtsolve.documents import ConstraintsDocument, constraints_to_document, decode, lay_out, names_of
 from jtsolve.errors import InputError
 from jtsolve.files import read_file
+from jtsolve.tree import JunctionTree
+from jtsolve.varset import varset
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.problem import Constraints
-    from jtsolve.tree import JunctionTree
 
 
 class Status(Enum):
@@ -228,6 +231,44 @@ def read_result(path: str | Path) -> ResultDocument:
             str(path), "$.seconds", "the key 'total' is missing", "add the seconds from start to end"
         )
     return document
+
+
+def tree_of(document: ResultDocument, source: str) -> tuple[JunctionTree, tuple[str, ...]]:
+    """Returns the tree of a result, and the names of its variables in an order that agrees with every clique.
+
+    Raises:
+        InputError: there is no tree, or it is no junction tree.
+    """
+    if not document.cliques:
+        status = document.status.value
+        raise InputError(source, "$.cliques", f"there is no tree (status {status})", "give a result with one")
+    names = _variables(document.cliques)
+    index = {name: v for v, name in enumerate(names)}
+    cliques = [varset(index[name] for name in clique) for clique in document.cliques]
+    try:
+        return JunctionTree(len(names), tuple(cliques), tuple(document.tree_edges)), names
+    except ValueError as error:
+        raise InputError(
+            source, "$.cliques", str(error), "solve again; 'jtsolve check' lists every fault"
+        ) from None
+
+
+def _variables(cliques: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Returns all names, in an order in which those of each clique are as they are there.
+
+    A result lists cliques, not variables; its cliques are in the order of the variables. In a file made
+    otherwise no such order may exist: then a name stands where it first occurs.
+    """
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for clique in cliques:
+        for name in clique:
+            order.add(name)
+        for before, after in pairwise(clique):
+            order.add(after, before)
+    try:
+        return tuple(order.static_order())
+    except CycleError:
+        return tuple(dict.fromkeys(name for clique in cliques for name in clique))
 
 
 def _plain(result: Result) -> dict[str, Any]:

@@ -66,6 +66,11 @@ class Recorder:
             return Stop.TIME
         return None
 
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """The best tree so far, or None."""
+        return self.tree
+
     def __call__(
         self,
         *,
@@ -190,15 +195,16 @@ def choose(problem: Problem, limits: Limits) -> Choice:
     """Returns the backend that `auto` stands for.
 
     It is the exact backend with the least predicted time among those that take the problem and whose
-    predicted memory and time are within the limits. Else it is a heuristic one of the highest rank, of these
-    the one with the least predicted time, which may exceed the limit: they return the best tree so far.
+    predicted memory and time are within the limits. Else it is a heuristic one that there are threads for, of
+    these one of the highest rank, of these the one with the least predicted time, which may exceed the limit:
+    they return the best tree so far.
 
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
     """
     time_left = inf if limits.time is None else limits.time - limits.elapsed
     refusals = []
-    fitting: list[tuple[bool, int, float, Backend, Estimate]] = []
+    fitting: list[tuple[bool, bool, int, float, Backend, Estimate]] = []
     for name, backend in REGISTRY.items():
         objections = backend.capabilities.objections(problem)
         if objections:
@@ -212,14 +218,16 @@ def choose(problem: Problem, limits: Limits) -> Choice:
         else:
             heuristic = not backend.capabilities.exact
             rank = backend.capabilities.rank if heuristic else 0
-            fitting.append((heuristic, -rank, estimate.seconds, backend, estimate))
+            cramped = heuristic and limits.workers < backend.capabilities.threads
+            fitting.append((heuristic, cramped, -rank, estimate.seconds, backend, estimate))
     if not fitting:
         raise LimitError(
             f"no backend takes this problem within the limits: {' '.join(refusals)} Ways out: a larger "
             "--memory-limit, a smaller --treewidth."
         )
-    heuristic, _, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:3])
-    kind = "heuristic backend of the highest rank" if heuristic else "exact backend"
+    heuristic, _, _, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:4])
+    on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
+    kind = f"heuristic backend of the highest rank on {on}" if heuristic else "exact backend"
     reason = (
         f"auto took '{backend.name}', the {kind} with the least predicted time "
         f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -70,6 +71,10 @@ class Member:
         if self.does == "prove":
             report(tree=edgeless)
             return Outcome(edgeless, edgeless.score(problem.scores))
+        if self.does == "follow":
+            while (tree := report.incumbent) is None and report(note="waiting"):
+                pass
+            return Outcome(tree, -inf if tree is None else tree.score(problem.scores))
         if self.does == "prove none":
             return Outcome(None, bound=float("-inf"))
         return Outcome(edgeless, stop=Stop.STEPS, stats=self.seen(limits))

@@ -24,13 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class Recording:
-    """A `Report` that keeps what it is told; `stop` sets in after it has been asked `patience` times."""
+    """A `Report` that keeps what it is told.
+
+    `stop` sets in after it has been asked `patience` times; `incumbent` is what someone else is said to have
+    found.
+    """
 
     patience: int | None = None
     reason: Stop | None = None
     trees: list[JunctionTree] = field(default_factory=list)
     calls: list[dict[str, Any]] = field(default_factory=list)
     asked: int = 0
+    incumbent: JunctionTree | None = None
 
     @property
     def stop(self) -> Stop | None:

@@ -811,7 +811,7 @@ def test_streams_that_are_closed_from_the_start(instance: Path, monkeypatch: pyt
 
 
 def test_names_keep_the_order_of_the_variables() -> None:
-    from jtsolve.cli.summary import _variables  # noqa: PLC0415 - used here only
+    from jtsolve.result import _variables  # noqa: PLC0415 - used here only
 
     order = _variables([["A", "D"], ["B", "C"], ["C", "D"]])
     assert sorted(order) == ["A", "B", "C", "D"]

@@ -128,7 +128,7 @@ def test_svg_is_the_same_every_time_and_has_every_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n", [2, 17, 60, 100])
 def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
     tree = random_tree(n, seed)
-    drawing = draw._layout(tree, [f"name_{v}" * (1 + v % 3) for v in range(n)])
+    drawing = draw.arrange(tree, [f"name_{v}" * (1 + v % 3) for v in range(n)])
     width, height = drawing.extent
     deep = 0 if drawing.across else 1
     places = []
@@ -136,7 +136,7 @@ def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
         x, y = drawing.place(box.middle, box.start + box.size[deep] / 2)
         places.append((f"clique {i}", x, y, *box.size))
         if box.depth:
-            place = drawing.place(box.middle, box.start - draw._PADDING - box.label_size[deep] / 2)
+            place = drawing.place(box.middle, box.start - draw.PADDING - box.label_size[deep] / 2)
             places.append((f"label {i}", *place, *box.label_size))
     for k, (what, x, y, w, h) in enumerate(places):
         assert w / 2 <= x + 1e-9, what
@@ -151,7 +151,7 @@ def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
 def test_a_layout_is_as_broad_as_needed_only() -> None:
     # A star and its leaves stand side by side, so neither direction is a long line.
     star = JunctionTree(41, tuple(varset([0, v]) for v in range(1, 41)), tuple((0, v) for v in range(1, 40)))
-    assert 0.05 < draw._layout(star, [f"X{v}" for v in range(41)]).ratio < 20
+    assert 0.05 < draw.arrange(star, [f"X{v}" for v in range(41)]).ratio < 20
 
 
 def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:

@@ -460,8 +460,8 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 def test_supports_what_its_exact_backend_does_but_the_number_of_cliques() -> None:
     assert lns().capabilities.features == set(LOCAL_FEATURES)
     assert not lns().capabilities.exact
-    assert lns().capabilities.rank == 1
-    assert lns(start=(lns(), Forward())).capabilities.rank == 2
+    assert lns().capabilities.rank == 2
+    assert lns(start=(lns(), Forward())).capabilities.rank == 4
 
 
 def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:

@@ -5,6 +5,7 @@ import pickle
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from multiprocessing import Pipe
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,11 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
+from jtsolve.backends.lns import LargeNeighbourhoodSearch
 from jtsolve.backends.portfolio import Portfolio
+from jtsolve.backends.portfolio_jobs import Pool
 from jtsolve.backends.portfolio_process import Order, _Line, main, pack, pickled, unpack
+from jtsolve.backends.search import LocalSearch
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.options import make_backend
 from jtsolve.problem import Constraints, Problem, Variable
@@ -30,12 +34,14 @@ from jtsolve.result import Status, Stop
 from jtsolve.scoring.bic import Bic
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.table import DataTable
-from jtsolve.solve import choose, solve
+from jtsolve.solve import Recorder, choose, solve
+from jtsolve.tree import JunctionTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from jtsolve.backend import Backend
     from jtsolve.scores import LocalScores
 
 N = 14
@@ -48,6 +54,25 @@ def wide(n: int = N, size: int = 2) -> Problem:
 
 def does(*what: str, **fields: Any) -> Portfolio:
     return Portfolio(tuple(Member(one, **fields) for one in what))
+
+
+LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(KTree(steps=1),), region=4, kicks=1)
+SEARCH = LocalSearch(start=(KTree(steps=1),), steps=3000, temperature=0.0)
+"""Two that improve trees, but not much."""
+
+
+def edgeless(n: int) -> JunctionTree:
+    return JunctionTree(n, tuple(1 << v for v in range(n)), tuple((v, v + 1) for v in range(n - 1)))
+
+
+def path_of(n: int) -> JunctionTree:
+    return JunctionTree(n, tuple(0b11 << v for v in range(n - 1)), tuple((v, v + 1) for v in range(n - 2)))
+
+
+def far_better(problem: Problem) -> JunctionTree:
+    tree = replace(LNS, region=10, kicks=20).solve(problem, Limits(), Recording()).tree
+    assert tree is not None
+    return tree
 
 
 def gone(*pids: int) -> bool:
@@ -144,6 +169,72 @@ def test_members_that_object_are_left_out() -> None:
     assert "brute: It takes at most 5" in Portfolio((Brute(),)).capabilities.objections(problem)[0]
     outcome = Portfolio((Brute(), Forward())).solve(problem, Limits(threads=2), Recording())
     assert list(outcome.stats["members"]) == ["forward 0"]
+
+
+# The best tree of all.
+
+
+@pytest.mark.parametrize(("n", "threads"), [(N, 2), (6, 2), (N, 1)], ids=["processes", "few", "one thread"])
+def test_members_learn_of_the_best_tree_of_all(n: int, threads: int) -> None:
+    problem = wide(n)
+    first = "answer" if n != N or threads == 1 else "wait"
+    recorder = Recorder(problem, Limits(60.0))  # it would wait for ever if it learned nothing
+    outcome = does(first, "follow").solve(problem, Limits(60.0, threads=threads), recorder)
+    assert outcome.tree == recorder.incumbent == edgeless(n)
+    assert outcome.bound == edgeless(n).score(problem.scores)  # said by the one that follows
+    assert len(outcome.stats["members"]) == 2
+
+
+def test_a_portfolio_in_a_portfolio_passes_the_best_tree_on() -> None:
+    problem = wide()
+    inner = does("follow", "follow")
+    recorder = Recorder(problem, Limits(60.0))
+    outcome = Portfolio((Member("wait"), inner)).solve(problem, Limits(60.0, threads=4), recorder)
+    assert outcome.bound == edgeless(N).score(problem.scores)
+    assert not outcome.stats.get("failed")
+
+
+@pytest.mark.parametrize("improver", [LNS, SEARCH], ids=lambda one: one.name)
+def test_a_search_that_begins_anew_goes_on_from_a_better_tree_of_another(improver: Backend) -> None:
+    problem = named(from_network(5, 20, 3))
+    alone = improver.solve(problem, Limits(), Recording()).tree
+    assert alone is not None
+    worse, better = KTree(steps=1).solve(problem, Limits(), Recording()).tree, far_better(problem)
+    assert worse is not None
+    assert worse.score(problem.scores) < alone.score(problem.scores) < better.score(problem.scores)
+    for told, expected in ((worse, alone), (alone, alone), (better, better)):
+        recording = Recording(incumbent=told)
+        found = improver.solve(problem, Limits(), recording).tree
+        assert found is not None
+        assert found.score(problem.scores) >= expected.score(problem.scores) - 1e-9
+        if told is not better:
+            assert found == alone  # as if nobody had said anything
+        assert told not in recording.trees or told is not better  # it is not reported again
+
+
+def test_a_member_reads_the_best_tree_when_it_asks_for_it(tmp_path: Path) -> None:
+    problem = wide()
+    trees = sorted((edgeless(N), path_of(N), far_better(problem)), key=lambda one: one.score(problem.scores))
+    ours, theirs = Pipe()
+    line = _Line(theirs, problem, Limits(), tmp_path / "best")
+    pool = Pool(problem, Limits(), (), 1)
+    assert line.incumbent is None
+    pool.share(None, tmp_path / "best")
+    assert line.incumbent is None
+    pool.share(trees[0], tmp_path / "best")
+    assert line.incumbent == trees[0]
+    line(tree=trees[1])
+    assert line.incumbent == trees[1]  # its own, which the parent has not written down yet
+    pool.share(trees[2], tmp_path / "best")
+    assert line.incumbent == trees[1]  # too soon after the last one
+    pool.next_share = 0.0
+    pool.share(trees[2], tmp_path / "best")
+    assert line.incumbent == trees[2]
+    (tmp_path / "best").unlink()
+    pool.share(trees[2], tmp_path / "best")  # known: it is not written again
+    assert line.incumbent == trees[2]
+    ours.close()
+    theirs.close()
 
 
 # Limits.
@@ -248,13 +339,13 @@ class Told(Exception):  # noqa: N818
     """What the end of a process is replaced by."""
 
 
-def test_a_member_reports_and_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_reports_and_obeys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def end(_code: int) -> None:
         raise Told
 
     monkeypatch.setattr(os, "_exit", end)
     ours, theirs = Pipe()
-    line = _Line(theirs, Limits(time=1000.0))
+    line = _Line(theirs, wide(), Limits(time=1000.0), tmp_path / "best")
     assert line.stop is None
     assert line(done=0.5)
     assert line(bound=3.0)
@@ -267,7 +358,7 @@ def test_a_member_reports_and_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert child.wait(10) == -signal.SIGKILL
     assert line.stop is Stop.INTERRUPTED
     line.say("ended", None)  # nobody is left to hear it
-    assert _Line(theirs, Limits(time=1e-9)).stop is Stop.TIME
+    assert _Line(theirs, wide(), Limits(time=1e-9), tmp_path / "best").stop is Stop.TIME
     theirs.close()
 
 
@@ -281,7 +372,7 @@ def test_a_process_answers_whatever_happens(
     handler = signal.getsignal(signal.SIGINT)
     ours, theirs = Pipe()
     ours.send_bytes(pack(wide(), tmp_path / "scores"))
-    ours.send_bytes(pickled(Order(Member(what), 60.0, 10**9, 1, 5)))
+    ours.send_bytes(pickled(Order(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
     main(os.dup(theirs.fileno()))
     signal.signal(signal.SIGINT, handler)
     said, content = ours.recv()
@@ -318,6 +409,10 @@ def test_members_are_written_with_plus_signs() -> None:
 def test_auto_takes_it_above_the_exact_range() -> None:
     assert choose(named(gaussian(0, 40, 3)), Limits(threads=2)).backend.name == "portfolio"
     assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["lns"].capabilities.rank
+
+
+def test_auto_takes_its_first_member_on_one_thread() -> None:
+    assert choose(named(gaussian(0, 40, 3)), Limits(threads=1)).backend.name == "lns"
 
 
 def test_it_is_exact_if_all_members_are() -> None:

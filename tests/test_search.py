@@ -309,7 +309,7 @@ def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) ->
     class Nothing:
         """A start without edges."""
 
-        name, capabilities = "nothing", Forward.capabilities
+        name, capabilities = "nothing", Forward().capabilities
 
         def estimate(self, problem: Problem, limits: Limits) -> Any:
             return KTree().estimate(problem, limits)

@@ -75,13 +75,16 @@ def test_the_recorder_keeps_the_best_tree_and_the_least_bound(problem: Problem) 
     recorder = Recorder(problem, Limits())
     trees = sorted((ISOLATED, CHAIN, FULL), key=lambda tree: tree.score(problem.scores))
     scores = [tree.score(problem.scores) for tree in trees]
+    assert recorder.incumbent is None
     assert recorder(tree=trees[1], done=0.1, note="begin")
     assert recorder(tree=trees[0])
+    assert recorder.incumbent == trees[1]
     assert recorder(bound=scores[2] + 5)
     assert recorder(bound=scores[2] + 7)
     assert recorder(tree=trees[2], bound=scores[2] + 1)
     assert recorder(tree=trees[2])
     assert (recorder.tree, recorder.score, recorder.bound) == (trees[2], scores[2], scores[2] + 1)
+    assert recorder.incumbent == trees[2]
     steps = [(step.score, step.bound) for step in recorder.trace]
     assert steps == [(scores[1], None), (scores[1], scores[2] + 5), (scores[2], scores[2] + 1)]
     seconds = [step.seconds for step in recorder.trace]

@@ -10,6 +10,7 @@ Before each region, a tree edge moves to other cliques that hold its separator: 
 same graph, with other regions. After many regions in a row without success, the regions become larger; after
 the largest, the search goes back to the best tree and is kicked: some regions are solved under noisy scores
 and put in as they come. Most regions then begin at cliques that are new since the kick, and fewer are tried.
+If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
 better tree. Constraints: all but `max_cliques`, as far as the exact backend has them.
@@ -121,7 +122,7 @@ class LargeNeighbourhoodSearch:
     def capabilities(self) -> Capabilities:
         """All constraints that the exact backend supports but `max_cliques`: regions inherit them."""
         features = (ALL_FEATURES - {Feature.MAX_CLIQUES}) & self.exact.capabilities.features
-        rank = 1 + max(one.capabilities.rank for one in self.start)
+        rank = 2 + max(one.capabilities.rank for one in self.start)  # above that of local search, as measured
         return Capabilities(features=features, rank=rank, rules=(_leaves_room_for_bonuses,))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
@@ -175,6 +176,7 @@ class _Search:
         self.best, self.best_value = self.current.copy(), self.value
         largest = min(options.region, problem.n)
         self.sizes = sorted({max(min(_SMALLEST, largest), largest - less) for less in (4, 2, 0)})
+        self.seen: JunctionTree | None = None  # the incumbent that was looked at last
         self.level = 0
         self.failures = 0  # regions in a row without success
         self.idle_kicks = 0
@@ -267,6 +269,7 @@ class _Search:
         self.idle_kicks += 1
         self.level = self.failures = 0
         self.report(note=f"kick {self.kicks}")
+        self.adopt()
         self.current, self.value = self.best.copy(), self.best_value
         self.fresh = self.current.next
         count = max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20
@@ -291,6 +294,16 @@ class _Search:
         gain = abs(old - sum(self.own[v] for v in members(region.variables)))
         deviation = self.options.strength * self.random.random() * gain / region.variables.bit_count()
         return Noise(deviation, self.generator)
+
+    def adopt(self) -> None:
+        """Takes the best tree of all as the best one, if it scores more: that of another in a portfolio."""
+        tree = self.report.incumbent
+        if tree is None or tree is self.seen:
+            return
+        self.seen = tree
+        score = tree.score(self.problem.scores)
+        if score > self.best_value + _TOLERANCE:
+            self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
 
     def new_nodes(self) -> list[int]:
         """Returns the nodes that are new since the last kick; before the first, all are."""

@@ -53,6 +53,10 @@ class _Ear:
     def stop(self) -> Stop | None:
         return self._report.stop
 
+    @property
+    def incumbent(self) -> None:
+        return None  # the trees of the search are of another problem
+
     def __call__(self, **_news: object) -> bool:
         return self._report.stop is None
 

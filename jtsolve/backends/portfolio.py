@@ -3,7 +3,9 @@
 The members are taken in order, as many at a time as there are threads; when one ends, the next begins. More
 threads than members are given to the same members again, with other seeds, but not to exact ones. Member i
 has the seed of the run plus i. Every incumbent and bound goes to the parent, which verifies the trees: a tree
-that breaks a constraint fails its member. When the best score meets the best bound, all end.
+that breaks a constraint fails its member. When the best score meets the best bound, all end. The best tree is
+what the report of each member answers as its `incumbent`: those that improve trees go on from it where their
+search begins anew.
 
 A process is an interpreter of its own (`portfolio_process`), so that scripts need no guard and a crash of a
 solver harms one member. Large arrays of the scores are handed over in one file, which all map. The memory
@@ -17,8 +19,9 @@ sooner there than a process starts, or processes would gain nothing.
 A member that fails is named in the stats under `failed`, and the others' answer stands; if all fail, it is an
 error.
 
-Not deterministic: which member is stopped when, and so the tree, if a limit on time or a proof by one ends
-the others; the order of the trace. A run in which all members end by themselves gives the same best score.
+Not deterministic, where members are processes: when a member learns of another's tree, and so what it finds
+from there; which member is stopped when. One after the other in this process, members that end by themselves
+give the same tree again.
 """
 
 from __future__ import annotations
@@ -67,7 +70,7 @@ class Portfolio:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What some member supports; exact if all are; a rank above theirs."""
+        """What some member supports; exact if all are; a rank above theirs, on several threads."""
         each = [member.capabilities for member in self.members]
 
         def all_object(problem: Problem) -> str | None:
@@ -82,6 +85,7 @@ class Portfolio:
             features=ALL_FEATURES & frozenset().union(*(one.features for one in each)),
             exact=all(one.exact for one in each),
             rank=1 + max(one.rank for one in each),
+            threads=2,
             rules=(all_object,),
         )
 
@@ -168,6 +172,11 @@ class _Ledger:
         """Why all have to end, or None."""
         return self.report.stop or (Stop.FINISHED if self.closed else None)
 
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """The best tree of all members, or one from outside that is better: what our own report knows."""
+        return self.report.incumbent
+
     def hear(self, job: Job, tree: JunctionTree | None = None, bound: float | None = None) -> None:
         """Takes a member's news.
 
@@ -241,6 +250,10 @@ class _Voice:
     @property
     def stop(self) -> Stop | None:
         return self._ledger.stop
+
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        return self._ledger.incumbent
 
     def __call__(
         self,

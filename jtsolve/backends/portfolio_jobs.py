@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _LISTEN = 0.05
 """Seconds between two questions whether to go on."""
+_SHARE = 0.2
+"""Seconds at least between two best trees for the members, which look now and then."""
 _GRACE = 0.4
 """Seconds that members have to end when asked to; with the rest, a run ends within a second."""
 
@@ -54,6 +56,11 @@ class Listener(Protocol):
     @property
     def stop(self) -> Stop | None:
         """Why all have to end, or None."""
+        ...
+
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """The best tree of all, or None."""
         ...
 
     def hear(self, job: Job, tree: JunctionTree | None = None, bound: float | None = None) -> None:
@@ -83,24 +90,40 @@ class Pool:
         self.problem, self.limits, self.at_a_time = problem, limits, at_a_time
         self.waiting = list(jobs)
         self.running: list[_Running] = []
+        self.shared: JunctionTree | None = None
+        self.next_share = 0.0
 
     def run(self, listener: Listener) -> None:
         """Runs until all jobs have ended or the listener says stop; no process is left."""
         with tempfile.TemporaryDirectory(prefix="jtsolve-") as folder:
             packed = pack(self.problem, Path(folder) / "scores")
+            best = Path(folder) / "incumbent"
             room = self.limits.memory_bytes - resident_memory()
             try:
                 while (self.waiting or self.running) and listener.stop is None:
                     while self.waiting and len(self.running) < self.at_a_time:
-                        self.start(self.waiting.pop(0), packed, room)
+                        self.start(self.waiting.pop(0), packed, room, best)
                     self.listen(listener, _LISTEN)
+                    self.share(listener.incumbent, best)
                 self.ask_to_end(listener)
             finally:
                 for one in self.running:
                     kill(one.process)
                     one.connection.close()
 
-    def start(self, job: Job, packed: bytes, room: int) -> None:
+    def share(self, tree: JunctionTree | None, file: Path) -> None:
+        """Writes the best tree down for the members, if it is new and the last one is not so.
+
+        A file, and not their connections: no member has to listen, and none that does not can hold us up.
+        """
+        if tree is None or tree is self.shared or monotonic() < self.next_share:
+            return
+        fresh = file.with_suffix(".new")
+        fresh.write_bytes(pickled(tree))
+        fresh.replace(file)  # at once: nobody ever reads half a tree
+        self.shared, self.next_share = tree, monotonic() + _SHARE
+
+    def start(self, job: Job, packed: bytes, room: int, best: Path) -> None:
         """Starts a process; its share of the memory is that of its need among those that run at a time."""
         ours, theirs = Pipe()
         command = [sys.executable, "-c", PROGRAM, str(theirs.fileno()), repr(sys.path)]
@@ -119,6 +142,7 @@ class Pool:
             memory=max(1, room * job.memory // max(1, sum(needs[: self.at_a_time]))),
             threads=max(1, limits.workers // self.at_a_time),
             seed=job.seed,
+            best=str(best),
         )
         self.running.append(_Running(job, process, ours))
         with contextlib.suppress(BrokenPipeError):  # it died at once: to be noticed where it is listened to

@@ -1,7 +1,8 @@
 """The process of a portfolio's member: takes a problem and an order, solves, and tells the parent.
 
 A problem is pickled with its large arrays apart (pickle protocol 5), in one file, which each process maps:
-they are in memory once, and read-only.
+they are in memory once, and read-only. The best tree of all members is in another file, which the parent
+replaces and members read when they want to know.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import pickle
 import signal
 import threading
 from dataclasses import dataclass, replace
+from math import inf
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jtsolve.problem import Problem
+    from jtsolve.tree import JunctionTree
 
 _ALIGNED = 64
 """Bytes: parts begin at multiples, which any kind of number wants."""
@@ -41,13 +44,17 @@ PROGRAM = (
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Who is to solve the problem, and what it may spend: seconds from now, bytes, threads; and its seed."""
+    """Who is to solve the problem, and what it may spend: seconds from now, bytes, threads; and its seed.
+
+    `best` is the file of the best tree of all; there is none before the first.
+    """
 
     member: Backend
     time: float | None
     memory: int
     threads: int
     seed: int
+    best: str
 
 
 def pickled(value: object, aside: Callable[[pickle.PickleBuffer], object] | None = None) -> bytes:
@@ -94,9 +101,12 @@ def unpack(packed: bytes) -> Problem:
 class _Line:
     """The report of the member: tells the parent what is new, and knows when to stop."""
 
-    def __init__(self, connection: Connection, limits: Limits) -> None:
-        self._connection, self._limits = connection, limits
+    def __init__(self, connection: Connection, problem: Problem, limits: Limits, best: Path) -> None:
+        self._connection, self._problem, self._limits = connection, problem, limits
         self._asked: Stop | None = None
+        self._file, self._read = best, 0  # when what we have read of it was written
+        self._best: JunctionTree | None = None
+        self._score = -inf
         self._lock = threading.Lock()
 
     @property
@@ -109,14 +119,32 @@ class _Line:
             return Stop.TIME
         return self._asked
 
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        with contextlib.suppress(FileNotFoundError):  # there is none yet
+            written = self._file.stat().st_mtime_ns
+            if written != self._read:
+                self._read = written
+                self._learn(pickle.loads(self._file.read_bytes()))  # noqa: S301 - from our parent
+        return self._best
+
+    def _learn(self, tree: JunctionTree) -> None:
+        """Keeps a tree if it is the best one that is known here."""
+        score = tree.score(self._problem.scores)
+        with self._lock:
+            if score > self._score:
+                self._best, self._score = tree, score
+
     def __call__(
         self,
         *,
-        tree: Any = None,
+        tree: JunctionTree | None = None,
         bound: float | None = None,
         done: float | None = None,  # noqa: ARG002 - of one member: it says little of the whole
         note: str | None = None,  # noqa: ARG002 - the same
     ) -> bool:
+        if tree is not None:
+            self._learn(tree)
         if tree is not None or bound is not None:
             self.say("news", {"tree": tree, "bound": bound})
         return self.stop is None
@@ -150,7 +178,7 @@ def main(descriptor: int) -> None:
         connection.send(("failed", _plain(error)))
         return
     limits = Limits(order.time, order.memory, order.threads, order.seed)
-    line = _Line(connection, limits)
+    line = _Line(connection, problem, limits, Path(order.best))
     threading.Thread(target=line.obey, daemon=True).start()
     try:
         line.say("ended", order.member.solve(problem, limits, line))

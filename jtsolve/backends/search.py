@@ -8,7 +8,8 @@ while it gains.
 
 A round ends when T has reached its end, or after many samples without a better tree. The next one is a
 restart from the best tree, the first, or a random one, and may begin with perturbed data: a climb under
-noisy scores. Rounds of annealing become longer and hotter as they fail. Between samples a tree edge moves
+noisy scores. If someone else has reported a better tree, that is the best tree from the next round on.
+Rounds of annealing become longer and hotter as they fail. Between samples a tree edge moves
 to other cliques that hold its separator: another junction tree of the same graph, with other moves.
 
 All moves of a sample are drawn for the tree at hand, and their scores are looked up in one batch a size; in
@@ -163,6 +164,7 @@ class _Search:
         self.tree, self.value = self.first.copy(), start.score(problem.scores)
         self.first_value = self.reported = self.best_value = self.value
         self.best = self.tree.copy()
+        self.seen: JunctionTree | None = None  # the incumbent that was looked at last
         self.unit = abs(self.value - self.scores.empty_graph) / problem.n
         self.tabu: dict[VarSet, int] = {}  # cliques, and the sample until which they may not come back
         self.looked_at = self.taken = self.samples = self.rounds = 0
@@ -188,6 +190,7 @@ class _Search:
     def begin_again(self) -> None:
         """Goes to where the next round begins, and perturbs the data there."""
         self.report(note=f"round {self.rounds + 1}")
+        self.adopt()
         first = self.options.restart == "first"
         self.tree = (self.first if first else self.best).copy()
         self.value = self.first_value if first else self.best_value
@@ -198,6 +201,16 @@ class _Search:
             self.scores.perturb(self.options.noise * self.random.random() * self.unit)
             self.uphill(1 + self.problem.n // 8)
             self.scores.perturb(0.0)
+
+    def adopt(self) -> None:
+        """Takes the best tree of all as the best one, if it scores more: that of another in a portfolio."""
+        tree = self.report.incumbent
+        if tree is None or tree is self.seen:
+            return
+        self.seen = tree
+        score = tree.score(self.problem.scores)
+        if score > self.best_value + _TOLERANCE:
+            self.best, self.best_value, self.reported = SearchTree(tree), score, score
 
     def round(self, idle: int) -> None:
         """Searches until the round's end."""

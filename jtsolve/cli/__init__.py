@@ -15,6 +15,7 @@ import typer
 
 from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
+from jtsolve.cli.compare import compare
 from jtsolve.cli.convert import convert
 from jtsolve.cli.data import data
 from jtsolve.cli.export import export
@@ -23,6 +24,9 @@ from jtsolve.cli.loglik import loglik
 from jtsolve.cli.mpe import mpe
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, complain, exit_code
 from jtsolve.cli.query import query
+from jtsolve.cli.recommend import recommend
+from jtsolve.cli.report import report
+from jtsolve.cli.run import run as run_one
 from jtsolve.cli.sample import sample
 from jtsolve.cli.score import score
 from jtsolve.cli.show import show
@@ -35,8 +39,8 @@ __all__ = ["app", "run"]
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (solve, score, check, backends, convert, show):
-    app.command()(command)
+for command in (solve, score, check, backends, recommend, compare, report, run_one, convert, show):
+    app.command("run" if command is run_one else None)(command)
 for of_models in (fit, loglik, query, mpe, sample, export):
     app.command()(of_models)
 app.add_typer(data, name="data")
@@ -59,7 +63,7 @@ def main(
 ) -> None:
     """Learn junction trees: chordal Markov networks of bounded treewidth.
 
-    Exit codes: 0 a tree was found; 1 'check' found a fault; 2 wrong use or bad input; 3 proved infeasible;
+    Exit codes: 0 a tree was found; 1 a check found a fault; 2 wrong use or bad input; 3 proved infeasible;
     4 no tree within the limits; 130 interrupted with no tree.
     """
 

@@ -174,8 +174,7 @@ def _mixture(
 
 def _given(task: Fit, path: Path) -> "tuple[JunctionTree, Table, dict[str, Any]]":
     """Returns the tree of a result, and the columns of the data that it is over."""
-    from jtsolve.cli.summary import tree_of
-    from jtsolve.result import read_result
+    from jtsolve.result import read_result, tree_of
 
     tree, names = tree_of(read_result(path), str(path))
     table = task.read(replace(task.coding, columns=names))

@@ -32,6 +32,13 @@ def complain(message: str) -> None:
         sys.stderr.flush()
 
 
+def murmur(message: str) -> None:
+    """Writes a line about what goes on to standard error, if there is one."""
+    with suppress(AttributeError, OSError):
+        sys.stderr.write(f"{message}\n")
+        sys.stderr.flush()
+
+
 def emit(text: str | bytes) -> None:
     """Writes text, or UTF-8 bytes as they are, to standard output, and ends it with a newline.
 

@@ -35,9 +35,9 @@ def of_result(path: Path) -> Portrait:
     """Returns what a result says."""
     import json
 
-    from jtsolve.cli.summary import describe, tree_of
+    from jtsolve.cli.summary import describe
     from jtsolve.files import read_file
-    from jtsolve.result import read_result
+    from jtsolve.result import read_result, tree_of
 
     document = read_result(path)
     return Portrait(

@@ -1,0 +1,88 @@
+"""Predicted against measured time and memory: what `jtsolve recommend` says, and what then happens.
+
+    python benchmarks/predictions.py --instances instances/uci --backends dp,lns --treewidths 2,3 --output RUN
+
+It is `jtsolve compare` with one run at a time, and a table of its rows; stopped, it goes on where it was when
+the same command is given again. Runs that ended at a limit say nothing about a prediction of time, and have
+none in the table. Seconds are those of the backend alone: a prediction does not cover starting Python and
+reading the instance.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from jtsolve.compare.exports import machine_text, short, treewidth_text
+from jtsolve.compare.folder import Folder
+from jtsolve.compare.report import load
+
+if TYPE_CHECKING:
+    from jtsolve.compare.tables import Record
+
+COLUMNS = ["instance", "n", "treewidth", "backend", "predicted s", "measured s", "ratio"]
+COLUMNS += ["predicted GB", "measured GB", "ratio"]
+
+
+def cells(record: Record) -> list[str]:
+    """Returns the row of a run; a ratio is measured over predicted."""
+    seconds = record.solving if record.stop == "finished" else None
+    time_ratio = seconds / record.predicted_seconds if seconds and record.predicted_seconds else None
+    memory_ratio = (
+        record.memory / record.predicted_memory if record.memory and record.predicted_memory else None
+    )
+    figures = (
+        record.predicted_seconds,
+        seconds,
+        time_ratio,
+        record.predicted_memory,
+        record.memory,
+        memory_ratio,
+    )
+    return [
+        record.instance,
+        str(record.n),
+        treewidth_text(record.treewidth),
+        record.backend,
+        *map(short, figures),
+    ]
+
+
+def main() -> None:
+    """Reads the command line, runs what is missing, prints."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--instances", nargs="+", default=["instances/uci"])
+    parser.add_argument("--backends", default="chowliu,dp,forward,ktree,lns")
+    parser.add_argument("--treewidths", default="1,2,3")
+    parser.add_argument("--time-limit", type=float, default=10.0)
+    parser.add_argument("--memory-limit", type=float, default=4.0, help="GB")
+    parser.add_argument("--output", type=Path, required=True, help="the folder of the comparison")
+    arguments = parser.parse_args()
+    command = [sys.executable, "-m", "jtsolve", "compare", "--quiet", "--output", str(arguments.output)]
+    if Folder(arguments.output).exists():
+        command.append("--resume")
+    else:
+        limits = [f"--time-limit={arguments.time_limit}", f"--memory-limit={arguments.memory_limit}"]
+        grid = [f"--backends={arguments.backends}", f"--treewidths={arguments.treewidths}"]
+        command += [*arguments.instances, *grid, *limits]
+    subprocess.run(command, check=True)
+    plan, comparison = load(Folder(arguments.output))
+    print(f"{machine_text(plan)}.\n\nCommand: `{plan.command}`\n")
+    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
+    rows = [cells(record) for record in comparison.records if record.predicted_memory is not None]
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    for name, column in (("time", 6), ("memory", 9)):
+        ratios = [float(row[column]) for row in rows if row[column] != "–"]
+        if ratios:
+            print(
+                f"\n{name}, measured over predicted: median {median(ratios):.3g}, highest {max(ratios):.3g}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""`jtsolve recommend`: what `auto` would take, and what every backend would cost."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jtsolve.cli.limits import make_limits
+from jtsolve.cli.output import NO_TREE, emit
+
+if TYPE_CHECKING:
+    from jtsolve.backend import Backend, Limits
+    from jtsolve.problem import Problem
+
+
+def recommend(
+    context: typer.Context,
+    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    treewidth: Annotated[
+        int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")
+    ] = None,
+    time_limit: Annotated[float | None, typer.Option(metavar="S", help="Seconds of the run.")] = None,
+    memory_limit: Annotated[
+        float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of what is free.")
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads; default: all cores.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """Say which backend to take: predicted time and memory of each, objections, and what auto takes.
+
+    Nothing is solved. Exit code 4: no backend takes the instance within the limits.
+    """
+    from jtsolve.errors import LimitError
+    from jtsolve.instance import read_problem
+    from jtsolve.solve import choose
+
+    limits = make_limits(time_limit, memory_limit, threads, 0, context.obj)
+    problem = read_problem(instance).with_treewidth(treewidth)
+    advice = advise(problem, limits)
+    taken: str | None = None
+    try:
+        choice = choose(problem, limits)
+        taken, reason = choice.backend.name, choice.reason
+    except LimitError as error:
+        reason = str(error)
+    if json:
+        from json import dumps
+
+        facts = {
+            "instance": problem.name,
+            "n": problem.n,
+            "treewidth": problem.constraints.max_treewidth,
+            "auto": taken,
+            "reason": reason,
+            "backends": advice,
+        }
+        emit(dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        emit(_text(problem, taken, reason, advice))
+    if taken is None:
+        raise typer.Exit(NO_TREE)
+
+
+def advise(problem: "Problem", limits: "Limits") -> list[dict[str, Any]]:
+    """Returns, per backend: whether it is exact, predicted seconds and bytes, and every objection."""
+    from jtsolve.backends import REGISTRY
+
+    return [_advice(backend, problem, limits) for backend in REGISTRY.values()]
+
+
+def _advice(backend: "Backend", problem: "Problem", limits: "Limits") -> dict[str, Any]:
+    from math import inf, isfinite
+
+    objections = list(backend.capabilities.objections(problem))
+    facts: dict[str, Any] = {"name": backend.name, "exact": backend.capabilities.exact}
+    if objections:
+        return {**facts, "seconds": None, "memory": None, "fits": False, "objections": objections}
+    estimate = backend.estimate(problem, limits)
+    left = inf if limits.time is None else limits.time - limits.elapsed
+    if estimate.memory > limits.memory_bytes:
+        most = limits.memory_bytes / 1e9
+        objections.append(f"It would need {estimate.memory / 1e9:.3g} GB, above the limit of {most:.3g} GB.")
+    if backend.capabilities.exact and estimate.seconds > left:
+        objections.append(
+            f"It would take about {estimate.seconds:.3g} s to prove its answer; {left:.3g} s are left."
+        )
+    seconds = float(estimate.seconds)
+    return {
+        **facts,
+        "seconds": seconds if isfinite(seconds) else None,
+        "memory": int(estimate.memory),
+        "fits": not objections,
+        "objections": objections,
+    }
+
+
+def _text(problem: "Problem", taken: str | None, reason: str, advice: list[dict[str, Any]]) -> str:
+    """Returns the advice for people: a line per backend, what auto takes, and why."""
+    bound = problem.constraints.max_treewidth
+    width = "" if bound is None else f", treewidth {bound}"
+    lines = [f"{problem.name or '(without a name)'}: {problem.n} variables{width}", ""]
+    lines.append(f"  {'backend':<12}{'kind':<11}{'seconds':>9}{'GB':>9}  ")
+    for one in advice:
+        seconds = "–" if one["seconds"] is None else f"{one['seconds']:.3g}"
+        memory = "–" if one["memory"] is None else f"{one['memory'] / 1e9:.3g}"
+        kind = "exact" if one["exact"] else "heuristic"
+        mark = "*" if one["name"] == taken else " "
+        line = f"{mark} {one['name']:<12}{kind:<11}{seconds:>9}{memory:>9}  {' '.join(one['objections'])}"
+        lines.append(line.rstrip())
+    return "\n".join([*lines, "", reason])

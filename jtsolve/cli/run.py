@@ -1,0 +1,51 @@
+"""`jtsolve run`: one run specification in, one row out; what a batch system starts."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jtsolve.cli.output import emit, require_writable
+
+
+def run(
+    context: typer.Context,
+    spec: Annotated[
+        Path, typer.Argument(readable=False, metavar="SPEC", help="The run specification (JSON).")
+    ],
+    row: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    trace: Annotated[Path | None, typer.Argument(hidden=True)] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Write the row here; default: print it."),
+    ] = None,
+    inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
+) -> None:
+    """Do one run of a comparison, held to its limits, and give its row as JSON.
+
+    'jtsolve compare --plan' writes specifications. A crash, a kill or a refusal is a row too: exit code 0.
+    """
+    from jtsolve.compare.spec import read_spec, to_json
+    from jtsolve.errors import ChoiceError
+    from jtsolve.files import write_atomically
+
+    if inside:
+        from jtsolve.compare.supervise import run_inside
+
+        assert row is not None, "the supervisor gives both"
+        assert trace is not None, "the supervisor gives both"
+        run_inside(read_spec(spec), row, trace, context.obj)
+        return
+    if row is not None:
+        raise ChoiceError(f"'{row}': 'jtsolve run' takes one specification; the row goes to --output FILE")
+    if output is not None:
+        require_writable(output, spec)
+
+    from jtsolve.compare.supervise import supervise
+
+    answer = supervise(read_spec(spec))
+    assert answer is not None, "nothing cancels it here"
+    if output is None:
+        emit(to_json(answer))
+    else:
+        write_atomically(output, to_json(answer))

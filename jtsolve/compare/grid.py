@@ -1,0 +1,288 @@
+"""What the user asks for: instances × treewidths × backends × seeds, as options or as a file.
+
+A grid file is TOML or JSON with the keys of `Grid`; paths in it are relative to its folder:
+
+    instances = ["../uci", "zoo.json.gz"]
+    backends = ["dp", "lns:region=12", { name = "forward", seeds = [0] }]
+    treewidths = [2, 3]
+    seeds = "0-4"
+    time_limit = 60
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from jtsolve.compare.run import AUTO, file_digest
+from jtsolve.compare.spec import InstanceFile, Positive, Spec
+from jtsolve.documents import Count, Name  # noqa: TC001 - msgspec reads the annotations
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.files import read_file
+from jtsolve.options import parse_backend
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+INSTANCE_SUFFIXES = (".json", ".json.gz", ".score", ".dmst", ".jkl", ".scores", ".pss")
+_PLAIN_DATA = (".csv", ".tsv", ".txt", ".data", ".parquet", ".arrow", ".feather", ".arff", ".dat")
+DATA_SUFFIXES = (*_PLAIN_DATA, *(f"{suffix}.gz" for suffix in _PLAIN_DATA))
+NO_TREEWIDTH = "none"
+
+
+class BackendChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A backend with its options, and seeds other than those of the grid."""
+
+    name: Name
+    seeds: list[Count] | None = None
+
+
+class ScoreChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How to score data files; `max_size` is the largest treewidth plus one if it is not given."""
+
+    name: Name
+    ess: Positive | None = None
+    max_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    missing: str = "refuse"
+    discretise: str | None = None
+    header: bool = True
+
+
+class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A comparison, before it is multiplied out.
+
+    Args:
+        instances: files, folders of instances, or data files with a score.
+        backends: names with options, as in "lns:exact=dp,region=12"; "auto" is one too.
+        treewidths: numbers, or "none" for the instances' own constraints alone.
+        seeds: numbers, or a text such as "0-4,7".
+        time_limit: seconds a run.
+        memory_limit: GB a run.
+        threads: of a run.
+        grace: seconds after the time limit until a run is killed.
+        score: for data files.
+    """
+
+    instances: Annotated[list[Name], msgspec.Meta(min_length=1)]
+    backends: Annotated[list[Name | BackendChoice], msgspec.Meta(min_length=1)]
+    treewidths: Annotated[list[Count | str], msgspec.Meta(min_length=1)] = msgspec.field(
+        default_factory=lambda: [NO_TREEWIDTH]
+    )
+    seeds: list[Count] | str = "0"
+    time_limit: Positive | None = None
+    memory_limit: Positive | None = None
+    threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    grace: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    score: ScoreChoice | None = None
+
+
+def is_grid_file(path: Path) -> bool:
+    """Tells whether a file is a grid: TOML, or JSON with the key 'backends' at the top."""
+    if path.suffix == ".toml":
+        return True
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        head = stream.read(4096)
+    return b'"jtsolve-instance"' not in head and b'"backends"' in head
+
+
+def read_grid(path: Path) -> Grid:
+    """Returns the grid in a file, with paths that hold from here.
+
+    Raises:
+        InputError: the file cannot be read, or is not what it has to be; names the place.
+    """
+    source = str(path)
+    data = read_file(path)
+    try:
+        values: Any = tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
+        grid = msgspec.convert(values, Grid)
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at ")
+        raise InputError(
+            source, place.strip("`") or "$", reason.replace("`", "'"), "see 'Grid files' in docs/compare.md"
+        ) from None
+    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(source, "", f"it cannot be read ({error})", "mend the text there") from None
+    return msgspec.structs.replace(
+        grid, instances=[str(path.parent / instance) for instance in grid.instances]
+    )
+
+
+def split_backends(text: str) -> list[str]:
+    """Returns the backends of a text; a `key=value` belongs to the backend before it.
+
+    >>> split_backends("dp,lns:exact=dp,seed=3,forward")
+    ['dp', 'lns:exact=dp,seed=3', 'forward']
+    """
+    backends: list[str] = []
+    for part in text.split(","):
+        if backends and re.match(r"[^:=]+=", part):
+            backends[-1] += f",{part}"
+        else:
+            backends.append(part.strip())
+    return backends
+
+
+def parse_treewidths(text: str) -> list[int | str]:
+    """Returns the treewidths of a text.
+
+    >>> parse_treewidths("2,3-5,none")
+    [2, 3, 4, 5, 'none']
+    """
+    parts: list[int | str] = []
+    for part in text.split(","):
+        parts.extend([NO_TREEWIDTH] if part.strip() == NO_TREEWIDTH else parse_numbers(part, "treewidth"))
+    return parts
+
+
+def parse_numbers(text: str, what: str) -> list[int]:
+    """Returns the numbers of a text such as "0-2,7".
+
+    Raises:
+        ChoiceError: it is no such text.
+
+    >>> parse_numbers("0-2,7", "seed")
+    [0, 1, 2, 7]
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first:
+            raise ChoiceError(f"'{part}' is no {what}, nor a range of them; write for example 0-4 or 0,2,5")
+        numbers.extend(range(first, last + 1))
+    return numbers
+
+
+def find_files(places: Iterable[str], suffixes: Sequence[str]) -> list[Path]:
+    """Returns the files named, and those of the folders named, each once.
+
+    Of a folder, files of other suffixes, hidden ones and JSON files that are no instances are left out.
+
+    Raises:
+        InputError: a place does not exist, or a folder has nothing of the kind.
+    """
+    files: list[Path] = []
+    for place in map(Path, places):
+        if not place.is_dir():
+            if not place.exists():
+                raise InputError(str(place), "", "there is no such file or folder", "check the spelling")
+            files.append(place)
+            continue
+        inside = [path for path in sorted(place.iterdir()) if path.name.endswith(tuple(suffixes))]
+        inside = [path for path in inside if not path.name.startswith(".") and _may_be_instance(path)]
+        if not inside:
+            raise InputError(str(place), "", "there is no instance in this folder", "give another folder")
+        files.extend(inside)
+    unique = {path.resolve(): path for path in files}
+    return list(unique.values())
+
+
+def _may_be_instance(path: Path) -> bool:
+    """Tells whether a file in a folder is to be taken: of JSON files, those that say what they are."""
+    if path.name.endswith(".json"):
+        with path.open("rb") as stream:
+            return b'"jtsolve-instance"' in stream.read(4096)
+    return path.is_file()
+
+
+def labels(paths: Sequence[Path]) -> list[str]:
+    """Returns what to call each file: its name without suffixes, with as many folders as tell them apart.
+
+    >>> labels([Path("a/zoo.json.gz"), Path("b/zoo.json"), Path("b/iris.json")])
+    ['a/zoo', 'b/zoo', 'iris']
+    """
+    stems = [path.with_name(_stem(path.name)).absolute() for path in paths]
+
+    def name(at: int, depth: int) -> str:
+        return "/".join(stems[at].parts[-depth:])
+
+    found = []
+    for at, path in enumerate(paths):
+        depths = range(1, len(stems[at].parts))
+        others = [other for other in range(len(paths)) if other != at]
+        apart = (d for d in depths if all(name(at, d) != name(other, d) for other in others))
+        # Files that differ by their suffix alone keep it.
+        found.append(next((name(at, depth) for depth in apart), path.name))
+    return found
+
+
+def _stem(name: str) -> str:
+    known = (suffix for suffix in (*INSTANCE_SUFFIXES, *DATA_SUFFIXES) if name.endswith(suffix))
+    longest = max(known, key=len, default="")
+    return name.removesuffix(longest) or name
+
+
+def expand(
+    grid: Grid, instances: Sequence[Path], *, memory: Callable[[], float], threads: Callable[[], int]
+) -> list[Spec]:
+    """Returns the runs of a grid, in the order of instances, treewidths, backends, seeds.
+
+    Args:
+        grid: what is asked for.
+        instances: the files; data are scored by now.
+        memory: GB a run, asked if the grid does not say.
+        threads: of a run, likewise.
+
+    Raises:
+        ChoiceError: a backend, an option, a treewidth or a seed is none, or a run would be there twice.
+        InputError: an instance cannot be read.
+    """
+    seeds = parse_numbers(grid.seeds, "seed") if isinstance(grid.seeds, str) else grid.seeds
+    if not seeds:
+        raise ChoiceError("there is no seed; give at least one")
+    for treewidth in grid.treewidths:
+        if isinstance(treewidth, str) and treewidth != NO_TREEWIDTH:
+            raise ChoiceError(f"'{treewidth}' is no treewidth; give a number, or '{NO_TREEWIDTH}'")
+    backends = [
+        choice if isinstance(choice, BackendChoice) else BackendChoice(choice) for choice in grid.backends
+    ]
+    for choice in backends:
+        if choice.name != AUTO:
+            parse_backend(choice.name)
+    memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
+    workers = threads() if grid.threads is None else grid.threads
+    specs = [
+        Spec(
+            "jtsolve-run",
+            1,
+            instance,
+            choice.name,
+            seed,
+            None if isinstance(treewidth, str) else treewidth,
+            grid.time_limit,
+            memory_limit,
+            workers,
+            grid.grace,
+        )
+        for instance in _instance_files(instances)
+        for treewidth in grid.treewidths
+        for choice in backends
+        for seed in choice.seeds or seeds
+    ]
+    _require_distinct(specs)
+    return specs
+
+
+def _instance_files(paths: Sequence[Path]) -> list[InstanceFile]:
+    return [
+        InstanceFile(str(path.resolve()), label, file_digest(path))
+        for path, label in zip(paths, labels(paths), strict=True)
+    ]
+
+
+def _require_distinct(specs: Sequence[Spec]) -> None:
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.id in seen:
+            raise ChoiceError(
+                f"the run of '{spec.backend}' on '{spec.instance.label}' with treewidth {spec.treewidth} and "
+                f"seed {spec.seed} is asked for twice; name every backend, treewidth and seed once"
+            )
+        seen.add(spec.id)

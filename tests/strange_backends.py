@@ -1,0 +1,82 @@
+"""The command line with a backend that misbehaves, for the tests of comparisons; its own children run it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jtsolve.backend import Capabilities, Estimate, Limits, Report
+from jtsolve.backends import REGISTRY
+from jtsolve.result import Outcome
+from jtsolve.tree import JunctionTree
+
+if TYPE_CHECKING:
+    from jtsolve.problem import Problem
+
+PROGRAM = (sys.executable, str(Path(__file__).resolve()), "run", "--inside")
+
+
+@dataclass(frozen=True, slots=True)
+class Strange:
+    """Has a tree at once, and then does what it is told to.
+
+    Args:
+        does: what comes after the tree.
+        note: a file in which to leave the number of a process.
+    """
+
+    does: str = "endless"
+    note: str = ""
+    name: ClassVar[str] = "strange"
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def estimate(self, _problem: Problem, _limits: Limits) -> Estimate:
+        return Estimate(10**6, 1.0)
+
+    def solve(self, problem: Problem, _limits: Limits, report: Report) -> Outcome:
+        print("words of a solver", flush=True)  # noqa: T201 - on purpose
+        edgeless = JunctionTree(
+            problem.n, tuple(1 << v for v in range(problem.n)), tuple((0, v) for v in range(1, problem.n))
+        )
+        report(tree=edgeless, bound=1e6)
+        if self.does == "abort":
+            os.abort()
+        if self.does == "leave":
+            os._exit(3)
+        if self.does == "hog":
+            held = []
+            while True:
+                held.append(bytearray(os.urandom(1) * (1 << 25)))
+        if self.does == "deaf":
+            with subprocess.Popen(["sleep", "600"], start_new_session=True) as child:  # noqa: S607
+                Path(self.note).write_text(str(child.pid), encoding="ascii")
+                while True:
+                    ctypes.CDLL(None).pause()
+        while report():
+            threading.Event().wait(0.02)
+        return Outcome(None, stop=report.stop or _finished())
+
+
+def _finished() -> Any:
+    raise AssertionError("a report that says no has a reason")
+
+
+def register() -> None:
+    """Adds them to the registry."""
+    registry: Any = REGISTRY
+    registry["strange"] = Strange()
+
+
+if __name__ == "__main__":
+    register()
+    import jtsolve.compare.supervise as supervision
+    from jtsolve.__main__ import main
+
+    supervision.PROGRAM = PROGRAM
+    main()

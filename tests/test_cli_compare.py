@@ -1,0 +1,478 @@
+"""The commands compare, run, report and recommend: what they take, print, write and refuse."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import sys
+import time
+from math import inf
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+import pytest
+from comparisons import make_instance, make_row, make_spec
+from problems import gaussian, named
+from rich.console import Console
+
+import jtsolve.compare.cluster
+import jtsolve.compare.local
+from jtsolve.backend import Estimate, Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.check import check
+from jtsolve.cli import run
+from jtsolve.cli.recommend import advise
+from jtsolve.cli.watching import duration, live_view, speaker, view
+from jtsolve.compare.cluster import Dask, require_dask
+from jtsolve.compare.folder import Folder
+from jtsolve.compare.live import Board
+from jtsolve.compare.spec import RunStatus, new_row, read_row, to_json
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.instance import read_problem, write_problem
+from jtsolve.problem import Constraints
+from jtsolve.solve import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jtsolve.compare.spec import InstanceFile, Spec
+    from jtsolve.compare.supervise import Watcher
+
+
+class Command:
+    """Runs commands in this process and keeps what they print."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.out = ""
+        self.err = ""
+
+    def __call__(self, *arguments: str | Path) -> int:
+        code = run([str(argument) for argument in arguments], time.monotonic())
+        self.out, self.err = self._capsys.readouterr()
+        return code
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> InstanceFile:
+    return make_instance(tmp_path)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
+    """Runs happen in this process, which is quicker; returns them as they come."""
+    ran: list[Spec] = []
+
+    def execute(_self: object, specs: Sequence[Spec], watcher: Watcher) -> None:
+        for spec in specs:
+            ran.append(spec)
+            watcher.finished(make_row(spec))
+
+    monkeypatch.setattr(jtsolve.compare.local.Local, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.cluster.Dask, "execute", execute)
+    return ran
+
+
+# compare
+
+
+def test_compare_runs_the_grid_reports_and_ends_with_0(
+    command: Command, small: InstanceFile, tmp_path: Path, here: list[Spec]
+) -> None:
+    output = tmp_path / "out"
+    options = ["--backends", "brute,ktree:steps=3", "--treewidths", "1,2", "--seeds", "0-1", "--jobs", "2"]
+    limits = ["--time-limit", "5", "--memory-limit", "2", "--threads", "1", "--grace", "3"]
+    assert command("compare", small.path, *options, *limits, "--output", output) == 0
+    warm, cold = here[:2], here[2:]
+    assert [spec.instance.label for spec in warm] == ["warm-up"] * 2
+    assert [spec.backend for spec in warm] == ["brute", "ktree:steps=3"]
+    assert len(cold) == 8
+    assert {(s.time_limit, s.memory_limit, s.threads, s.grace) for s in cold} == {(5.0, 2.0, 1, 3.0)}
+    assert "brute" in command.out
+    assert "8 of 8 runs" in command.out
+    assert command.err.count(" left)") == 8
+    assert list(Folder(output).rows()) == [spec.id for spec in cold]
+    assert (output / "report.html").exists()
+    assert Folder(output).plan().command.startswith("jtsolve ")
+
+
+def test_resume_does_what_is_missing_only(
+    command: Command, small: InstanceFile, tmp_path: Path, here: list[Spec]
+) -> None:
+    output = tmp_path / "out"
+    arguments = ("compare", small.path, "--backends", "brute", "--seeds", "0-2", "--output", output)
+    assert command(*arguments, "--no-warm-up", "--quiet") == 0
+    assert (command.out, command.err) == ("", "")
+    lines = Folder(output).journal_path.read_bytes().splitlines(keepends=True)
+    Folder(output).journal_path.write_bytes(lines[0] + lines[2])
+    here.clear()
+    assert command("compare", "--resume", "--output", output, "--no-warm-up") == 0
+    assert [spec.seed for spec in here] == [1]
+    here.clear()
+    assert command("compare", "--resume", "--output", output) == 0  # nothing to warm up for either
+    assert here == []
+
+
+def test_the_share_of_a_run_is_that_of_the_jobs(
+    command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.machine.cores", lambda: 8)
+    monkeypatch.setattr("jtsolve.machine.free_memory", lambda: 10 * 10**9)
+    arguments = ("--backends", "brute", "--jobs", "4", "--plan", "--output", tmp_path / "out")
+    assert command("compare", small.path, *arguments) == 0
+    (spec,) = Folder(tmp_path / "out").plan().specs
+    assert (spec.threads, spec.memory_limit) == (2, 2.0)
+
+
+def test_what_is_left_after_ctrl_c_is_told(
+    command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(_self: object, specs: Sequence[Spec], watcher: Watcher) -> None:
+        watcher.finished(make_row(specs[0]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jtsolve.compare.local.Local, "execute", execute)
+    monkeypatch.setattr("jtsolve.cli.progress.is_watched", lambda: True)
+    output = tmp_path / "out"
+    arguments = ("--backends", "brute", "--seeds", "0-2", "--no-warm-up", "--output", output)
+    assert command("compare", small.path, *arguments) == 130
+    assert "2 of 3 runs are left" in command.err
+    assert "brute  seed 0: optimal" in command.err
+    assert command("compare", small.path, *arguments) == 2
+    assert "a comparison here already" in command.err
+
+
+def test_a_plan_is_run_file_by_file_and_reported(
+    command: Command, small: InstanceFile, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    assert (
+        command("compare", small.path, "--backends", "brute", "--seeds", "0-1", "--plan", "--output", output)
+        == 0
+    )
+    assert "2 specifications" in command.err
+    assert command("run", output / "specs" / "00001.json", "--output", output / "results" / "1.json") == 0
+    assert command.out == ""
+    row = read_row(output / "results" / "1.json")
+    assert row.result is not None
+    assert check(read_problem(small.path), row.result) == ()
+    assert command("run", output / "specs" / "00002.json") == 0
+    (output / "results" / "2.json").write_text(command.out, encoding="utf-8")
+    assert command("report", output, "--runs") == 0
+    assert "2 of 2 runs" in command.out
+    assert "optimal" in command.out
+    assert command("report", output, "--quiet", "--output", tmp_path / "none") == 2
+    (tmp_path / "elsewhere").mkdir()
+    assert command("report", output, "--quiet", "--output", tmp_path / "elsewhere") == 0
+    assert (command.out, command.err) == ("", "")
+    assert (tmp_path / "elsewhere" / "report.html").exists()
+
+
+def test_a_contradiction_ends_with_1_and_is_told(
+    command: Command, small: InstanceFile, tmp_path: Path, here: list[Spec]
+) -> None:
+    output = tmp_path / "out"
+    arguments = ("compare", small.path, "--backends", "brute,dp", "--no-warm-up", "--output", output)
+    assert command(*arguments) == 0
+    first, second = (
+        msgspec.json.decode(line) for line in Folder(output).journal_path.read_bytes().splitlines()
+    )
+    second["result"]["status"] = second["status"] = "feasible"
+    cliques = second["result"]["cliques"] = [[name] for name in "ABCDE"]
+    second["result"]["separators"], second["result"]["tree_edges"] = [[]] * 4, [[0, i] for i in range(1, 5)]
+    problem = read_problem(small.path)
+    score = sum(problem.scores.score(1 << v) for v in range(len(cliques)))
+    bound = (score + first["result"]["score"]) / 2
+    claims = {"score": score, "bound": bound, "gap": bound - score, "treewidth": 0, "trace": []}
+    second["result"].update(claims)
+    journal = b"".join(msgspec.json.encode(row) + b"\n" for row in (first, second))
+    Folder(output).journal_path.write_bytes(journal)
+    assert len(here) == 2
+    again: list[tuple[str | Path, ...]] = [("report", output), ("compare", "--resume", "--output", output)]
+    for words in again:
+        assert command(*words) == 1
+        assert "jtsolve: score above bound: brute on small" in command.err
+    assert 'class="faults"' in (output / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_grid_file_says_it_all_and_options_override_it(
+    command: Command, tmp_path: Path, here: list[Spec]
+) -> None:
+    make_instance(tmp_path)
+    grid = tmp_path / "grid.toml"
+    grid.write_text('instances = ["small.json"]\nbackends = ["brute"]\nseeds = "0-1"\n', encoding="utf-8")
+    assert (
+        command("compare", grid, "--seeds", "5", "--no-warm-up", "--quiet", "--output", tmp_path / "out") == 0
+    )
+    assert [(spec.instance.label, spec.backend, spec.seed) for spec in here] == [("small", "brute", 5)]
+
+
+def test_data_are_scored_first(command: Command, tmp_path: Path, here: list[Spec]) -> None:
+    data = tmp_path / "toy.csv"
+    data.write_text("a,b,c\n" + "x,y,z\nx,x,z\ny,y,x\n" * 5, encoding="utf-8")
+    output = tmp_path / "out"
+    arguments = ("--score", "bdeu", "--ess", "2", "--treewidths", "1", "--backends", "brute", "--no-warm-up")
+    assert command("compare", data, *arguments, "--output", output) == 0
+    (spec,) = here
+    assert spec.instance.path == str(output / "instances" / "toy.json.gz")
+    problem = read_problem(spec.instance.path)
+    assert problem.scores.max_size == 2
+    assert problem.provenance["ess"] == 2
+    assert command("compare", data, "--score", "bic", "--backends", "brute", "--output", tmp_path / "b") == 2
+    assert "--max-size or --treewidths" in command.err
+
+
+def test_the_executor_is_chosen_by_name(
+    command: Command, small: InstanceFile, tmp_path: Path, here: list[Spec]
+) -> None:
+    arguments = ("compare", small.path, "--backends", "brute", "--no-warm-up", "--quiet")
+    assert command(*arguments, "--executor", "dask=tcp://x:1", "--output", tmp_path / "a") == 0
+    assert len(here) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--backends brute --executor slurm", "no executor 'slurm'"),
+        ("--backends brut", "no backend 'brut'"),
+        ("", "give instances and --backends"),
+        ("--backends brute --seeds x", "'x' is no seed"),
+        ("--backends brute --treewidths two", "'two' is no treewidth"),
+        ("--backends brute --time-limit 0", "time_limit"),
+        ("--backends brute --ess 2", "--ess is for data"),
+        ("--resume --seeds 1", "leave out"),
+    ],
+)
+def test_wrong_use_of_compare_ends_with_2(
+    command: Command, small: InstanceFile, tmp_path: Path, arguments: str, words: str
+) -> None:
+    assert command("compare", small.path, *shlex.split(arguments), "--output", tmp_path / "out") == 2
+    assert words in command.err
+    assert command.out == ""
+    assert not (tmp_path / "out").exists()
+
+
+def test_there_must_be_something_to_compare_or_to_report(command: Command, tmp_path: Path) -> None:
+    assert command("compare", "--resume", "--output", tmp_path) == 2
+    assert "no comparison here" in command.err
+    assert command("report", tmp_path) == 2
+    assert "no comparison here" in command.err
+
+
+def test_run_takes_one_specification(command: Command, small: InstanceFile, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_bytes(to_json(make_spec(small)))
+    assert command("run", spec, tmp_path / "other.json") == 2
+    assert "takes one specification" in command.err
+    assert command("run", spec, "--output", spec) == 2
+    assert command("run", tmp_path / "none.json") == 2
+
+
+@pytest.mark.parametrize("name", ["compare", "run", "report", "recommend"])
+def test_every_command_of_comparisons_has_help(command: Command, name: str) -> None:
+    assert command(name, "--help") == 0
+    assert command.out.startswith(f"Usage: jtsolve {name} ")
+    assert "--inside" not in command.out
+
+
+# Dask
+
+
+def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(ChoiceError, match=r"jtsolve\[dask\]"):
+        require_dask()
+
+
+class FakeFuture:
+    def __init__(self, key: str, answer: Any) -> None:
+        self.key, self.answer = key, answer
+
+    def cancelled(self) -> bool:
+        return self.answer is None
+
+    def exception(self) -> BaseException | None:
+        return self.answer if isinstance(self.answer, BaseException) else None
+
+    def result(self) -> Any:
+        return self.answer
+
+
+class FakeDask:
+    """Stands for the package: a cluster whose runs end as told."""
+
+    def __init__(self, answers: list[Any]) -> None:
+        self.answers = answers
+        self.address: object = None
+        self.cancelled = 0
+
+    def Client(self, address: object, timeout: float = 0) -> FakeDask:  # noqa: N802 - the package's name
+        del timeout
+        if address == "nowhere":
+            raise OSError("refused")
+        self.address = address
+        return self
+
+    def LocalCluster(self, **options: object) -> FakeDask:  # noqa: N802 - the package's name
+        assert options["n_workers"] == 2
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+    def submit(self, work: Any, spec: Spec, program: tuple[str, ...], key: str, *, pure: bool) -> FakeFuture:
+        assert not pure
+        answer = self.answers.pop(0)
+        return FakeFuture(key, work(spec, program) if answer == "run" else answer)
+
+    def as_completed(self, futures: list[FakeFuture]) -> list[FakeFuture]:
+        return futures
+
+    def cancel(self, futures: list[FakeFuture]) -> None:
+        self.cancelled += len(futures)
+
+
+@pytest.fixture
+def board(small: InstanceFile, tmp_path: Path) -> Any:
+    specs = [make_spec(small, seed=seed) for seed in range(2)]
+    with Folder(tmp_path / "board").journal() as journal:
+        yield Board(journal, specs, [], 2, lambda _text: None)
+
+
+@pytest.mark.parametrize("address", [None, "tcp://a:1"])
+def test_a_run_that_takes_its_workers_down_is_a_crash(
+    board: Board, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    fake = FakeDask(["run", RuntimeError("the worker died three times")])
+    monkeypatch.setattr(jtsolve.compare.cluster, "_distributed", lambda: fake)
+    Dask(address, 2, (sys.executable, "-c", "")).execute(board.specs, board)
+    assert board.statuses == {RunStatus.CRASHED: 2}
+    assert fake.address in (fake, "tcp://a:1")
+
+
+def test_a_lost_cluster_ends_the_comparison_and_says_how_to_go_on(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jtsolve.compare.cluster, "_distributed", lambda: FakeDask([None, None]))
+    with pytest.raises(LimitError, match="--resume"):
+        Dask("x", 2).execute(board.specs, board)
+    with pytest.raises(ChoiceError, match="no Dask scheduler at 'nowhere'"):
+        Dask("nowhere", 2).execute(board.specs, board)
+
+
+def test_ctrl_c_cancels_what_the_cluster_has_not_done(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = FakeDask([new_row(spec, RunStatus.CRASHED) for spec in board.specs])
+    monkeypatch.setattr(jtsolve.compare.cluster, "_distributed", lambda: fake)
+
+    class Interrupted:
+        def __init__(self, **_options: object) -> None:
+            pass
+
+        def start(self) -> None:
+            pass
+
+        def is_alive(self) -> bool:
+            return True
+
+        def join(self, _seconds: float) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("threading.Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Dask("x", 2).execute(board.specs, board)
+    assert fake.cancelled == 2
+
+
+# The live view
+
+
+def test_the_live_view_shows_counts_and_incumbents(board: Board) -> None:
+    first, second = board.specs
+    board.started(first)
+    board.progressed(first, (0.5, -12.5, -12.0))
+    board.finished(make_row(second))
+    console = Console(width=200, record=True, file=io.StringIO())
+    console.print(view(board))
+    text = console.export_text()
+    assert "1 running  0 waiting  1 finished  0 declined  0 failed" in text
+    assert "score -12.5  bound -12  gap 0.5" in text
+    assert "by brute" in text
+    for seed in range(20):
+        board.started(msgspec.structs.replace(first, seed=seed, treewidth=2, time_limit=9.0))
+    console.print(view(board))
+    text = console.export_text()
+    assert "and 5 more" in text
+    assert "of 9 s" in text
+    with live_view(board, console):
+        speaker(console, quiet=False)("said [above]")
+    assert "said [above]" in console.export_text()
+    with live_view(board, None):
+        pass
+
+
+def test_durations_are_in_words() -> None:
+    assert [duration(seconds) for seconds in (3, 75, 7300)] == ["3 s", "1 min 15 s", "2 h 1 min"]
+
+
+# recommend
+
+
+def test_recommend_says_what_auto_takes_and_every_objection(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "eight.json"
+    write_problem(named(gaussian(3, 8), name="eight"), path)
+    assert command("recommend", path, "--treewidth", "2") == 0
+    assert command.err == ""
+    lines = command.out.splitlines()
+    assert lines[0] == "eight: 8 variables, treewidth 2"
+    taken = choose(read_problem(path).with_treewidth(2), Limits()).backend.name
+    assert [line.split()[1] for line in lines if line.startswith("* ")] == [taken]
+    assert any(line.startswith("  brute ") and "at most 5 variables, not 8" in line for line in lines)
+    assert {line.split()[line.startswith("*")] for line in lines[3:-2]} == set(REGISTRY)
+    assert f"auto took '{taken}'" in lines[-1]
+
+
+def test_recommend_gives_json(command: Command, small: InstanceFile) -> None:
+    assert command("recommend", small.path, "--json", "--memory-limit", "4") == 0
+    advice = json.loads(command.out)
+    assert advice["auto"] in REGISTRY
+    assert [one["name"] for one in advice["backends"]] == list(REGISTRY)
+    by_name = {one["name"]: one for one in advice["backends"]}
+    assert by_name["brute"]["fits"] is True
+    assert by_name["brute"]["memory"] > 0
+    assert by_name["chowliu"]["objections"] != []
+
+
+def test_recommend_objects_to_what_exceeds_the_limits(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "twelve.json"
+    write_problem(named(gaussian(3, 12)), path)
+    problem = read_problem(path)
+    advice = {one["name"]: one for one in advise(problem, Limits(time=1e-9, memory=10**12))}
+    assert "s are left" in advice["dp"]["objections"][0]
+    assert advice["forward"]["fits"] is True
+    assert command("recommend", path, "--memory-limit", "0.000001") == 4
+    assert "above the limit" in command.out
+    assert "no backend takes this problem" in command.out
+
+
+def test_an_endless_prediction_is_no_number(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(REGISTRY["brute"]), "estimate", lambda *_: Estimate(10, inf))
+    advice = {one["name"]: one for one in advise(read_problem(small.path), Limits())}
+    assert advice["brute"]["seconds"] is None
+
+
+def test_an_instance_without_a_name_is_recommended_for_too(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write_problem(named(gaussian(3, 4), Constraints(max_treewidth=1), name=""), path)
+    assert command("recommend", path) == 0
+    assert command.out.startswith("(without a name): 4 variables, treewidth 1\n")

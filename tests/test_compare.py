@@ -1,0 +1,537 @@
+"""The parts of a comparison: specifications, grids, single runs, the journal, the judge."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from comparisons import changed, make_instance, make_plan, make_row, make_spec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import gaussian, named
+
+from jtsolve.backends import REGISTRY
+from jtsolve.check import check
+from jtsolve.compare.folder import Folder
+from jtsolve.compare.grid import (
+    BackendChoice,
+    Grid,
+    expand,
+    find_files,
+    is_grid_file,
+    labels,
+    parse_numbers,
+    parse_treewidths,
+    read_grid,
+    split_backends,
+)
+from jtsolve.compare.judge import judge
+from jtsolve.compare.run import file_digest, run
+from jtsolve.compare.spec import RunStatus, new_row, read_row, read_spec, to_json
+from jtsolve.errors import ChoiceError, InputError, InternalError, LimitError, RefusedError
+from jtsolve.instance import read_problem, write_problem
+from jtsolve.problem import Constraints
+from jtsolve.result import Status, Stop
+
+if TYPE_CHECKING:
+    from jtsolve.compare.spec import InstanceFile, Row
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> InstanceFile:
+    return make_instance(tmp_path)
+
+
+# Specifications
+
+
+def test_a_specification_and_a_row_come_back_from_their_files(small: InstanceFile, tmp_path: Path) -> None:
+    spec = make_spec(small, treewidth=2, seed=3, time_limit=1.5)
+    path = tmp_path / "spec.json"
+    path.write_bytes(to_json(spec))
+    assert read_spec(path) == spec
+    row = make_row(spec)
+    path.write_bytes(to_json(row))
+    assert read_row(path) == row
+
+
+def test_the_name_of_a_run_changes_with_all_that_its_answer_may_depend_on(small: InstanceFile) -> None:
+    spec = make_spec(small)
+    changes: list[dict[str, Any]] = [
+        {"backend": "ktree"},
+        {"seed": 1},
+        {"treewidth": 2},
+        {"time_limit": 1.0},
+        {"memory_limit": None},
+        {"threads": 2},
+        {"instance": msgspec.structs.replace(small, sha256="0")},
+        {"instance": msgspec.structs.replace(small, label="other")},
+    ]
+    ids = {msgspec.structs.replace(spec, **change).id for change in changes}
+    assert len(ids | {spec.id}) == len(changes) + 1
+    elsewhere = msgspec.structs.replace(spec, instance=msgspec.structs.replace(small, path="/elsewhere"))
+    assert elsewhere.id == spec.id
+
+
+def test_the_command_of_a_run_solves_the_same_by_hand(small: InstanceFile) -> None:
+    spec = make_spec(small, "lns:steps=5", treewidth=2, seed=3, time_limit=1.5)
+    options = "--backend lns:steps=5 --treewidth 2 --time-limit 1.5 --memory-limit 4 --threads 1 --seed 3"
+    assert spec.command == f"jtsolve solve {small.path} {options}"
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [({"seed": -1}, "$.seed"), ({"time_limit": 0}, "$.time_limit"), ({"treewdith": 2}, "$")],
+)
+def test_a_specification_with_anything_wrong_is_refused(
+    small: InstanceFile, tmp_path: Path, change: dict[str, Any], place: str
+) -> None:
+    path = tmp_path / "spec.json"
+    path.write_text(json.dumps({**json.loads(to_json(make_spec(small))), **change}), encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_spec(path)
+    assert caught.value.place == place
+
+
+# One run
+
+
+def test_a_run_gives_a_right_result_and_the_facts(small: InstanceFile) -> None:
+    row = run(make_spec(small, treewidth=2), time.monotonic())
+    assert row.status is RunStatus.OPTIMAL
+    assert row.result is not None
+    assert check(read_problem(small.path).with_treewidth(2), row.result) == ()
+    assert (row.n, row.exact, row.message) == (5, True, "")
+    assert row.predicted is not None
+    assert row.prepared is not None
+    assert 0 < row.prepared <= row.result.seconds["total"]
+    assert row.peak_memory is not None
+    assert row.machine["jtsolve"]
+
+
+def test_auto_is_a_backend_too(small: InstanceFile) -> None:
+    row = run(make_spec(small, "auto"), time.monotonic())
+    assert row.status is RunStatus.OPTIMAL
+    assert row.exact is True
+
+
+def test_what_goes_wrong_within_a_run_is_its_answer(
+    small: InstanceFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases: list[tuple[Exception, RunStatus, str]] = [
+        (RefusedError("brute", ["No."]), RunStatus.REFUSED, "No."),
+        (RefusedError("brute", ["The package x is not installed."]), RunStatus.NOT_INSTALLED, "package x"),
+        (ModuleNotFoundError("No module named 'x'"), RunStatus.NOT_INSTALLED, "'x'"),
+        (LimitError("needs 9 GB"), RunStatus.TOO_LARGE, "9 GB"),
+        (InternalError("wrong answer"), RunStatus.WRONG, "wrong answer"),
+        (ChoiceError("no such option"), RunStatus.BAD_INPUT, "no such option"),
+        (MemoryError(), RunStatus.OUT_OF_MEMORY, "no more memory"),
+        (ZeroDivisionError("one by none"), RunStatus.CRASHED, "one by none"),
+    ]
+    for error, status, words in cases:
+
+        def fail(*_arguments: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(type(REGISTRY["brute"]), "solve", fail)
+        row = run(make_spec(small), time.monotonic())
+        assert (row.status, row.result) == (status, None)
+        assert words in row.message
+        assert row.n == 5
+
+
+def test_a_refused_problem_has_no_prediction(tmp_path: Path) -> None:
+    row = run(make_spec(make_instance(tmp_path, n=6)), time.monotonic())
+    assert (row.status, row.predicted, row.exact) == (RunStatus.REFUSED, None, True)
+    assert "at most 5 variables" in row.message
+
+
+def test_an_infinite_prediction_is_none(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jtsolve.backend import Estimate  # noqa: PLC0415 - used here only
+
+    monkeypatch.setattr(type(REGISTRY["brute"]), "estimate", lambda *_: Estimate(10, inf))
+    row = run(make_spec(small), time.monotonic())
+    assert row.predicted is not None
+    assert (row.predicted.memory, row.predicted.seconds) == (10, None)
+
+
+def test_a_file_that_has_changed_is_another_instance(small: InstanceFile) -> None:
+    Path(small.path).write_text("{}", encoding="utf-8")
+    row = run(make_spec(small), time.monotonic())
+    assert row.status is RunStatus.BAD_INPUT
+    assert "SHA-256 differs" in row.message
+    Path(small.path).unlink()
+    assert "cannot be read" in run(make_spec(small), time.monotonic()).message
+
+
+# Grids
+
+
+def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
+    for label in ("b", "a"):
+        make_instance(tmp_path, label)
+    grid = Grid(
+        instances=[],
+        backends=["dp", BackendChoice("forward", seeds=[9])],
+        treewidths=[2, "none"],
+        seeds="0-1",
+        time_limit=3.0,
+    )
+    files = find_files([str(tmp_path)], [".json"])
+    specs = expand(grid, files, memory=lambda: 1.5, threads=lambda: 3)
+    one = [("dp", 0), ("dp", 1), ("forward", 9)]
+    expected = [(label, width, *rest) for label in "ab" for width in (2, None) for rest in one]
+    assert [(s.instance.label, s.treewidth, s.backend, s.seed) for s in specs] == expected
+    assert {(s.time_limit, s.memory_limit, s.threads, s.grace) for s in specs} == {(3.0, 1.5, 3, 10.0)}
+    assert specs[0].instance.sha256 == file_digest(files[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"backends": ["dq"]}, "no backend 'dq'"),
+        ({"backends": ["dp:precision=int8"]}, "'precision'"),
+        ({"backends": ["dp", "dp"]}, "asked for twice"),
+        ({"treewidths": [2, 2]}, "asked for twice"),
+        ({"treewidths": ["two"]}, "'two' is no treewidth"),
+        ({"seeds": []}, "no seed"),
+        ({"seeds": "1-0"}, "'1-0' is no seed"),
+        ({"seeds": "x"}, "'x' is no seed"),
+    ],
+)
+def test_a_grid_that_asks_for_nonsense_is_refused(
+    small: InstanceFile, change: dict[str, Any], words: str
+) -> None:
+    grid = msgspec.structs.replace(Grid(instances=[], backends=["auto"]), **change)
+    with pytest.raises(ChoiceError, match=words):
+        expand(grid, [Path(small.path)], memory=lambda: 1.0, threads=lambda: 1)
+
+
+def test_texts_of_the_command_line_are_lists() -> None:
+    assert split_backends("dp:precision=int32,start=none,lns:exact=dp") == [
+        "dp:precision=int32,start=none",
+        "lns:exact=dp",
+    ]
+    assert parse_numbers("0-2, 7", "seed") == [0, 1, 2, 7]
+    assert parse_treewidths("none,1-2") == ["none", 1, 2]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 99), min_size=1))
+def test_numbers_come_back_from_their_text(numbers: list[int]) -> None:
+    assert parse_numbers(",".join(map(str, numbers)), "seed") == numbers
+
+
+def test_grid_files_are_toml_or_json_with_paths_relative_to_them(tmp_path: Path) -> None:
+    toml = tmp_path / "grid.toml"
+    toml.write_text(
+        'instances = ["small.json"]\nbackends = ["dp", {name = "lns", seeds = [1]}]\ntreewidths = [2]\n'
+        '[score]\nname = "bic"\n',
+        encoding="utf-8",
+    )
+    read = tmp_path / "grid.json"
+    read.write_text(json.dumps({"instances": ["small.json"], "backends": ["dp"]}), encoding="utf-8")
+    assert is_grid_file(toml)
+    assert is_grid_file(read)
+    assert not is_grid_file(Path(make_instance(tmp_path).path))
+    assert not is_grid_file(tmp_path)
+    grid = read_grid(toml)
+    assert grid.instances == [str(tmp_path / "small.json")]
+    assert grid.backends == ["dp", BackendChoice("lns", [1])]
+    assert grid.score is not None
+    assert read_grid(read).treewidths == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('instances = ["a"]', "missing required field 'backends'"),
+        ('instances = ["a"]\nbackends = ["dp"]\nspeed = 3', "unknown field 'speed'"),
+        ('instances = ["a"]\nbackends = ["dp"]\ntime_limit = 0', r"\$.time_limit"),
+        ("instances = [", "it cannot be read"),
+    ],
+)
+def test_a_grid_file_with_anything_wrong_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "grid.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=words):
+        read_grid(path)
+
+
+def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
+    make_instance(tmp_path, "b")
+    write_problem(named(gaussian(1, 4)), tmp_path / "a.json.gz")
+    (tmp_path / "b.opt.json").write_text('{"format": "something"}', encoding="utf-8")
+    (tmp_path / ".hidden.json").write_text('{"format": "jtsolve-instance"}', encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
+    found = find_files([str(tmp_path), str(tmp_path / "b.json")], [".json", ".json.gz"])
+    assert [path.name for path in found] == ["a.json.gz", "b.json"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="no instance in this folder"):
+        find_files([str(tmp_path / "empty")], [".json"])
+    with pytest.raises(InputError, match="no such file"):
+        find_files([str(tmp_path / "none")], [".json"])
+
+
+def test_labels_tell_files_apart() -> None:
+    paths = [Path("x/a/zoo.json"), Path("y/a/zoo.json"), Path("b/zoo.json.gz"), Path("iris.csv")]
+    assert labels(paths) == ["x/a/zoo", "y/a/zoo", "b/zoo", "iris"]
+    assert labels([Path("iris.csv.gz")]) == ["iris"]
+    assert labels([Path("a/zoo.json"), Path("a/zoo.json.gz")]) == ["zoo.json", "zoo.json.gz"]
+
+
+# The folder and its journal
+
+
+@pytest.fixture
+def rows(small: InstanceFile) -> list[Row]:
+    return [make_row(make_spec(small, seed=seed)) for seed in range(3)]
+
+
+def test_the_journal_gives_back_what_was_appended(tmp_path: Path, rows: list[Row]) -> None:
+    folder = Folder(tmp_path / "run")
+    with folder.journal() as journal:
+        for row in rows:
+            journal.append(row)
+    assert list(folder.rows().values()) == rows
+    assert folder.journal_path.read_bytes().count(b"\n") == 3
+
+
+def test_every_cut_of_the_journal_loses_at_most_the_line_that_was_being_written(
+    tmp_path: Path, rows: list[Row]
+) -> None:
+    folder = Folder(tmp_path / "run")
+    with folder.journal() as journal:
+        for row in rows:
+            journal.append(row)
+    whole = folder.journal_path.read_bytes()
+    ends = [at for at, byte in enumerate(whole, 1) if byte == ord("\n")]
+    for cut in (*range(0, len(whole), 397), *ends, *(end - 1 for end in ends)):
+        folder.journal_path.write_bytes(whole[:cut])
+        kept = sum(end <= cut for end in ends)
+        assert list(folder.rows().values()) == rows[:kept]
+        with folder.journal() as journal:
+            for row in rows[kept:]:
+                journal.append(row)
+        assert folder.journal_path.read_bytes() == whole
+
+
+def test_a_torn_line_longer_than_what_is_read_at_once_is_cut_off(tmp_path: Path, rows: list[Row]) -> None:
+    folder = Folder(tmp_path)
+    with folder.journal() as journal:
+        journal.append(rows[0])
+    whole = folder.journal_path.read_bytes()
+    for before in (whole, b""):
+        folder.journal_path.write_bytes(before + b"x" * 200_000)
+        with folder.journal():
+            assert folder.journal_path.read_bytes() == before
+
+
+def test_a_damaged_line_is_told_with_its_number(tmp_path: Path, rows: list[Row]) -> None:
+    folder = Folder(tmp_path)
+    folder.journal_path.write_bytes(msgspec.json.encode(rows[0]) + b"\n{}\n")
+    with pytest.raises(InputError, match=r"journal\.jsonl: line 2"):
+        folder.rows()
+
+
+def test_a_row_that_finds_no_room_leaves_nothing_behind(
+    tmp_path: Path, rows: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+
+    def short(handle: int, data: bytes) -> int:
+        return write(handle, data[:10])
+
+    def full(handle: int, data: bytes) -> int:
+        write(handle, data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    folder = Folder(tmp_path)
+    with folder.journal() as journal:
+        journal.append(rows[0])
+        for broken, words in ((short, "no room for a whole line"), (full, "No space left")):
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "write", broken)
+                with pytest.raises(InputError, match=words):
+                    journal.append(rows[1])
+        journal.append(rows[2])
+    assert list(folder.rows().values()) == [rows[0], rows[2]]
+
+
+def test_two_processes_may_not_write_to_one_comparison(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    with folder.journal(), pytest.raises(ChoiceError, match="another process is at work"), folder.journal():
+        raise AssertionError("two hold the lock")
+    with folder.journal():
+        pass
+
+
+def test_rows_of_single_runs_count_unless_they_were_interrupted(tmp_path: Path, rows: list[Row]) -> None:
+    folder = Folder(tmp_path)
+    with folder.journal() as journal:
+        journal.append(rows[0])
+    folder.write_plan(make_plan(rows))
+    assert [path.name for path in folder.write_specs([row.spec for row in rows])] == [
+        "00001.json",
+        "00002.json",
+        "00003.json",
+    ]
+    results = tmp_path / "results"
+    (results / "1.json").write_bytes(to_json(msgspec.structs.replace(rows[0], message="again")))
+    (results / "2.json").write_bytes(to_json(rows[1]))
+    (results / "3.json").write_bytes(to_json(changed(rows[2], stop=Stop.INTERRUPTED)))
+    assert list(folder.rows().values()) == rows[:2]
+
+
+def test_a_folder_without_a_comparison_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no comparison here"):
+        Folder(tmp_path).plan()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="cannot be made"):
+        Folder(tmp_path / "file" / "run").make()
+
+
+# The judge
+
+
+def test_sound_runs_have_no_fault(tmp_path: Path) -> None:
+    rows = [
+        make_row(make_spec(make_instance(tmp_path, f"i{seed}", seed=seed), backend, treewidth=width))
+        for seed in range(3)
+        for backend in ("brute", "dp", "ktree", "chowliu")
+        for width in (1, 2, None)
+    ]
+    counts: list[int] = []
+    assert judge(rows, counts.append) == ()
+    answered = sum(row.result is not None for row in rows)
+    assert counts[-1] == answered
+    assert answered > 20
+
+
+def test_a_wrong_tree_is_a_fault_and_condemns_only_its_run(small: InstanceFile) -> None:
+    sound = make_row(make_spec(small, "dp"))
+    row = make_row(make_spec(small))
+    assert row.result is not None
+    assert row.result.score is not None
+    wrong = changed(row, score=row.result.score + 1, bound=row.result.score + 1, trace=[])
+    faults = judge([sound, wrong])
+    assert {(fault.kind, fault.runs) for fault in faults} == {("wrong answer", (wrong.spec.id,))}
+    assert "brute on small" in faults[0].message
+    humble = msgspec.structs.replace(row, status=RunStatus.FEASIBLE)
+    assert [fault.kind for fault in judge([humble])] == ["wrong answer"]
+
+
+def test_a_tree_wider_than_asked_for_is_a_fault(small: InstanceFile) -> None:
+    row = make_row(make_spec(small))
+    assert row.result is not None
+    assert row.result.treewidth is not None
+    narrow = msgspec.structs.replace(row, spec=make_spec(small, treewidth=row.result.treewidth - 1))
+    assert {fault.kind for fault in judge([narrow])} == {"wrong answer"}
+
+
+def test_an_answer_that_the_solver_rejected_is_a_fault(small: InstanceFile) -> None:
+    row = new_row(make_spec(small), RunStatus.WRONG, "its bound is below its score")
+    assert [fault.kind for fault in judge([row])] == ["wrong answer"]
+    assert judge([new_row(make_spec(small), RunStatus.CRASHED, "gone")]) == ()
+
+
+def test_an_instance_that_is_gone_is_a_fault(small: InstanceFile) -> None:
+    rows = [make_row(make_spec(small, seed=seed)) for seed in range(2)]
+    Path(small.path).unlink()
+    (fault,) = judge(rows)
+    assert (fault.kind, fault.runs) == ("not verified", tuple(row.spec.id for row in rows))
+    assert "2 results cannot be checked again" in fault.message
+
+
+def optimum(row: Row) -> float:
+    assert row.result is not None
+    assert row.result.score is not None
+    return row.result.score
+
+
+def lower_bound(row: Row) -> Row:
+    """A feasible result whose bound is below the optimum: it looks sound by itself."""
+    edgeless = make_row(msgspec.structs.replace(row.spec, treewidth=0))
+    assert edgeless.result is not None
+    score = optimum(edgeless)
+    bound = (score + optimum(row)) / 2
+    result = msgspec.structs.replace(
+        edgeless.result,
+        status=Status.FEASIBLE,
+        bound=bound,
+        gap=bound - score,
+        trace=[],
+        instance=row.result.instance if row.result else edgeless.result.instance,
+    )
+    spec = msgspec.structs.replace(row.spec, backend="forward")
+    return msgspec.structs.replace(row, spec=spec, status=RunStatus.FEASIBLE, result=result)
+
+
+def test_a_score_above_the_bound_of_another_run_is_a_fault(small: InstanceFile) -> None:
+    row = make_row(make_spec(small))
+    (fault,) = judge([row, lower_bound(row)])
+    assert fault.kind == "score above bound"
+    assert fault.runs == (row.spec.id, lower_bound(row).spec.id)
+
+
+def test_a_tree_of_less_treewidth_counts_against_the_bound_of_a_looser_problem(small: InstanceFile) -> None:
+    row = make_row(make_spec(small))
+    narrow = make_row(make_spec(small, treewidth=4))
+    (fault,) = judge([narrow, lower_bound(row)])
+    assert fault.kind == "score above bound"
+    # The other way round nothing is said: more is allowed with a larger treewidth.
+    tight = make_row(make_spec(small, treewidth=1))
+    assert optimum(row) > optimum(tight)
+    assert judge([row, tight]) == ()
+
+
+def test_two_different_optima_are_a_fault(small: InstanceFile) -> None:
+    row = make_row(make_spec(small))
+    low = lower_bound(row)
+    assert low.result is not None
+    score = low.result.score
+    claims = changed(low, status=Status.OPTIMAL, bound=score, gap=0.0)
+    (fault,) = judge([claims, row])
+    assert fault.kind == "two optima"
+
+
+def test_infeasible_for_one_and_solved_by_another_is_a_fault(small: InstanceFile) -> None:
+    row = make_row(make_spec(small, treewidth=2))
+    claims = changed(
+        make_row(make_spec(small, "dp", treewidth=3)),
+        status=Status.INFEASIBLE,
+        score=None,
+        bound=None,
+        gap=0.0,
+        treewidth=None,
+        cliques=[],
+        separators=[],
+        tree_edges=[],
+        trace=[],
+    )
+    (fault,) = judge([row, claims])
+    assert fault.kind == "infeasible but solved"
+    tighter = msgspec.structs.replace(claims, spec=make_spec(small, "dp", treewidth=1))
+    assert "for other constraints" in judge([row, tighter])[0].message
+
+
+def test_an_infeasible_problem_is_no_fault(tmp_path: Path) -> None:
+    constraints = Constraints(max_treewidth=0, min_separator_size=1)
+    instance = make_instance(tmp_path, n=3, constraints=constraints)
+    rows = [make_row(make_spec(instance, name)) for name in ("brute", "dp")]
+    assert {row.status for row in rows} == {RunStatus.INFEASIBLE}
+    assert judge(rows) == ()
+
+
+def test_the_same_scores_with_other_constraints_are_another_problem(tmp_path: Path) -> None:
+    free = make_row(make_spec(make_instance(tmp_path, "free")))
+    tight = make_instance(tmp_path, "tight", constraints=Constraints(max_treewidth=0))
+    bound = make_row(make_spec(tight))
+    assert judge([free, bound]) == ()

@@ -1,0 +1,462 @@
+"""The report of a comparison: figures, rankings, charts, files, and the page in a browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+import polars as pl
+import pytest
+from comparisons import changed, compared, make_instance, make_plan, make_row, make_spec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jtsolve.compare import charts, exports, trees
+from jtsolve.compare.judge import Fault
+from jtsolve.compare.page import html
+from jtsolve.compare.ranks import (
+    chi_squared_tail,
+    friedman,
+    mid_ranks,
+    nemenyi_quantile,
+    ranking,
+    rankings,
+)
+from jtsolve.compare.report import write_report
+from jtsolve.compare.spec import RunStatus, new_row
+from jtsolve.compare.svg import Chart, Scale, number
+from jtsolve.compare.tables import Comparison
+from jtsolve.result import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jtsolve.compare.spec import Row
+
+NAMES = [f"i{number}" for number in range(6)]
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    """Two treewidths of six instances by an exact backend and two heuristics, and three failures."""
+    folder = tmp_path_factory.mktemp("instances")
+    instances = [make_instance(folder, name, n=4 + at % 2, seed=at) for at, name in enumerate(NAMES)]
+    found = [
+        make_row(make_spec(instance, backend, treewidth=width, time_limit=5.0))
+        for instance in instances
+        for width in (1, 2)
+        for backend in ("brute", "forward", "ktree")
+    ]
+    failures = {
+        RunStatus.CRASHED: "the process ended by signal SIGSEGV: <b>&amp; bits",
+        RunStatus.OUT_OF_TIME: "killed after 6.0 s",
+        RunStatus.REFUSED: "It does not.",
+    }
+    for seed, (status, message) in enumerate(failures.items()):
+        spec = make_spec(instances[0], "dp", treewidth=1, seed=seed)
+        found.append(msgspec.structs.replace(new_row(spec, status, message), seconds=6.0))
+    return found
+
+
+@pytest.fixture(scope="module")
+def comparison(rows: list[Row]) -> Comparison:
+    return compared(rows)
+
+
+# Figures
+
+
+def test_the_best_known_is_the_highest_score_and_distances_are_below_it(comparison: Comparison) -> None:
+    for problem in comparison.problems.values():
+        scores = [r.score for r in comparison.records if r.problem == problem.key and r.score is not None]
+        assert problem.score == max(scores)
+        assert problem.gap == 0
+        assert "brute" in problem.finders
+    for record in comparison.records:
+        if record.score is not None and record.best_known is not None:
+            assert record.distance == pytest.approx(record.best_known - record.score)
+            assert record.distance is not None
+            assert record.is_best == (record.distance <= 1e-6)
+    assert {record.treewidth for record in comparison.records} == {1, 2}
+
+
+def test_backends_are_summed_up(comparison: Comparison, rows: list[Row]) -> None:
+    by_name = {one.backend: one for one in comparison.summaries}
+    brute = by_name["brute"]
+    assert (brute.exact, brute.runs, brute.proved, brute.reached, brute.failed) == (True, 12, 12, 12, 0)
+    assert (brute.distance, brute.seconds) == (0.0, 1.5)
+    assert brute.memory == max(r.peak_memory or 0 for r in rows if r.spec.backend == "brute") / 1e9
+    assert brute.time_ratio is not None
+    assert brute.memory_ratio is not None
+    dp = by_name["dp"]
+    assert (dp.exact, dp.runs, dp.proved, dp.declined, dp.failed) == (None, 3, 0, 1, 2)
+    assert (dp.distance, dp.memory, dp.time_ratio, dp.memory_ratio) == (None, None, None, None)
+    forward = by_name["forward"]
+    own = [r.distance for r in comparison.records if r.backend == "forward" and r.distance is not None]
+    assert forward.distance == pytest.approx(fmean(own))
+
+
+def test_nothing_is_believed_of_a_run_with_a_fault(rows: list[Row]) -> None:
+    row = rows[0]
+    assert row.result is not None
+    assert row.result.score is not None
+    liar = changed(row, score=row.result.score + 100, bound=row.result.score + 100)
+    liar = msgspec.structs.replace(liar, spec=msgspec.structs.replace(row.spec, backend="liar"))
+    comparison = Comparison([*rows, liar], [Fault("wrong answer", "It lies.", (liar.spec.id,))], 40)
+    problem = comparison.problems[row.spec.problem]
+    assert problem.score == row.result.score
+    assert "liar" not in problem.finders
+    record = next(record for record in comparison.records if record.backend == "liar")
+    assert (record.faulty, record.distance, record.is_proved, record.is_best) == (True, None, False, False)
+    summary = next(one for one in comparison.summaries if one.backend == "liar")
+    assert (summary.proved, summary.failed) == (0, 1)
+    assert all("liar" not in {name for _, name in drawing.legend} for drawing in drawings(comparison))
+    assert "(FAULT)" in exports.markdown(comparison, make_plan(rows))
+
+
+def test_an_infeasible_problem_is_proved_and_has_no_best(rows: list[Row]) -> None:
+    nothing: dict[str, object] = {"score": None, "bound": None, "gap": 0.0, "treewidth": None}
+    no_tree: dict[str, object] = {"cliques": [], "separators": [], "tree_edges": [], "trace": []}
+    row = changed(rows[0], status=Status.INFEASIBLE, **nothing, **no_tree)
+    comparison = compared([row])
+    (problem,) = comparison.problems.values()
+    assert (problem.infeasible, problem.score, problem.gap) == (True, None, None)
+    assert comparison.records[0].is_proved
+    assert exports.problems_table(comparison)[1][0][3:] == ["infeasible", "–", "–", "infeasible"]
+    page = html(comparison, make_plan([row]))
+    assert "infeasible" in page
+    assert "No run proved anything or found a tree" not in page
+
+
+def test_auto_is_exact_only_if_all_that_it_took_is(rows: list[Row]) -> None:
+    first, second = (
+        msgspec.structs.replace(row, spec=msgspec.structs.replace(row.spec, backend="auto"))
+        for row in (rows[0], msgspec.structs.replace(rows[3], exact=False))
+    )
+    assert compared([first, second]).exact == {"auto": False}
+
+
+# Rankings
+
+
+@pytest.mark.parametrize(
+    ("k", "q"),
+    list(enumerate([1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164], 2)),
+)
+def test_the_quantiles_are_those_of_demsar(k: int, q: float) -> None:
+    """Demšar, JMLR 7, 2006, table 5a, at the 5 % level."""
+    assert nemenyi_quantile(k) == pytest.approx(q, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("x", "degrees"), [(3.841, 1), (5.991, 2), (7.815, 3), (9.488, 4), (11.070, 5), (18.307, 10)]
+)
+def test_the_tail_of_chi_squared_is_that_of_the_tables(x: float, degrees: int) -> None:
+    """Abramowitz and Stegun, Handbook of mathematical functions, 1964, table 26.8, Q = 0.05."""
+    assert chi_squared_tail(x, degrees) == pytest.approx(0.05, abs=1e-4)
+    assert chi_squared_tail(0.0, degrees) == 1.0
+
+
+def test_friedman_agrees_with_its_formula_where_there_are_no_ties() -> None:
+    """Demšar's formula (section 3.2.2): 12N / k(k+1) · (Σ R² − k(k+1)²/4)."""
+    table = np.random.default_rng(1).permuted(np.tile(np.arange(1.0, 5.0), (9, 1)), axis=1)
+    count, k = table.shape
+    statistic = 12 * count / (k * (k + 1)) * ((table.mean(axis=0) ** 2).sum() - k * (k + 1) ** 2 / 4)
+    assert friedman(table.tolist()) == pytest.approx(chi_squared_tail(statistic, k - 1))
+    assert friedman([[1.5, 1.5], [1.5, 1.5]]) == 1.0
+    assert friedman([[1.0, 2.0]] * 12) < 0.001
+    tied = [[1.5, 1.5, 3.0], [1.0, 2.0, 3.0], [2.0, 2.0, 2.0], [1.0, 2.5, 2.5]]
+    # By hand: R = 5.5, 8, 10.5 around 8, so 2 · 12.5 / (13.5 + 14 + 12 + 13.5 − 48) = 25/5 with 2 degrees.
+    assert friedman(tied) == pytest.approx(np.exp(-5 / 2))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
+def test_ranks_add_up(values: list[float]) -> None:
+    ranks = mid_ranks(values)
+    assert sum(ranks) == pytest.approx(len(values) * (len(values) + 1) / 2)
+    assert all(ranks[i] <= ranks[j] for i, a in enumerate(values) for j, b in enumerate(values) if a < b)
+
+
+def test_a_ranking_orders_groups_and_counts_duels() -> None:
+    table = [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.0, 2.0, 2.0 + 1e-9], [0.0, 2.0, 1.0], [0.0, 0.0, 5.0]] * 3
+    one = ranking(2, ["a", "b", "c"], table)
+    assert list(one.ranks) == ["a", "b", "c"]
+    assert one.instances == 15
+    assert one.ranks["a"] == pytest.approx((1 * 4 + 1.5) / 5)
+    assert one.p_value < 0.01
+    # Demšar, section 3.2.4: CD = q √(k(k+1) / 6N).
+    assert one.difference == pytest.approx(2.343 * (3 * 4 / (6 * 15)) ** 0.5, abs=1e-3)
+    assert one.groups == (("b", "c"),)
+    duels = {(duel.first, duel.second): (duel.wins, duel.ties, duel.losses) for duel in one.duels}
+    assert duels == {("a", "b"): (12, 3, 0), ("a", "c"): (15, 0, 0), ("b", "c"): (9, 3, 3)}
+    assert ranking(2, ["a", "b"], [[0.0, 0.0]] * 5).groups == (("a", "b"),)
+
+
+def test_rankings_are_of_heuristics_on_five_instances_at_least(
+    comparison: Comparison, rows: list[Row]
+) -> None:
+    found, reason = rankings(comparison)
+    assert reason == ""
+    assert [(one.treewidth, one.instances, set(one.ranks)) for one in found] == [
+        (1, 6, {"forward", "ktree"}),
+        (2, 6, {"forward", "ktree"}),
+    ]
+    few = compared([row for row in rows if row.spec.instance.label in NAMES[:4]])
+    assert rankings(few) == ([], "Rankings need at least 5 instances that a heuristic solved; there are 4.")
+    exact = compared([row for row in rows if row.spec.backend in ("brute", "ktree")])
+    assert rankings(exact) == ([], "Rankings need at least two heuristics.")
+
+
+def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
+    lost = [
+        new_row(row.spec, RunStatus.CRASHED) if row.spec.backend == "ktree" else row
+        for row in rows
+        if row.spec.treewidth == 2
+    ]
+    lost = [msgspec.structs.replace(row, exact=False) if row.result is None else row for row in lost]
+    (one,), _ = rankings(compared(lost))
+    assert list(one.ranks) == ["forward", "ktree"]
+    assert one.ranks["ktree"] == 2.0
+
+
+# Charts
+
+
+@pytest.mark.parametrize("kind", ["linear", "log", "symlog"])
+@settings(max_examples=50)
+@given(values=st.lists(st.floats(-1e9, 1e9), max_size=6))
+def test_ticks_lie_on_their_axis_in_order(kind: str, values: list[float]) -> None:
+    scale = Scale.over("x", values, kind)  # type: ignore[arg-type]
+    ticks = scale.ticks()
+    places = [scale.place(tick) for tick in ticks]
+    assert places == sorted(places)
+    assert 1 <= len(ticks) <= 16
+    assert all(0 <= scale.place(value) <= 1 for value in values)
+
+
+def test_numbers_are_short() -> None:
+    assert [number(value) for value in (0, 12.5, -3, 1e6, 1e-5, -1e-5, 123456)] == [
+        "0", "12.5", "−3", "10⁶", "10⁻⁵", "−10⁻⁵", "1.235e+05",
+    ]  # fmt: skip
+
+
+def test_a_line_of_steps_keeps_each_value_until_the_next() -> None:
+    chart = Chart("t", Scale("x", 0, 2), Scale("y", 0, 1))
+    chart.line([(0, 0), (1, 1), (2, 1)], 9, steps=True)
+    (points,) = re.findall(r'points="([^"]*)"', chart.parts[0])
+    spots = [tuple(map(float, spot.split(","))) for spot in points.split()]
+    assert spots[1] == (spots[2][0], spots[0][1])
+    assert 's1"' in chart.parts[0]
+    assert "stroke-dasharray" in chart.parts[0]  # the ninth series has the colour of the first, dashed
+
+
+def drawings(comparison: Comparison) -> list[charts.Drawing]:
+    found, _ = rankings(comparison)
+    return [
+        *charts.solved_within(comparison),
+        *charts.anytime(comparison),
+        *charts.scaling(comparison),
+        *(charts.critical_difference(comparison, one) for one in found),
+    ]
+
+
+def test_every_chart_is_whole_xml(comparison: Comparison) -> None:
+    found = drawings(comparison)
+    assert len(found) == 2 + 12 + 2 + 2
+    for drawing in found:
+        root = ET.fromstring(drawing.svg)  # noqa: S314 - our own
+        assert root.tag == "svg"
+        assert drawing.caption
+        for text in root.iter("polyline"):
+            assert "nan" not in text.attrib["points"]
+
+
+def test_the_cactus_counts_proofs_and_best_trees(comparison: Comparison) -> None:
+    proved, reached = charts.solved_within(comparison)
+    assert proved.legend[0] == (0, "brute")
+    assert {name for _, name in reached.legend} >= {"brute", "ktree"}
+    assert charts.solved_within(compared([])) == []
+
+
+def test_one_size_is_no_curve(rows: list[Row]) -> None:
+    assert charts.scaling(compared([row for row in rows if row.n == 4])) == []
+
+
+def test_trees_are_drawn_with_all_their_names(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    result = rows[0].result
+    assert result is not None
+    svg = trees.tree_svg(result, "a <tree>")
+    root = ET.fromstring(svg)  # noqa: S314 - our own
+    texts = " ".join(node.text or "" for node in root.iter("text"))
+    assert all(name in texts for clique in result.cliques for name in clique)
+    assert len([node for node in root.iter("rect") if node.attrib["class"] == "clique"]) == len(
+        result.cliques
+    )
+    monkeypatch.setattr(trees, "LARGEST", 1)
+    assert trees.tree_svg(result, "t") == ""
+    monkeypatch.setattr("jtsolve.compare.page.LARGEST", 1)
+    assert "too many to draw here" in html(compared(rows[:1]), make_plan(rows[:1]))
+
+
+# Files
+
+
+def test_all_files_tell_the_same(comparison: Comparison, rows: list[Row], tmp_path: Path) -> None:
+    plan = make_plan(rows)
+    paths = write_report(plan, comparison, tmp_path)
+    assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
+    lines = list(csv.DictReader(io.StringIO((tmp_path / "runs.csv").read_text(encoding="utf-8"))))
+    frame = pl.read_parquet(tmp_path / "runs.parquet")
+    assert len(lines) == frame.height == len(rows)
+    for line, row, record in zip(lines, frame.to_dicts(), comparison.records, strict=True):
+        assert line["run"] == row["run"] == record.run
+        assert row["score"] == record.score
+        assert line["score"] == ("" if record.score is None else repr(record.score))
+        assert line["message"] == row["message"] == record.message
+    markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
+    tables = re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE)
+    assert [table.count("\n") - 2 for table in tables] == [4, 12, len(rows)]
+    assert all(len({line.count(" | ") for line in table.splitlines()}) == 1 for table in tables)
+
+
+def test_latex_has_its_rows_and_no_sign_that_it_would_read(comparison: Comparison) -> None:
+    text = exports.latex(comparison)
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 2
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert len(rows) == 2 + len(comparison.summaries) + len(comparison.problems)
+    for line in rows:
+        assert not re.search(r"(?<!\\)[_%#]", line)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_takes_the_tables(comparison: Comparison, tmp_path: Path) -> None:
+    body = exports.latex(comparison)
+    head = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
+    (tmp_path / "t.tex").write_text(f"{head}\n{body}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True)  # noqa: S603 - fixed
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_numbers_for_people() -> None:
+    texts = [exports.short(value) for value in (None, 0.0, 0.012345, 123.4, -250.6)]
+    assert texts == ["–", "0", "0.0123", "123", "-251"]
+    assert exports.nats(None) == "–"
+
+
+# The page
+
+
+def test_the_page_needs_nothing_from_outside(comparison: Comparison, rows: list[Row]) -> None:
+    page = html(comparison, make_plan(rows))
+    assert not re.search(r"""(?:src|href)=["'](?!#|data:)""", page)
+    assert "http" not in page.replace("http://www.w3.org", "")
+    assert "url(" not in page
+    assert "&lt;b&gt;&amp;amp; bits" in page
+    assert 'id="faults"' not in page
+    assert "no two runs contradict" in page
+    assert "jtsolve solve " in page
+
+
+def test_faults_are_a_red_section_of_the_page(rows: list[Row]) -> None:
+    fault = Fault("score above bound", "One <has> more.", (rows[0].spec.id, rows[1].spec.id))
+    page = html(Comparison(rows, [fault], 50), make_plan(rows))
+    assert 'id="faults"' in page
+    assert "1 fault: do not trust these results" in page
+    assert "One &lt;has&gt; more." in page
+    assert page.count('class="faulty"') == 2
+    assert "are missing" in page
+
+
+def test_a_page_of_nothing_says_so(rows: list[Row]) -> None:
+    page = html(compared([]), make_plan(rows))
+    assert "No run proved anything or found a tree" in page
+    assert "This needs instances of two sizes" in page
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    """A browser; CI has to have one."""
+    for name in ("chromium", "google-chrome"):
+        if (path := shutil.which(name)) is not None:
+            return path
+    if os.environ.get("CI"):
+        pytest.fail("chromium is not installed, and CI must open the report in it: apt-get install chromium")
+    pytest.skip("chromium is not installed")
+
+
+def browse(chromium: str, page: Path, *options: str) -> list[str]:
+    """Opens a page, takes a screenshot beside it, and returns what it wrote to the console."""
+    command = [
+        chromium,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+        f"--user-data-dir={page.parent / 'profile'}",
+        "--enable-logging=stderr",
+        "--v=0",
+        f"--screenshot={page.with_suffix('.png')}",
+        *options,
+        page.as_uri(),
+    ]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)  # noqa: S603
+    return [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+
+
+PROBE = """<script>
+const table = document.querySelector("#runs table");
+const column = Array.from(table.tHead.rows[0].cells).findIndex((head) => head.textContent === "score");
+const values = () => Array.from(table.tBodies[0].rows).map((row) => row.cells[column].textContent);
+const head = table.tHead.rows[0].cells[column];
+head.click(); console.log("UP", values().join(" "));
+head.click(); console.log("DOWN", values().join(" "));
+console.log("WIDTH", document.documentElement.scrollWidth, innerWidth);
+const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+console.log("DARK", dark, getComputedStyle(document.body).backgroundColor);
+</script>"""
+
+
+def test_the_page_opens_in_a_browser_without_errors_and_sorts(
+    chromium: str, comparison: Comparison, rows: list[Row], tmp_path: Path
+) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(html(comparison, make_plan(rows)), encoding="utf-8")
+    assert browse(chromium, page, "--window-size=1200,3000") == []
+    picture = page.with_suffix(".png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 30_000
+    probe = tmp_path / "probe.html"
+    probe.write_text(page.read_text(encoding="utf-8") + PROBE, encoding="utf-8")
+    said = browse(chromium, probe, "--window-size=500,900", "--blink-settings=preferredColorScheme=0")
+    up, down, width, dark = (line.partition('"')[2].rpartition('"')[0].split()[1:] for line in said)
+    known = [float(text) for text in up if text != "–"]
+    assert known == sorted(known)
+    assert len(known) == 36
+    assert up[-3:] == down[-3:] == ["–"] * 3
+    assert [float(text) for text in down[:-3]] == known[::-1]
+    assert int(width[0]) <= int(width[1])  # nothing sticks out of a narrow window
+    assert dark[0] == "true"
+    assert dark[1:] == ["rgb(18,", "22,", "28)"]
+
+
+def test_a_page_with_an_error_would_be_noticed(chromium: str, tmp_path: Path) -> None:
+    page = tmp_path / "broken.html"
+    page.write_text("<!DOCTYPE html><script>nothing.there()</script>", encoding="utf-8")
+    (said,) = browse(chromium, page)
+    assert "ReferenceError" in said

@@ -1,0 +1,342 @@
+"""Runs in processes of their own: limits, crashes, kills, and comparisons that are stopped and resumed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import psutil
+import pytest
+from comparisons import make_instance, make_row, make_spec
+from strange_backends import PROGRAM
+
+from jtsolve.cli import run as command
+from jtsolve.compare import supervise as supervision
+from jtsolve.compare.folder import Folder
+from jtsolve.compare.live import Board
+from jtsolve.compare.local import Local
+from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
+from jtsolve.compare.supervise import Watcher, supervise
+from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.compare.spec import InstanceFile
+    from jtsolve.compare.supervise import Step
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(ROOT / "tests")]))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> InstanceFile:
+    return make_instance(tmp_path)
+
+
+class Steps(Watcher):
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+
+    def progressed(self, _spec: Spec, step: Step) -> None:
+        self.steps.append(step)
+
+
+def strange(small: InstanceFile, does: str, **more: Any) -> Row:
+    spec = make_spec(small, f"strange:does={does}", grace=1.0, **more)
+    row = supervise(spec, program=PROGRAM)
+    assert row is not None
+    return row
+
+
+def test_a_supervised_run_gives_the_result_and_what_it_took(small: InstanceFile) -> None:
+    watcher = Steps()
+    spec = make_spec(small)
+    row = supervise(spec, watcher)
+    assert row is not None
+    assert (row.spec, row.status, row.message) == (spec, RunStatus.OPTIMAL, "")
+    assert row.result is not None
+    assert [step[1:] for step in watcher.steps] == [step[1:] for step in row.result.trace]
+    assert row.seconds >= row.result.seconds["total"]
+    assert row.peak_memory is not None
+    assert row.peak_memory > 10**7
+    assert row.started[:2] == "20"
+
+
+def test_a_run_that_hears_nothing_is_killed_with_all_its_children(
+    small: InstanceFile, tmp_path: Path
+) -> None:
+    note = tmp_path / "child"
+    row = strange(small, f"deaf,note={note}", time_limit=7.0)
+    assert (row.status, row.result) == (RunStatus.OUT_OF_TIME, None)
+    assert "7 s and 1 s of grace were over" in row.message
+    assert row.seconds > 8
+    assert [step[2] for step in row.trace] == [1e6]
+    assert row.machine["jtsolve"]
+    child = int(note.read_text(encoding="ascii"))
+    if psutil.pid_exists(child):
+        assert psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_run_that_takes_too_much_memory_is_killed(small: InstanceFile) -> None:
+    row = strange(small, "hog", memory_limit=0.3, time_limit=60.0)
+    assert row.status is RunStatus.OUT_OF_MEMORY
+    assert "the limit is 0.3 GB" in row.message
+    assert row.peak_memory is not None
+    assert row.peak_memory > 0.3e9
+    assert len(row.trace) == 1
+
+
+@pytest.mark.parametrize(("does", "words"), [("abort", "signal SIGABRT"), ("leave", "exit code 3")])
+def test_a_process_without_an_answer_is_a_crash_with_its_last_words(
+    small: InstanceFile, does: str, words: str
+) -> None:
+    row = strange(small, does)
+    assert row.status is RunStatus.CRASHED
+    assert words in row.message
+    assert "words of a solver" in row.message
+
+
+def test_a_silent_end_and_a_broken_row_are_crashes(small: InstanceFile) -> None:
+    spec = make_spec(small)
+    silent = supervise(spec, program=(sys.executable, "-c", ""))
+    broken = supervise(spec, program=(sys.executable, "-c", "import sys; open(sys.argv[2], 'w').write('{}')"))
+    assert silent is not None
+    assert broken is not None
+    assert (silent.status, silent.message) == (
+        RunStatus.CRASHED,
+        "the process ended with exit code 0, without a word",
+    )
+    assert broken.status is RunStatus.CRASHED
+    assert "left no valid row" in broken.message
+
+
+def test_a_cancelled_run_has_no_row(small: InstanceFile) -> None:
+    cancelled = threading.Event()
+
+    class Cancels(Watcher):
+        def progressed(self, _spec: Spec, _step: Step) -> None:
+            cancelled.set()
+
+    spec = make_spec(small, "strange")
+    assert supervise(spec, Cancels(), cancelled, PROGRAM) is None
+
+
+def test_the_inner_side_writes_the_row_and_the_steps(
+    small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_bytes(to_json(make_spec(small, "ktree")))
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+    row, trace = tmp_path / "row.json", tmp_path / "trace.jsonl"
+    assert command(["run", "--inside", str(spec), str(row), str(trace)], time.monotonic()) == 0
+    result = read_row(row).result
+    assert result is not None
+    steps = [json.loads(line) for line in trace.read_text(encoding="utf-8").splitlines()]
+    assert [step[1:] for step in steps] == [list(step[1:]) for step in result.trace]
+
+
+def test_a_run_ends_itself_when_its_supervisor_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = threading.Event()
+    texts = iter([b"x", b""])
+    monkeypatch.setattr(os, "getpgrp", os.getpid)
+    monkeypatch.setattr(os, "read", lambda *_: next(texts))
+
+    def kill(group: int, number: int) -> None:
+        assert (group, number) == (0, signal.SIGKILL)
+        killed.set()
+
+    monkeypatch.setattr(os, "killpg", kill)
+    supervision._watch_parent()
+    assert killed.wait(10)
+
+
+def test_local_runs_stop_when_a_row_cannot_be_kept(small: InstanceFile) -> None:
+    class Full(Watcher):
+        def finished(self, _row: Row) -> None:
+            raise InputError("journal.jsonl", "", "the disk is full", "free space")
+
+    specs = [make_spec(small, "strange", seed=seed) for seed in range(3)]
+    with pytest.raises(InputError, match="disk is full"):
+        Local(1, PROGRAM).execute([make_spec(small), *specs], Full())
+
+
+# The whole command, stopped and resumed
+
+
+def program(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
+    """Starts the command line with the strange backends."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **options}
+    return subprocess.Popen(  # noqa: S603 - our own command
+        [*PROGRAM[:2], *map(str, arguments)], text=True, encoding="utf-8", **pipes
+    )
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[str]:
+    return [make_instance(tmp_path, label, seed=seed).path for seed, label in enumerate("ab")]
+
+
+def first_line(process: subprocess.Popen[str], word: str) -> str:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if word in line:
+            return line
+    raise AssertionError(f"{word} was never said")
+
+
+def lines(output: Path) -> list[bytes]:
+    return Folder(output).journal_path.read_bytes().splitlines()
+
+
+def asked(instances: list[str], output: Path) -> list[str]:
+    options = ["--backends", "brute,strange", "--time-limit", "2", "--memory-limit", "1", "--no-warm-up"]
+    return ["compare", *instances, *options, "--output", str(output)]
+
+
+def test_a_comparison_that_is_killed_loses_nothing_and_runs_nothing_twice(
+    two: list[str], tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    with program(*asked(two, output)) as process:
+        first_line(process, "brute")  # now the endless one is under way
+        family = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    before = lines(output)
+    assert 1 <= len(before) < 4
+    assert psutil.wait_procs(family, timeout=30)[1] == []
+    with (output / "journal.jsonl").open("ab") as journal:
+        journal.write(b'{"format": "jtsolve-row", "versi')  # as if it had been writing
+    with program("compare", "--resume", "--no-warm-up", "--output", output) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    after = lines(output)
+    assert after[: len(before)] == before
+    rows = [msgspec.json.decode(line, type=Row) for line in after]
+    plan = Folder(output).plan()
+    assert sorted(row.spec.id for row in rows) == sorted(spec.id for spec in plan.specs)
+    assert [row.status for row in rows] == [RunStatus.OPTIMAL, RunStatus.FEASIBLE] * 2
+    assert {path.name for path in output.iterdir()} >= {"report.html", "report.md", "runs.csv", "tables.tex"}
+    assert "4 of 4 runs" in out
+
+
+def test_ctrl_c_keeps_what_has_finished_and_says_how_to_go_on(two: list[str], tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with program(*asked(two, output)) as process:
+        first_line(process, "brute")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate()
+    assert process.returncode == 130
+    assert "3 of 4 runs are left" in err
+    assert f"jtsolve compare --resume --output {output}" in err
+    assert len(lines(output)) == 1
+    with program(*asked(two, output)) as process:
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert "a comparison here already" in err
+    with program("compare", *two, "--resume", "--seeds", "3", "--output", output) as process:
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert "leave out" in err
+    assert "--seeds" in err
+
+
+def test_a_terminal_shows_what_runs(two: list[str], tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "160"}
+    command_line = asked(two[:1], tmp_path / "out")
+    with program(*command_line, stderr=follower, stdout=subprocess.DEVNULL, env=environment) as process:
+        os.close(follower)
+        shown = b""
+        while b"strange" not in shown or b"bound 1000000" not in shown:
+            shown += os.read(leader, 4096)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+    os.close(leader)
+    assert b"1 running" in shown
+    assert b"0 waiting" in shown
+
+
+@pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed")
+def test_a_worker_of_a_cluster_that_is_killed_loses_no_run(two: list[str], tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with program(*asked(two, output), "--executor", "dask", "--jobs", "2") as process:
+        first_line(process, "brute")
+        dask = psutil.Process(process.pid)
+        victim = busy_worker(dask)
+        victim.kill()
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    rows = [msgspec.json.decode(line, type=Row) for line in lines(output)]
+    plan = Folder(output).plan()
+    assert sorted(row.spec.id for row in rows) == sorted(spec.id for spec in plan.specs)
+    assert {row.status for row in rows} == {RunStatus.OPTIMAL, RunStatus.FEASIBLE}
+    assert "4 of 4 runs" in out
+
+
+def busy_worker(scheduler: psutil.Process) -> psutil.Process:
+    """Returns a worker that supervises an endless run now."""
+    while True:
+        for worker in scheduler.children():
+            with suppress(psutil.Error):
+                if any("--inside" in child.cmdline() for child in worker.children()):
+                    return worker
+        with suppress(psutil.TimeoutExpired):
+            code = scheduler.wait(0.05)
+            raise AssertionError(f"the comparison has ended with {code}")
+
+
+# The board
+
+
+@pytest.fixture
+def board(small: InstanceFile, tmp_path: Path) -> Iterator[Board]:
+    specs = [
+        make_spec(small, name, seed=seed, time_limit=10.0) for name in ("brute", "dp") for seed in (0, 1)
+    ]
+    done = [make_row(make_spec(small, "brute", seed=9))]
+    said: list[str] = []
+    with Folder(tmp_path).journal() as journal:
+        yield Board(journal, specs, done, 2, said.append)
+
+
+def test_the_board_counts_and_foretells(board: Board, small: InstanceFile) -> None:
+    counts = {"running": 0, "waiting": 4, "finished": 1, "declined": 0, "failed": 0}
+    assert board.counts() == counts
+    # brute took 1.5 s before, dp is not known: its limit.
+    assert board.remaining() == pytest.approx((1.5 + 1.5 + 10 + 10) / 2)
+    first = board.specs[0]
+    board.started(first)
+    board.progressed(first, (0.1, -5.0, -1.0))
+    board.progressed(make_spec(small, "ktree"), (0.1, -5.0, -1.0))  # of no run that is under way
+    assert board.counts() == counts | {"running": 1, "waiting": 3}
+    assert [(run.spec, run.score, run.bound) for run in board.under_way()] == [(first, -5.0, -1.0)]
+    left = board.remaining()
+    assert left is not None
+    assert left < (1.5 + 1.5 + 10 + 10) / 2
+    board.finished(make_row(first))
+    board.finished(new_row(board.specs[1], RunStatus.REFUSED, "It cannot."))
+    board.finished(new_row(board.specs[2], RunStatus.CRASHED))
+    assert board.counts() == {"running": 0, "waiting": 1, "finished": 2, "declined": 1, "failed": 1}
+    assert board.best[first.problem][1] == "brute"
+
+
+def test_nothing_is_foretold_while_nothing_is_known(board: Board) -> None:
+    specs = [msgspec.structs.replace(spec, time_limit=None) for spec in board.specs]
+    assert Board(board.journal, specs, [], 1, board.say).remaining() is None
