@@ -126,8 +126,8 @@ def fit_mixture(
     need = resident_memory() + 8 * _SHARE_TABLES * components * rows.rows
     if how.learner.memory is not None and need > how.learner.memory:
         raise LimitError(
-            f"the components' shares of the rows take the process to {need / 1e9:.3g} GB, and the memory limit "
-            f"is {how.learner.memory / 1e9:.3g} GB; give fewer components, or a larger limit"
+            f"the components' shares of the rows take the process to {need / 1e9:.3g} GB, but the memory "
+            f"limit is {how.learner.memory / 1e9:.3g} GB; give fewer components, or a larger limit"
         )
     times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
     best: Mixture | None = None
