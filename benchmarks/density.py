@@ -8,6 +8,12 @@ training rows: the best tree under BIC that `lns` finds in `--time` seconds with
 for clique size 2, the best forest (`chowliu`, exact). The tables are smoothed by the equivalent sample size
 that suits the validation rows best. A table shows the mean of ln P over the test rows, in nats.
 
+    python benchmarks/density.py --data FOLDER --sets nltcs,plants --mixtures --sizes 2,3
+
+fits mixtures of trees of the largest clique given, by expectation-maximisation with trees of `forward` under
+BIC. Their sizes, `--components`, are tried in turn until the validation rows are no likelier. Beside each
+stands the single tree, of the clique sizes `--single`, that suits the validation rows best.
+
 A run can be continued: rows that are in the output already are not computed again.
 """
 
@@ -23,7 +29,10 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.backend import Limits
 from jtsolve.files import read_file
 from jtsolve.machine import describe
+from jtsolve.models import mixture as of_mixture
+from jtsolve.models.expectation import Expectation, fit_mixture_validated
 from jtsolve.models.fitting import fit_validated
+from jtsolve.models.learning import Learner
 from jtsolve.models.likelihood import log_likelihood
 from jtsolve.options import make_backend
 from jtsolve.problem import Problem, Variable
@@ -50,6 +59,21 @@ COLUMNS = [
     "train",
     "valid",
     "test",
+]
+MIXTURE_COLUMNS = [
+    "set",
+    "max clique",
+    "components",
+    "validation by size",
+    "seconds",
+    "processor s",
+    "parameters",
+    "smoothing",
+    "valid",
+    "test",
+    "single tree",
+    "valid, single",
+    "test, single",
 ]
 
 
@@ -95,6 +119,46 @@ def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, An
     }
 
 
+def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the row of the mixture of one set and one clique size, with the best single tree."""
+    parts = ("train", "valid", "test")
+    train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
+    learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
+    how = Expectation(learner, seed=arguments.seed)
+    sizes = [int(count) for count in arguments.components.split(",")]
+
+    def told(words: str) -> None:
+        if "of validation" in words:
+            print(f"{name}, cliques of {size}: {words}", file=sys.stderr, flush=True)
+
+    began, spent = time.perf_counter(), time.process_time()
+    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, told=told)
+    seconds, spent = time.perf_counter() - began, time.process_time() - spent
+    means = {
+        part: f"{of_mixture.log_likelihood(mixture, rows).mean():.4f}"
+        for part, rows in (("valid", valid), ("test", test))
+    }
+    singles = [measure(name, int(single), arguments) for single in arguments.single.split(",")]
+    best = max(singles, key=lambda row: float(row["valid"]))
+    tried = mixture.provenance["sizes_tried"]
+    return {
+        "set": name,
+        "max clique": size,
+        "components": len(mixture.components),
+        "validation by size": "; ".join(
+            f"{one['components']}: {one['validation_log_likelihood']:.3f}" for one in tried
+        ),
+        "seconds": f"{seconds:.1f}",
+        "processor s": f"{spent:.1f}",
+        "parameters": mixture.parameters,
+        "smoothing": f"{mixture.provenance['smoothing_ess']:g}",
+        **means,
+        "single tree": f"{best['backend']}, cliques of {best['max clique']}",
+        "valid, single": best["valid"],
+        "test, single": best["test"],
+    }
+
+
 def main() -> None:
     """Reads the command line, measures, prints, writes after each row."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -102,6 +166,9 @@ def main() -> None:
     parser.add_argument("--sets", default=SETS)
     parser.add_argument("--sizes", default="2,4,5,6", help="largest cliques: treewidth plus one")
     parser.add_argument("--time", type=float, default=30.0, help="seconds for each search")
+    parser.add_argument("--mixtures", action="store_true", help="fit mixtures")
+    parser.add_argument("--components", default="1,2,4,8,16", help="sizes of mixtures to try")
+    parser.add_argument("--single", default="3,4,6", help="largest cliques of the trees beside mixtures")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
@@ -113,7 +180,8 @@ def main() -> None:
         f"Command: `{' '.join(['python', 'benchmarks/density.py', *sys.argv[1:]])}`\n"
     )
     print(head)
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    columns, work = (MIXTURE_COLUMNS, measure_mixture) if arguments.mixtures else (COLUMNS, measure)
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     print("\n".join(lines))
     rows: list[dict[str, Any]] = []
     if arguments.output is not None and arguments.output.with_suffix(".csv").is_file():
@@ -124,19 +192,19 @@ def main() -> None:
         for size in arguments.sizes.split(","):
             row = done.get((name, size))
             if row is None:
-                row = done[name, size] = measure(name, int(size), arguments)
-            print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
+                row = done[name, size] = work(name, int(size), arguments)
+            print("| " + " | ".join(str(row[column]) for column in columns) + " |", flush=True)
             if arguments.output is not None:
                 _write(arguments.output, head, lines, list(done.values()))
 
 
 def _write(output: Path, head: str, lines: list[str], rows: list[dict[str, Any]]) -> None:
     rows.sort(key=lambda row: (row["set"], int(row["max clique"])))
-    table = ["| " + " | ".join(str(row[column]) for column in COLUMNS) + " |" for row in rows]
+    table = ["| " + " | ".join(map(str, row.values())) + " |" for row in rows]
     output.parent.mkdir(parents=True, exist_ok=True)
     output.with_suffix(".md").write_text("\n".join([head, *lines, *table, ""]), encoding="utf-8")
     with output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
 

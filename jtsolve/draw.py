@@ -66,7 +66,7 @@ def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = No
         if notes is not None and i != rooted.root:
             separator += f"  {notes.separators[rooted.edge[i]]}"
         remark = "" if notes is None else f"  {notes.cliques[i]}"
-        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}")
+        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}".rstrip())
         children = rooted.children[i]
         for child in reversed(children):
             last = child == children[-1]

@@ -16,14 +16,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from jtsolve.errors import ChoiceError
-from jtsolve.models import mixture as of_mixture
 from jtsolve.models.coder import Coder
 from jtsolve.models.expectation import Expectation, fit_mixture
 from jtsolve.models.fitting import fit
 from jtsolve.models.learning import Learner
-from jtsolve.models.likelihood import log_likelihood
-from jtsolve.models.mixture import Mixture
-from jtsolve.models.sampling import sample
+from jtsolve.models.mixture import Mixture, log_sum
+from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.options import parse_backend
 from jtsolve.scoring import DISCRETE
 from jtsolve.scoring.table import DataTable
@@ -185,10 +183,7 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return np.array([coder.codes(column, unseen=self.unseen) for coder, column in pairs])
 
     def _log_likelihood(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
-        one = self.model_
-        if isinstance(one, Mixture):
-            return of_mixture.log_likelihood(one, codes)
-        return log_likelihood(one, codes)
+        return log_likelihood(self.model_, codes)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(x) for every row, in nats, shape (rows,); classes are summed over."""
@@ -216,7 +211,7 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             repeated = np.repeat(part, count, axis=1)
             classes = np.tile(np.arange(count, dtype=np.int32), part.shape[1])
             logs = self._log_likelihood(np.vstack([repeated, classes[None]])).reshape(-1, count)
-            out[start : start + block] = logs - of_mixture.log_sum(logs.T)[:, None]
+            out[start : start + block] = logs - log_sum(logs.T)[:, None]
         return out
 
     @available_if(_has_classes)  # type: ignore[untyped-decorator]
@@ -243,12 +238,7 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         generator = check_random_state(random_state)
         seed = int(generator.randint(1 << 31))
-        one = self.model_
-        drawn = (
-            of_mixture.sample(one, n_samples, seed)
-            if isinstance(one, Mixture)
-            else sample(one, n_samples, seed)
-        )
+        drawn = sample(self.model_, n_samples, seed)
         features = self.coders_[: self.n_features_in_]
         columns = [coder.decoded(row, generator) for coder, row in zip(features, drawn, strict=False)]
         kinds = {column.dtype.kind for column in columns}

@@ -12,8 +12,7 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.models.gaussian import GaussianTreeModel
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.document import AnyModel
 
 FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot")
 
@@ -53,9 +52,9 @@ def export(
         emit(text)
 
 
-def _writer(to: str, root: int) -> "Callable[[JunctionTreeModel | GaussianTreeModel], str]":
+def _writer(to: str, root: int) -> "Callable[[AnyModel], str]":
     """Returns what turns a model into a text."""
-    from jtsolve.cli.models import discrete
+    from jtsolve.cli.models import discrete, one_tree
     from jtsolve.draw import tree_dot
     from jtsolve.models.bif import to_bif, to_bifxml
     from jtsolve.models.directed import to_network
@@ -63,12 +62,12 @@ def _writer(to: str, root: int) -> "Callable[[JunctionTreeModel | GaussianTreeMo
     from jtsolve.models.pace import to_pace
     from jtsolve.models.uai import to_uai
 
-    writers: dict[str, Callable[[JunctionTreeModel | GaussianTreeModel], str]] = {
+    writers: dict[str, Callable[[AnyModel], str]] = {
         "json": lambda model: model_to_json(model).decode(),
         "bif": lambda model: to_bif(to_network(discrete(model, "bif"), root)),
         "bifxml": lambda model: to_bifxml(to_network(discrete(model, "bifxml"), root)),
         "uai": lambda model: to_uai(discrete(model, "uai")),
-        "td": lambda model: to_pace(model.tree),
-        "dot": lambda model: tree_dot(model.tree, model.names) + "\n",
+        "td": lambda model: to_pace(one_tree(model, "td").tree),
+        "dot": lambda model: tree_dot(one_tree(model, "dot").tree, model.names) + "\n",
     }
     return writers[to]

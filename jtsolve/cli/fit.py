@@ -1,4 +1,4 @@
-"""`jtsolve fit`: a model from data, on a given tree or on one that is looked for."""
+"""`jtsolve fit`: a model from data, on a given tree or on one that is looked for; or a mixture of such."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +13,10 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 
 if TYPE_CHECKING:
     from jtsolve.backend import Limits
+    from jtsolve.models.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.queries import StateModel
     from jtsolve.scoring.options import Coding
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.table import Table
@@ -49,6 +51,13 @@ def fit(
         Path | None,
         typer.Option(readable=False, metavar="DATA", help="Choose the prior that suits these rows best."),
     ] = None,
+    components: Annotated[
+        str | None,
+        typer.Option(metavar="K,K,…", help="A mixture of so many trees; of several, --validate chooses."),
+    ] = None,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Begin a mixture so often; the likeliest is kept.")
+    ] = 1,
     backend: Annotated[str, typer.Option(metavar="NAME", help="How to look for the tree.")] = "auto",
     option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated.")
@@ -84,6 +93,9 @@ def fit(
 
     The tree is that of --tree, or is looked for: --treewidth K, with --score and --backend. The model keeps
     how the columns are coded, so that it can be applied to new rows.
+
+    --components K fits a mixture by expectation-maximisation; auto then takes the backend forward for the
+    trees. Ctrl-C and the time limit end it with the best mixture so far.
     """
     from jtsolve.cli.scored import chosen_score, make_coding
 
@@ -95,16 +107,25 @@ def fit(
     if smoothing is not None and validate is not None:
         raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
     coding = make_coding(missing=missing, discretise=discretise, drop=drop, weights=weights, schema=schema)
-    task = _Fit(data, chosen_score(score, ess), coding, not no_header, smoothing, validate)
+    task = Fit(data, chosen_score(score, ess), coding, not no_header, smoothing, validate)
     limits = make_limits(time_limit, memory_limit, threads, seed, context.obj)
-    if tree is not None:
+    shown = not (json or quiet) and is_watched()
+    model: AnyModel
+    table: Table
+    if components is not None:
+        model, table = _mixture(
+            task, components, restarts, treewidth, (backend, option or []), limits, shown=shown
+        )
+    elif restarts > 1:
+        raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
+    elif tree is not None:
         structure, table, facts = _given(task, tree)
+        model = _model(task, structure, table, facts)
     else:
-        shown = not (json or quiet) and is_watched()
         structure, table, facts = _searched(
             task, treewidth or 0, (backend, option or []), limits, shown=shown
         )
-    model = _model(task, structure, table, facts)
+        model = _model(task, structure, table, facts)
 
     from jtsolve.models.document import write_model
 
@@ -113,7 +134,7 @@ def fit(
 
 
 @dataclass(frozen=True, slots=True)
-class _Fit:
+class Fit:
     """What to fit, and how."""
 
     data: Path
@@ -132,7 +153,26 @@ class _Fit:
         return read(self.data, coding, header=self.header)
 
 
-def _given(task: _Fit, path: Path) -> "tuple[JunctionTree, Table, dict[str, Any]]":
+def _mixture(
+    task: Fit,
+    components: str,
+    restarts: int,
+    treewidth: int | None,
+    backend: tuple[str, list[str]],
+    limits: "Limits",
+    *,
+    shown: bool,
+) -> "tuple[StateModel, Table]":
+    """Returns a mixture, and the data."""
+    from jtsolve.cli.mixtures import Components, fit_components, read_sizes
+
+    if treewidth is None:
+        raise ChoiceError("--tree is for one tree, and a mixture learns its own; give --treewidth K instead")
+    wanted = Components(read_sizes(components), restarts, treewidth, backend[0], tuple(backend[1]))
+    return fit_components(task, wanted, limits, shown=shown)
+
+
+def _given(task: Fit, path: Path) -> "tuple[JunctionTree, Table, dict[str, Any]]":
     """Returns the tree of a result, and the columns of the data that it is over."""
     from jtsolve.result import read_result, tree_of
 
@@ -146,7 +186,7 @@ def _given(task: _Fit, path: Path) -> "tuple[JunctionTree, Table, dict[str, Any]
 
 
 def _searched(
-    task: _Fit, treewidth: int, backend: tuple[str, list[str]], limits: "Limits", *, shown: bool
+    task: Fit, treewidth: int, backend: tuple[str, list[str]], limits: "Limits", *, shown: bool
 ) -> "tuple[JunctionTree, Table, dict[str, Any]]":
     """Returns the best tree that is found, and the data."""
     from jtsolve.cli.progress import progress
@@ -200,7 +240,7 @@ _LONGEST_TABULATION = 10.0
 
 
 def _model(
-    task: _Fit, tree: "JunctionTree", table: "Table", facts: dict[str, Any]
+    task: Fit, tree: "JunctionTree", table: "Table", facts: dict[str, Any]
 ) -> "JunctionTreeModel | GaussianTreeModel":
     """Returns the fitted model."""
     from jtsolve import __version__
@@ -223,25 +263,40 @@ def _model(
     return fit_tables(tree, table, ess=ess)
 
 
-def _report(
-    model: "JunctionTreeModel | GaussianTreeModel", table: "Table", output: Path, *, json: bool, quiet: bool
-) -> None:
+def _report(model: "AnyModel", table: "Table", output: Path, *, json: bool, quiet: bool) -> None:
     """Says what was fitted."""
     from jtsolve.cli.models import json_text
     from jtsolve.cli.models import table as text_table
+    from jtsolve.models.mixture import Mixture
 
-    facts = {
-        "model": str(output),
-        "rows": table.total,
-        "variables": model.n,
-        "cliques": len(model.tree.cliques),
-        "treewidth": model.tree.treewidth,
+    trees = [one.tree for one in model.components] if isinstance(model, Mixture) else [model.tree]
+    facts: dict[str, Any] = {"model": str(output), "rows": table.total, "variables": model.n}
+    if isinstance(model, Mixture):
+        facts |= {"components": len(trees), "weights": model.weights.tolist()}
+    facts |= {
+        "cliques": sum(len(tree.cliques) for tree in trees),
+        "treewidth": max(tree.treewidth for tree in trees),
         "parameters": model.parameters,
         "smoothing_ess": model.provenance["smoothing_ess"],
     }
+    for remark in ("stop", "sizes_tried"):
+        if remark in model.provenance:
+            facts[remark] = model.provenance[remark]
     if json:
         emit(json_text(facts))
     elif not quiet:
-        emit(
-            text_table(["fitted", ""], [[name.replace("_", " "), str(fact)] for name, fact in facts.items()])
+        rows = [[name.replace("_", " "), _words(name, fact)] for name, fact in facts.items()]
+        emit(text_table(["fitted", ""], rows))
+
+
+def _words(name: str, fact: Any) -> str:
+    """Returns a fact as people read it."""
+    if name == "weights":
+        return ", ".join(f"{weight:.4g}" for weight in fact)
+    if name == "stop" and fact != "finished":
+        return f"{fact}: the best mixture so far"
+    if name == "sizes_tried":
+        return "; ".join(
+            f"{size['components']}: {size['validation_log_likelihood']:.4f} nats per row" for size in fact
         )
+    return str(fact)

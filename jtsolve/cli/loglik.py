@@ -9,8 +9,7 @@ from jtsolve.cli.models import MODEL_HELP
 from jtsolve.cli.output import emit, require_writable
 
 if TYPE_CHECKING:
-    from jtsolve.models.gaussian import GaussianTreeModel
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.document import AnyModel
 
 
 def loglik(
@@ -52,14 +51,11 @@ def loglik(
         emit(table(["ln P(row), nats", ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
 
 
-def _log_likelihood(
-    model: "JunctionTreeModel | GaussianTreeModel", data: Path, gaps: tuple[str, ...], *, header: bool
-) -> Any:
+def _log_likelihood(model: "AnyModel", data: Path, gaps: tuple[str, ...], *, header: bool) -> Any:
     from jtsolve.models.columns import read_codes, read_values
-    from jtsolve.models.gaussian import gaussian_log_likelihood
-    from jtsolve.models.likelihood import log_likelihood
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
+    from jtsolve.models.queries import log_likelihood
 
-    if isinstance(model, JunctionTreeModel):
-        return log_likelihood(model, read_codes(data, model.columns, gaps=gaps, header=header))
-    return gaussian_log_likelihood(model, read_values(data, model.names, gaps=gaps, header=header))
+    if isinstance(model, GaussianTreeModel):
+        return gaussian_log_likelihood(model, read_values(data, model.names, gaps=gaps, header=header))
+    return log_likelihood(model, read_codes(data, model.columns, gaps=gaps, header=header))

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
+    from jtsolve.models.document import AnyModel
     from jtsolve.models.evidence import Evidence
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.queries import StateModel
 
 MODEL_HELP = "A model of 'jtsolve fit', or a network (.bif, .uai)."
 GIVEN_HELP = "What is known, NAME=STATE,NAME=STATE; may be repeated."
 LIKELIHOOD_HELP = "Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
 
 
-def load(path: Path) -> "JunctionTreeModel | GaussianTreeModel":
+def load(path: Path) -> "AnyModel":
     """Returns the model in a file; a Bayesian network or a Markov network is triangulated by min-fill.
 
     Raises:
@@ -39,17 +41,34 @@ def load(path: Path) -> "JunctionTreeModel | GaussianTreeModel":
     return read_model(path)
 
 
-def discrete(model: "JunctionTreeModel | GaussianTreeModel", what: str) -> "JunctionTreeModel":
-    """Returns a model of states.
+def one_tree(model: "AnyModel", what: str) -> "JunctionTreeModel | GaussianTreeModel":
+    """Returns a model that is a junction tree.
 
     Raises:
-        ChoiceError: it is one of real numbers.
+        ChoiceError: it is a mixture.
+    """
+    from jtsolve.models.mixture import Mixture
+
+    if isinstance(model, Mixture):
+        raise ChoiceError(
+            f"{what} is for models of one junction tree, and this one is a mixture: a sum of "
+            f"{len(model.components)} trees has no junction tree of its own; fit one without --components"
+        )
+    return model
+
+
+def discrete(model: "AnyModel", what: str) -> "JunctionTreeModel":
+    """Returns a model of states that is a junction tree.
+
+    Raises:
+        ChoiceError: it is one of real numbers, or a mixture.
     """
     from jtsolve.models.model import JunctionTreeModel
 
-    if not isinstance(model, JunctionTreeModel):
+    one = one_tree(model, what)
+    if not isinstance(one, JunctionTreeModel):
         raise ChoiceError(f"{what} is for models of states, and this one is of real numbers")
-    return model
+    return one
 
 
 def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
@@ -85,7 +104,7 @@ def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dic
 
 
 def evidence(
-    model: "JunctionTreeModel", given: Sequence[str] | None, likelihood: Sequence[str] | None
+    model: "StateModel", given: Sequence[str] | None, likelihood: Sequence[str] | None
 ) -> "Evidence":
     """Returns hard and soft evidence.
 

@@ -1,13 +1,15 @@
-"""What `jtsolve show` shows of a result, and of a model: its size and what passes its separators."""
+"""What `jtsolve show` shows: of a result, of a model and what passes its separators, of a mixture's parts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jtsolve.draw import Notes
+    from jtsolve.models.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixture import Mixture
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tree import JunctionTree
 
@@ -19,7 +21,7 @@ class Portrait:
     Attributes:
         facts: as JSON values.
         text: returns the text for people.
-        tree: returns the tree and the names of its variables; raises InputError if there is none.
+        tree: returns the tree and the names of its variables; raises a `JtsolveError` if there is none.
         notes: for the picture.
     """
 
@@ -46,11 +48,14 @@ def of_result(path: Path) -> Portrait:
     )
 
 
-def of_model(model: "JunctionTreeModel | GaussianTreeModel", name: str) -> Portrait:
+def of_model(model: "AnyModel", name: str) -> Portrait:
     """Returns the size of a model, and for each clique and separator what there is to say."""
     from jtsolve.draw import Notes, tree_text
     from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixture import Mixture
 
+    if isinstance(model, Mixture):
+        return _of_mixture(model, name)
     tree = model.tree
     facts: dict[str, Any] = {
         "model": name,
@@ -81,6 +86,62 @@ def of_model(model: "JunctionTreeModel | GaussianTreeModel", name: str) -> Portr
     )
 
 
+def _of_mixture(mixture: "Mixture", name: str) -> Portrait:
+    """Returns the size of a mixture, the weights, and the components' trees with their tables' sizes."""
+    from jtsolve.cli.models import one_tree, table
+    from jtsolve.draw import tree_text
+
+    components = [
+        {
+            "weight": weight,
+            "cliques": len(one.tree.cliques),
+            "treewidth": one.tree.treewidth,
+            "parameters": one.parameters,
+        }
+        for weight, one in zip(mixture.weights.tolist(), mixture.components, strict=True)
+    ]
+    facts: dict[str, Any] = {
+        "model": name,
+        "variables": mixture.n,
+        "components": len(components),
+        "treewidth": max(one.tree.treewidth for one in mixture.components),
+        "parameters": mixture.parameters,
+    }
+    parts = [_discrete_tables(one) for one in mixture.components]
+    more = [{**entry, **tables} for entry, (tables, _) in zip(components, parts, strict=True)]
+
+    def text() -> str:
+        size = table(["", ""], [[key, fact] for key, fact in facts.items()])
+        rows = [[k, *entry.values()] for k, entry in enumerate(components, start=1)]
+        weights = table(["component", *components[0]], rows)
+        trees = [
+            f"component {k}\n{tree_text(one.tree, one.names, notes)}"
+            for k, (one, (_, notes)) in enumerate(zip(mixture.components, parts, strict=True), start=1)
+        ]
+        return "\n\n".join([size, weights, *trees])
+
+    return Portrait(
+        {**facts, "parts": more, "names": list(mixture.names)},
+        text,
+        lambda: (one_tree(mixture, "a drawing").tree, mixture.names),
+        None,
+    )
+
+
+def _discrete_tables(model: "JunctionTreeModel") -> "tuple[dict[str, Any], Notes]":
+    """Returns the cliques' tables, and notes with their sizes."""
+    from jtsolve.draw import Notes
+    from jtsolve.varset import members
+
+    cells = [int(table.size) for table in model.tables]
+    tables = [
+        {"clique": [model.columns[v].name for v in members(clique)], "cells": size}
+        for clique, size in zip(model.tree.cliques, cells, strict=True)
+    ]
+    sizes = tuple(f"{size} cell{'s' * (size > 1)}" for size in cells)
+    return {"cells": sum(cells), "tables": tables}, Notes(sizes, ("",) * len(model.tree.edges))
+
+
 def _gaussian_facts(model: "GaussianTreeModel") -> dict[str, Any]:
     from jtsolve.models.gaussian_queries import gaussian_entropy
 
@@ -88,7 +149,6 @@ def _gaussian_facts(model: "GaussianTreeModel") -> dict[str, Any]:
 
 
 def _discrete_facts(model: "JunctionTreeModel") -> "tuple[dict[str, Any], Notes]":
-    from jtsolve.draw import Notes
     from jtsolve.models.information import across_separators, entropy
     from jtsolve.varset import members
 
@@ -104,18 +164,10 @@ def _discrete_facts(model: "JunctionTreeModel") -> "tuple[dict[str, Any], Notes]
                 "mutual_information": passed.neighbours,
             }
         )
-    cells = [int(table.size) for table in model.tables]
-    facts = {
-        "entropy_nats": entropy(model),
-        "cells": sum(cells),
-        "tables": [
-            {"clique": [model.columns[v].name for v in members(clique)], "cells": size}
-            for clique, size in zip(model.tree.cliques, cells, strict=True)
-        ],
-        "separators": edges,
-    }
+    tables, notes = _discrete_tables(model)
+    facts = {"entropy_nats": entropy(model), **tables, "separators": edges}
     texts = [
         f"H {passed.separator:.3f}, I " + ("?" if passed.neighbours is None else f"{passed.neighbours:.3f}")
         for passed in across
     ]
-    return facts, Notes(tuple(f"{size} cell{'s' * (size > 1)}" for size in cells), tuple(texts))
+    return facts, replace(notes, separators=tuple(texts))

@@ -10,7 +10,7 @@ from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
     from jtsolve.models.gaussian import GaussianTreeModel
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.queries import StateModel
 
 
 def query(
@@ -30,14 +30,14 @@ def query(
     A joint distribution that would be too large is refused with its size, before any work.
     """
     from jtsolve.cli.models import load
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.gaussian import GaussianTreeModel
 
     found = load(model)
     groups = [_names(text, found.names) for text in target or found.names]
-    if isinstance(found, JunctionTreeModel):
-        _states(found, groups, given, likelihood, json=json)
-    else:
+    if isinstance(found, GaussianTreeModel):
         _numbers(found, groups, given, likelihood, json=json)
+    else:
+        _states(found, groups, given, likelihood, json=json)
 
 
 def _names(text: str, names: tuple[str, ...]) -> list[str]:
@@ -46,7 +46,7 @@ def _names(text: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _states(
-    model: "JunctionTreeModel",
+    model: "StateModel",
     groups: list[list[str]],
     given: list[str] | None,
     likelihood: list[str] | None,
@@ -56,8 +56,7 @@ def _states(
     from itertools import product
 
     from jtsolve.cli.models import evidence, json_text, table
-    from jtsolve.models.evidence import condition
-    from jtsolve.models.marginals import marginal, marginals
+    from jtsolve.models.queries import condition, marginal, marginals
 
     known = condition(model, evidence(model, given, likelihood))
     single = marginals(known.model)

@@ -32,15 +32,15 @@ def sample(
     from jtsolve.cli.models import evidence, json_text, load, numbers
     from jtsolve.errors import ChoiceError
     from jtsolve.files import pack, write_atomically
-    from jtsolve.models.evidence import condition
+    from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.gaussian_queries import condition_gaussian, sample_gaussian
-    from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.sampling import sample as draw
+    from jtsolve.models.queries import condition
+    from jtsolve.models.queries import sample as draw
 
     if json and output is not None:
         raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
     found = load(model)
-    if isinstance(found, JunctionTreeModel):
+    if not isinstance(found, GaussianTreeModel):
         codes = draw(condition(found, evidence(found, given, likelihood)).model, rows, seed)
         series = [
             pl.Series(column.name, column.states, dtype=pl.String).gather(codes[v])

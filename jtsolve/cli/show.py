@@ -31,7 +31,7 @@ def show(
 
     Of a model are shown the size of each table; for each separator S its entropy H, in nats, which is what
     the two sides of the tree tell one another, and the mutual information I of its two cliques' other
-    members.
+    members. Of a mixture are shown the weights and the components' trees; there is no one tree to draw.
     """
     for path in (svg, png):
         if path is not None:

@@ -7,12 +7,14 @@ and mixtures learn the trees of many tables in the same way.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import monotonic  # not the module: the field `time` hides it in the class body
 from typing import TYPE_CHECKING
 
 from jtsolve.backend import Backend, Limits
 from jtsolve.backends import REGISTRY
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.problem import Constraints, Problem, Variable
+from jtsolve.result import Stop
 from jtsolve.scoring.bic import Bic
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.solve import solve
@@ -34,6 +36,7 @@ class Learner:
         time: seconds for each tree; None for no limit.
         threads: see `Limits`.
         seed: see `Limits`.
+        memory: bytes that the process may hold; see `Limits`.
 
     Raises:
         ChoiceError: the treewidth is negative.
@@ -51,29 +54,51 @@ class Learner:
     time: float | None = None
     threads: int | None = None
     seed: int = 0
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         if self.treewidth < 0:
             raise ChoiceError(f"a treewidth of {self.treewidth} is none; give a number of 0 or more")
 
-    def __call__(self, table: DataTable) -> JunctionTree:
+    def __call__(self, table: DataTable, deadline: float | None = None) -> JunctionTree:
         """Returns the best tree that the backend finds.
+
+        Args:
+            table: the data.
+            deadline: an instant of `time.monotonic()` at which to end with what there is, besides `time`.
 
         Raises:
             LimitError: it found none within the limits.
             RefusedError: the backend does not take such a problem.
+            KeyboardInterrupt: the user asked it to end; whoever learns several trees has to know.
         """
+        seconds = self.seconds(deadline)
         size = min(self.treewidth + 1, table.n)
         problem = Problem(
             tuple(Variable(name, labels) for name, labels in zip(table.names, table.states, strict=True)),
             DataScores(table, self.score, size),
             Constraints(max_treewidth=size - 1),
         )
-        limits = Limits(time=self.time, threads=self.threads, seed=self.seed)
+        limits = Limits(time=seconds, memory=self.memory, threads=self.threads, seed=self.seed)
         result = solve(problem, self.backend, limits)
+        if result.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
         if result.tree is None:
             raise LimitError(
-                f"backend '{result.backend}' found no tree within {self.time} s; give it more time, or take "
+                f"backend '{result.backend}' found no tree within {seconds} s; give it more time, or take "
                 "a quicker one, such as forward"
             )
         return result.tree
+
+    def seconds(self, deadline: float | None) -> float | None:
+        """Returns how long the next tree may take; None for no limit.
+
+        Raises:
+            LimitError: the deadline is over.
+        """
+        if deadline is None:
+            return self.time
+        left = deadline - monotonic()
+        if left <= 0:
+            raise LimitError("the time ended before a tree was learned; give more time")
+        return left if self.time is None else min(self.time, left)

@@ -22,7 +22,7 @@ from jtsolve.models import marginals as of_tree_marginals
 from jtsolve.models import sampling as of_tree_sampling
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -82,6 +82,14 @@ class Mixture:
     def names(self) -> tuple[str, ...]:
         """The variables' names."""
         return self.components[0].names
+
+    def variable(self, name: str) -> int:
+        """Returns the position of a variable; see `JunctionTreeModel.variable`."""
+        return self.components[0].variable(name)
+
+    def variables(self, names: Iterable[str]) -> tuple[int, ...]:
+        """Returns the positions of variables; see `JunctionTreeModel.variable`."""
+        return self.components[0].variables(names)
 
     @property
     def parameters(self) -> int:

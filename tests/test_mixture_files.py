@@ -1,0 +1,486 @@
+"""Mixtures in files and on the command line: what comes back, what is refused, and what ends a fit early."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_models import random_model
+from test_cli_models import Command
+from test_mixtures import mixture_of, two_parts
+
+from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
+from jtsolve.models import expectation, layout, learning
+from jtsolve.models import mixture as of_mixture
+from jtsolve.models.document import model_schema, model_to_json, read_model, write_model
+from jtsolve.models.expectation import Expectation, fit_mixture, fit_mixture_validated
+from jtsolve.models.fitting import fit
+from jtsolve.models.learning import Learner
+from jtsolve.models.mixture import Mixture
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.result import Stop
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jtsolve.scoring.table import DataTable
+
+TREEWIDTH_1 = Expectation(learner=Learner(treewidth=1))
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def write_table(path: Path, table: DataTable) -> Path:
+    lines = [",".join(table.names), *(",".join(map(str, row)) for row in table.codes.T.tolist())]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "train.csv", two_parts(600, 1))
+
+
+@pytest.fixture
+def valid(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "valid.csv", two_parts(400, 2))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "mixture.json"
+    write_model(mixture_of(3), path)
+    return path
+
+
+def mixture(path: Path) -> Mixture:
+    found = read_model(path)
+    assert isinstance(found, Mixture)
+    return found
+
+
+# Files
+
+
+@pytest.mark.parametrize("name", ["m.json", "m.json.gz"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int, name: str) -> None:
+    parts = [random_model(seed, 5), random_model(seed, 5)]
+    weights = np.random.default_rng(seed).dirichlet([1, 1])
+    written = Mixture(weights, tuple(parts), {"seed": seed})
+    write_model(written, tmp_path / name)
+    found = mixture(tmp_path / name)
+    assert np.array_equal(found.weights, weights)
+    assert found.columns == written.columns
+    assert dict(found.provenance) == {"seed": seed}
+    for part, other in zip(parts, found.components, strict=True):
+        assert part.tree == other.tree
+        assert np.array_equal(part.values, other.values)
+    assert model_to_json(found) == model_to_json(written)
+
+
+def test_files_of_mixtures_follow_the_schema(model: Path) -> None:
+    document = json.loads(model.read_bytes())
+    jsonschema.validate(document, model_schema())
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(document | {"cliques": []}, model_schema())
+
+
+BASE = json.loads(model_to_json(mixture_of(3)))
+
+
+def with_part(**change: Any) -> dict[str, Any]:
+    """The components, the second of them changed."""
+    parts = BASE["components"]
+    return {"components": [parts[0], parts[1] | change, parts[2]]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version"),
+        ({"kind": "mix"}, "'mix'"),
+        ({"kind": "discrete"}, "weights"),
+        ({"mean": None}, "unknown field 'mean'"),
+        ({"weights": [0.5, 0.5]}, r"\$\.weights: 3 components"),
+        ({"weights": [0.5, 0.5, 0.5]}, "sum to 1"),
+        ({"weights": [1.5, -0.5, 0.0]}, "sum to 1"),
+        ({"weights": []}, "length"),
+        ({"components": []}, "length"),
+        ({"variables": [{"name": "p"}, *BASE["variables"][1:]]}, "do not lack states"),
+        ({"variables": [BASE["variables"][0]] * 4}, "there twice"),
+        (with_part(cliques=[["s", "p"]]), r"components\[1\]\.cliques\[0\]: the names are not variables"),
+        (with_part(tables=[]), r"components\[1\]\.tables: 2 cliques need as many"),
+        (with_part(tables=["AAAA", "AAAA"]), r"components\[1\]\.tables\[0\]: it holds 3 bytes"),
+        (with_part(tree_edges=[]), r"components\[1\]\.cliques"),
+        (with_part(weight=1), "unknown field 'weight'"),
+    ],
+)
+def test_a_mixture_with_anything_wrong_is_refused_at_its_place(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(BASE | change), encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        read_model(path)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=100)
+def test_a_damaged_mixture_gives_an_error_of_ours_or_a_model(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text = bytearray(model_to_json(mixture_of(1, (0.25, 0.75))))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    path = tmp_path_factory.getbasetemp() / "damaged-mixture.json"
+    path.write_bytes(bytes(text) or b"x")
+    try:
+        read_model(path)
+    except JtsolveError:
+        return
+
+
+# Fitting on the command line
+
+
+def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.json"
+    options = ("--components", "2", "--treewidth", "1", "--score", "bic", "--seed", "3", "--restarts", "2")
+    facts = command.json("fit", train, *options, "--smoothing", "2", "--output", out)
+    found = mixture(out)
+    how = Expectation(Learner(treewidth=1, seed=3), ess=2.0, seed=3, restarts=2)
+    expected = fit_mixture(two_parts(600, 1), 2, how)
+    # The file's states may be numbered in another order: rows are compared by the probability they have.
+    rows = np.unique(two_parts(600, 1).codes, axis=1)
+    order = [[column.states.index(label) for label in ("0", "1")] for column in found.columns]
+    codes = np.array([np.array(own)[row] for own, row in zip(order, rows, strict=True)])
+    assert of_mixture.log_likelihood(found, codes) == pytest.approx(
+        of_mixture.log_likelihood(expected, rows), abs=0.05
+    )
+    assert facts["weights"] == found.weights.tolist()
+    assert facts["parameters"] == found.parameters
+    assert facts["stop"] == "finished"
+    assert found.provenance["backend"] == "forward"
+    assert found.provenance["smoothing_ess"] == 2.0
+
+
+def test_validation_rows_choose_the_size_and_one_component_is_a_tree(
+    command: Command, train: Path, valid: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "m.json"
+    options = ("--treewidth", "1", "--validate", valid, "--output", out)
+    assert command("fit", train, "--components", "1,2", *options) == 0, command.err
+    assert "sizes tried" in command.out
+    assert "weights" in command.out
+    assert len(mixture(out).components) == 2
+    facts = command.json("fit", train, "--components", "1", "--backend", "chowliu", *options)
+    single = read_model(out)
+    assert isinstance(single, JunctionTreeModel)
+    assert single.provenance["backend"] == "chowliu"
+    assert [size["components"] for size in facts["sizes_tried"]] == [1]
+    assert command("mpe", out) == 0
+
+
+def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "gaps.csv"
+    rows.write_text("a,b,c,d,e,f\n0,?,0,1,0,1\n1,1,1,?,1,1\n", encoding="utf-8")
+    out = tmp_path / "m.json"
+    options = ("--components", "2", "--treewidth", "1", "--validate", rows, "--output", out)
+    facts = command.json("fit", train, *options)
+    codes = np.array([[0, 1], [-1, 1], [0, 1], [1, -1], [0, 1], [1, 1]])
+    expected = of_mixture.log_likelihood(mixture(out), codes).mean()
+    assert facts["sizes_tried"][0]["validation_log_likelihood"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--components", "2,4", "--treewidth", "1"], "needs --validate"),
+        (["--components", "two", "--treewidth", "1"], "increasing numbers"),
+        (["--components", "4,2", "--treewidth", "1"], "increasing numbers"),
+        (["--components", "0", "--treewidth", "1"], "increasing numbers"),
+        (["--components", "2", "--tree", "t.json"], "a mixture learns its own"),
+        (["--restarts", "2", "--treewidth", "1"], "--restarts is for mixtures"),
+        (["--components", "2", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
+        (["--components", "2", "--treewidth", "1", "--option", "seed=1"], "auto chooses"),
+        (["--components", "2", "--treewidth", "1", "--smoothing", "0"], "above 0"),
+        (["--components", "700", "--treewidth", "1"], "different rows"),
+    ],
+)
+def test_what_makes_no_mixture_is_refused(
+    command: Command, train: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    out = tmp_path / "m.json"
+    assert command("fit", train, *options, "--output", out) == 2
+    assert message in command.err
+    assert command.out == ""
+    assert not out.exists()
+
+
+def test_progress_is_shown_to_a_person_who_watches(
+    command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # By its name in the table of modules: the package's attribute of this name is the command.
+    monkeypatch.setattr(sys.modules["jtsolve.cli.fit"], "is_watched", lambda: True)
+    arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    assert command("fit", train, *arguments) == 0
+    assert "fitted" in command.out
+
+
+# Ends
+
+
+def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tmp_path: Path) -> None:
+    arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    assert command("fit", train, *arguments, "--time-limit", "1e-9") == 4
+    assert "before there was a mixture" in command.err
+
+
+class Clock:
+    """A clock that moves by one second whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def mean(found: Mixture, table: DataTable) -> float:
+    return float(of_mixture.log_likelihood(found, table).mean())
+
+
+def test_the_deadline_ends_a_fit_with_the_mixture_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = two_parts(500, 4)
+    whole = fit_mixture(table, 3, TREEWIDTH_1)
+    assert whole.provenance["stop"] == "finished"
+    clock = Clock()
+    monkeypatch.setattr(expectation, "monotonic", clock)
+    monkeypatch.setattr(Learner, "seconds", lambda self, _deadline: self.time)
+    told: list[str] = []
+    found = fit_mixture(table, 3, TREEWIDTH_1, told.append, deadline=5.0)
+    assert found.provenance["stop"] == "time"
+    assert len(found.components) == 3
+    assert 1 <= sum("iteration" in words for words in told) <= 5
+    assert mean(found, table) <= mean(whole, table) + 1e-9
+
+
+@pytest.mark.parametrize("at", ["iteration 2", "iteration 1", "tree 2", "start 1"])
+def test_ctrl_c_keeps_the_best_mixture_or_ends_where_there_is_none(at: str) -> None:
+    def told(words: str) -> None:
+        if at in words:
+            raise KeyboardInterrupt
+
+    def interrupted(words: str) -> None:
+        if "round 2" in words or "round 1, iteration 3" in words:
+            raise KeyboardInterrupt
+
+    table = two_parts(300, 5)
+    if at == "tree 2":
+        with pytest.raises(KeyboardInterrupt):
+            fit_mixture(table, 2, TREEWIDTH_1, told)
+    else:
+        assert fit_mixture(table, 2, TREEWIDTH_1, told).provenance["stop"] == "interrupted"
+    assert fit_mixture(table, 2, TREEWIDTH_1, interrupted).provenance["stop"] == "interrupted"
+
+
+def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
+    train, valid = two_parts(400, 1), two_parts(400, 2)
+
+    def told(words: str) -> None:
+        if words.startswith("tree 3 of 4"):
+            raise KeyboardInterrupt
+
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), told=told)
+    assert found.provenance["stop"] == "interrupted"
+    assert len(found.components) == 2
+    with pytest.raises(KeyboardInterrupt):
+        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(4,), told=told)
+
+
+def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
+    train, valid = two_parts(400, 1), two_parts(400, 2)
+
+    def told(words: str) -> None:
+        if words.startswith("round 1, iteration 9"):
+            raise KeyboardInterrupt
+
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), told=told)
+    assert found.provenance["stop"] == "interrupted"
+    assert found.provenance["smoothing_ess"] == 1.0
+    assert len(found.provenance["sizes_tried"]) == 1
+
+
+def test_ctrl_c_while_priors_are_tried_keeps_the_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_priors(*_arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(expectation, "_with_priors", with_priors)
+    found = fit_mixture_validated(two_parts(300, 1), two_parts(300, 2), TREEWIDTH_1, sizes=(2,))
+    assert found.provenance["stop"] == "interrupted"
+    assert len(found.components) == 2
+
+
+def test_a_limit_of_the_learner_is_not_taken_for_the_deadline() -> None:
+    never = Expectation(learner=Learner(treewidth=1, memory=1))
+    with pytest.raises(LimitError, match="memory"):
+        fit_mixture_validated(two_parts(100, 1), two_parts(100, 2), never, sizes=(1,))
+
+
+def test_the_time_that_is_over_keeps_the_sizes_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, valid = two_parts(300, 1), two_parts(300, 2)
+    real = expectation.fit_mixture
+
+    def second_is_late(table: DataTable, size: int, *others: Any, **options: Any) -> Mixture:
+        if size > 1:
+            raise LimitError("the time ended")
+        return real(table, size, *others, **options | {"deadline": None})
+
+    monkeypatch.setattr(expectation, "fit_mixture", second_is_late)
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2), deadline=time.monotonic() - 1)
+    assert found.provenance["stop"] == "time"
+    assert len(found.components) == 1
+    with pytest.raises(LimitError, match="the time ended"):
+        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2))
+
+
+def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
+    command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = of_mixture.log_joint
+
+    def log_joint(*arguments: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return real(*arguments)
+
+    monkeypatch.setattr(expectation, "log_joint", log_joint)
+    before = signal.getsignal(signal.SIGTERM)
+    out = tmp_path / "m.json"
+    assert command("fit", train, "--components", "2", "--treewidth", "1", "--output", out) == 0
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert "interrupted: the best mixture so far" in command.out
+    assert len(mixture(out).components) == 2
+
+
+def test_another_thread_fits_and_leaves_signals_alone(command: Command, train: Path, tmp_path: Path) -> None:
+    arguments = ("fit", train, "--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    before = signal.getsignal(signal.SIGTERM)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(command, *arguments).result() == 0
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_an_interrupted_tree_interrupts_the_learner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        learning, "solve", lambda *arguments: replace(solve(*arguments), stop=Stop.INTERRUPTED)
+    )
+    with pytest.raises(KeyboardInterrupt):
+        Learner(treewidth=1)(two_parts(50, 1))
+
+
+def test_the_learner_takes_the_shorter_of_its_time_and_what_is_left() -> None:
+    now = time.monotonic()
+    assert Learner(time=3.0).seconds(None) == 3.0
+    assert Learner(time=3.0).seconds(now + 1000) == 3.0
+    left = Learner().seconds(now + 1000)
+    assert left is not None
+    assert 0 < left <= 1000
+    with pytest.raises(LimitError, match="time ended"):
+        Learner().seconds(now - 1)
+
+
+# Commands
+
+
+def test_commands_answer_as_the_mixture_does(command: Command, model: Path, tmp_path: Path) -> None:
+    found = mixture(model)
+    target = command.json("query", model, "--target", "s,q", "--given", "p=yes")
+    known = of_mixture.condition(found, {"p": "yes"})
+    assert target["log_probability_of_evidence"] == pytest.approx(known.log_probability)
+    expected = of_mixture.marginal(known.model, ("s", "q")).ravel()
+    assert target["targets"][0]["probabilities"] == pytest.approx(expected)
+    singles = command.json("query", model)["targets"]
+    assert singles[1]["probabilities"] == pytest.approx(of_mixture.marginals(found)[1])
+    drawn = command.json("sample", model, "--rows", "5", "--seed", "2")
+    codes = of_mixture.sample(found, 5, 2)
+    assert drawn["q"] == [found.columns[1].states[code] for code in codes[1]]
+    rows = tmp_path / "rows.csv"
+    rows.write_text("p,q,r,s\nno,b,1,y\nyes,?,0,x\n", encoding="utf-8")
+    facts = command.json("loglik", model, rows)
+    logs = of_mixture.log_likelihood(found, np.array([[0, 1], [1, -1], [1, 0], [1, 0]]))
+    assert facts["mean"] == pytest.approx(logs.mean())
+
+
+def test_show_lists_the_weights_and_the_trees(command: Command, model: Path) -> None:
+    assert command("show", model) == 0
+    for words in ("component 3", "0.3", "{p, q, r}  12 cells", "sep"):
+        assert words in command.out
+    assert not any(line.endswith(" ") for line in command.out.splitlines())
+    facts = command.json("show", model)
+    assert [part["weight"] for part in facts["parts"]] == [0.5, 0.3, 0.2]
+    assert facts["parts"][1]["tables"][0] == {"clique": ["p", "q", "r"], "cells": 12}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["mpe"], "the most probable explanation"),
+        (["export", "--to", "bif"], "bif"),
+        (["export", "--to", "uai"], "uai"),
+        (["export", "--to", "td"], "td"),
+        (["export", "--to", "dot"], "dot"),
+        (["show", "--dot"], "a drawing"),
+    ],
+)
+def test_what_needs_one_tree_is_refused_with_the_reason(
+    command: Command, model: Path, arguments: list[str], what: str
+) -> None:
+    assert command(arguments[0], model, *arguments[1:]) == 2
+    assert f"{what} is for models of one junction tree" in command.err
+    assert "a sum of 3 trees has no junction tree" in command.err
+    assert command.out == ""
+
+
+def test_a_mixture_is_exported_as_json(command: Command, model: Path) -> None:
+    assert command("export", model, "--to", "json") == 0
+    assert command.out.encode() == model.read_bytes()
+
+
+def test_more_shares_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "free_memory", lambda: 1000)
+    with pytest.raises(LimitError, match="shares of the rows"):
+        fit_mixture(two_parts(100, 1), 4, TREEWIDTH_1)
+
+
+def test_a_memory_limit_holds_for_mixtures(command: Command, train: Path, tmp_path: Path) -> None:
+    arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    assert command("fit", train, *arguments, "--memory-limit", "0.001") == 4
+    assert "limit is 0.001 GB" in command.err
+
+
+def test_the_smoothing_that_was_chosen_is_in_the_remarks() -> None:
+    train, valid = two_parts(300, 1), two_parts(300, 2)
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1,), candidates=(30.0, 1e-3))
+    chosen = found.provenance["smoothing_ess"]
+    expected = fit(found.components[0].tree, train, ess=chosen)
+    assert found.components[0].values == pytest.approx(expected.values)
+    with pytest.raises(ChoiceError, match="no size"):
+        fit_mixture_validated(train, valid, sizes=())
