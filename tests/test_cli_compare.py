@@ -84,8 +84,13 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
 
 
 def test_compare_runs_the_grid_reports_and_ends_with_0(
-    command: Command, small: InstanceFile, tmp_path: Path, here: list[Spec]
+    command: Command,
+    small: InstanceFile,
+    tmp_path: Path,
+    here: list[Spec],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("sys.argv", ["/somewhere/jtsolve", "compare", "i.json"])
     output = tmp_path / "out"
     options = ["--backends", "brute,ktree:steps=3", "--treewidths", "1,2", "--seeds", "0-1", "--jobs", "2"]
     limits = ["--time-limit", "60", "--memory-limit", "4", "--threads", "1", "--grace", "3"]
@@ -100,7 +105,7 @@ def test_compare_runs_the_grid_reports_and_ends_with_0(
     assert command.err.count(" left)") == 8
     assert list(Folder(output).rows()) == [spec.id for spec in cold]
     assert (output / "report.html").exists()
-    assert Folder(output).plan().command.startswith("jtsolve ")
+    assert Folder(output).plan().command == "jtsolve compare i.json"
 
 
 def test_resume_does_what_is_missing_only(
