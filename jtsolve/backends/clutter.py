@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.backends.clutter_proof import write_certificate
+from jtsolve.backends.clutter_root import solve_root
 from jtsolve.backends.clutter_tree import Search
 from jtsolve.encodings.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.errors import InputError
@@ -40,6 +41,8 @@ from jtsolve.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.result import Outcome, Stop
 
 if TYPE_CHECKING:
+    from jtsolve.backends.relaxing import Relaxation
+    from jtsolve.encodings.families import Families
     from jtsolve.tree import JunctionTree
 
 _LIBRARIES = 250_000_000
@@ -82,7 +85,7 @@ class ClutterCuts:
         """
         sets = predicted_sets(problem)
         families = sets * problem.max_clique_size
-        memory = resident_memory() + _LIBRARIES + predicted_memory(problem) + _BYTES_A_SET * sets
+        memory = resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
         seconds = inf
         if problem.n <= _MOST_PROVED:
             seconds = _STARTING + families * (problem.n / 20) ** 2 / _FAMILIES_A_SECOND
@@ -118,6 +121,19 @@ class ClutterCuts:
             "root": problem.names[root],
         }
         return Outcome(search.incumbent.tree, bound, stop, stats)
+
+    def relaxation_memory(self, problem: Problem) -> int:
+        """See `relaxing.Relaxes`."""
+        return _LIBRARIES + _BYTES_A_SET * predicted_sets(problem)
+
+    def relax(
+        self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
+    ) -> Relaxation:
+        """Solves the LP of the whole problem; see `relaxing.Relaxes` and `clutter_root`."""
+        from jtsolve.kernels.compiling import announced  # noqa: PLC0415 - half a second, only when needed
+
+        with announced(lambda: report(note="compiling the kernels (first run only)")):
+            return solve_root(problem, families, tree, limits, report)
 
     def _named_root(self, problem: Problem) -> int:
         """Returns the variable that is asked for as root."""

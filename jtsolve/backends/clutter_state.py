@@ -42,6 +42,7 @@ class Incumbent:
         target: a sum of normalised weights, in units; what is no more is of no interest. Before there is a
             tree, less than any tree has.
         close: a bound that is no more is as good as met.
+        margin: nats below the best tree's score down to which other trees are of interest.
     """
 
     problem: Problem
@@ -51,6 +52,7 @@ class Incumbent:
     close: int
     tree: JunctionTree | None = None
     score: float = -inf
+    margin: float = 0.0
 
     def offer(self, tree: JunctionTree) -> bool:
         """Takes a tree if it is better and meets the constraints."""
@@ -58,7 +60,7 @@ class Incumbent:
         if score <= self.score or not meets(self.problem, tree):
             return False
         self.tree, self.score = tree, score
-        self.target = self.scale.target(score)
+        self.target = self.scale.target(score - self.margin)
         self.close = max(self.target, self.scale.target(score + _CLOSE))
         self.report(tree=tree)
         return True

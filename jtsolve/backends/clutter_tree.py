@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.backends.clutter_bound import scaled
+from jtsolve.backends.clutter_bound import scaled, worth
 from jtsolve.backends.clutter_cuts import Point, set_words
 from jtsolve.backends.clutter_polish import Polish
 from jtsolve.backends.clutter_rows import Clutter, Rows, Special
@@ -139,6 +139,17 @@ class Search:
         for _, _, subproblem in self.open:
             self._finish(subproblem)
         return (self.report.stop or Stop.INTERRUPTED) if self.open else Stop.FINISHED
+
+    def relax(self, pool: ThreadPoolExecutor | None) -> None:
+        """Bounds the problem as a whole, and drops what the bound rules out; does not branch."""
+        state = self.root.state
+        if self.incumbent.tree is not None:
+            state.look_for(self.incumbent.tree)
+        self._bounded(self.root, pool)
+        bound = state.evaluate(self.scale, state.cuts, state.specials) if state.possible else None
+        if bound is not None:
+            state.units = min(state.units, bound.units)
+            state.move(*state.families.restricted(worth(state.families, bound, self.incumbent.target)))
 
     @property
     def bound(self) -> float:

@@ -1,0 +1,126 @@
+"""Proofs of optimality on samples of random Bayesian networks, by backend.
+
+    python benchmarks/networks.py --backends dp maxsat ilp --output docs/benchmarks/networks
+
+Each network has `--variables` variables of two or three states, up to three parents each among those before
+it in a random order, and tables drawn from a Dirichlet distribution with all parameters 1. A problem is the
+BDeu scores (equivalent sample size 1) of `--rows` rows drawn from it, with a bounded treewidth. A backend is
+given as on the command line, options after a colon: `ilp:solver=cbc,relaxation=none`. Each run is a process
+of its own, `jtsolve solve`, so that starting the program and reading the scores count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jtsolve.data.bif import Network, Node
+from jtsolve.data.sample import sample
+from jtsolve.instance import write_problem
+from jtsolve.machine import describe
+from jtsolve.options import split_backend
+from jtsolve.problem import Problem, Variable
+from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.tabulate import tabulate
+
+MOST_PARENTS = 3
+COLUMNS = ("seed", "n", "treewidth", "backend", "status", "seconds", "score", "gap", "families")
+
+
+def random_network(seed: int, n: int) -> Network:
+    """Returns a network with tables drawn from flat Dirichlet distributions; equal seeds, equal networks."""
+    generator = np.random.default_rng(seed)
+    order = generator.permutation(n)
+    states = generator.integers(2, 4, size=n)
+    parents: list[tuple[int, ...]] = [()] * n
+    for place, v in enumerate(order.tolist()):
+        count = min(place, int(generator.integers(0, MOST_PARENTS + 1)))
+        parents[v] = tuple(generator.choice(order[:place], size=count, replace=False).tolist())
+    nodes = []
+    for v in range(n):
+        rows = int(np.prod(states[list(parents[v])], dtype=np.int64))
+        table = generator.dirichlet(np.ones(states[v]), size=rows)
+        nodes.append(Node(f"V{v}", tuple(map(str, range(states[v]))), parents[v], table))
+    return Network(f"random-{seed}", tuple(nodes))
+
+
+def random_problem(seed: int, n: int, rows: int, treewidth: int) -> Problem:
+    """Returns the problem of rows drawn from a random network; the rows have the same seed."""
+    network = random_network(seed, n)
+    names = tuple(node.name for node in network.nodes)
+    states = tuple(node.states for node in network.nodes)
+    table = DataTable(names, states, sample(network, rows, seed).T)
+    scores = tabulate(table, Bdeu(1.0), treewidth + 1)
+    problem = Problem(tuple(map(Variable, names, states)), scores, name=network.name)
+    return problem.with_treewidth(treewidth)
+
+
+def measure(path: Path, problem: Problem, backend: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns a row of the table: one run of one backend."""
+    name, options = split_backend(backend)
+    command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--json", "--quiet"]
+    command += ["--backend", name, "--threads", str(arguments.threads)]
+    command += ["--time-limit", str(arguments.time_limit)]
+    for key, value in options.items():
+        command += ["--option", f"{key}={value}"]
+    started = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.monotonic() - started
+    row: dict[str, Any] = {"n": problem.n, "treewidth": arguments.treewidth, "backend": backend}
+    if not done.stdout:
+        return row | {"status": done.stderr.strip().splitlines()[-1]}
+    result = json.loads(done.stdout)
+    row |= {"status": result["status"], "seconds": f"{seconds:.1f}"}
+    row["families"] = result.get("stats", {}).get("families", "")
+    if result["score"] is not None and result["gap"] is not None:
+        row |= {"score": f"{result['score']:.4f}", "gap": f"{result['gap']:.2g}"}
+    return row
+
+
+def main() -> None:
+    """Measures and prints a Markdown table; writes it and a CSV file if asked."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--backends", nargs="+", default=["dp", "clutter"], help="name or name:key=value,...")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5])
+    parser.add_argument("--variables", type=int, default=12)
+    parser.add_argument("--treewidth", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--time-limit", type=float, default=120.0, help="seconds of each run")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--output", type=Path, default=None, help="write NAME.md and NAME.csv")
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in arguments.seeds:
+            problem = random_problem(seed, arguments.variables, arguments.rows, arguments.treewidth)
+            path = Path(folder) / f"{problem.name}.json.gz"
+            write_problem(problem, path)
+            for backend in arguments.backends:
+                rows.append({"seed": seed} | measure(path, problem, backend, arguments))
+                print(rows[-1], file=sys.stderr, flush=True)
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    lines += ["| " + " | ".join(str(row.get(column, "")) for column in COLUMNS) + " |" for row in rows]
+    machine = ", ".join(f"{key} {value}" for key, value in describe(arguments.threads).items())
+    table = "\n".join([*lines, "", f"Machine: {machine}.", f"Command: `python {shlex.join(sys.argv)}`", ""])
+    print(table)
+    if arguments.output is not None:
+        arguments.output.with_suffix(".md").write_text(table, encoding="utf-8")
+        with arguments.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, COLUMNS)
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()
