@@ -206,7 +206,9 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
     for row, name in enumerate(("random networks", "UCI instances")):
         axes[row][0].set_ylabel(f"{name}\nprocessor seconds", fontsize=8)
         for place in axes[row]:
-            place.set(yscale="log", xlabel="variables")
+            place.set(yscale="log", xlabel="variables", ylim=(0.5, 2 * limit))
+            place.yaxis.set_major_formatter("{x:g}")
+            place.yaxis.set_minor_formatter("")
             place.axhline(limit, color="C3", linewidth=0.8, linestyle="--")
             place.margins(x=0.25)
             place.tick_params(labelsize=7)
