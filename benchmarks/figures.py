@@ -210,6 +210,15 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
             place.yaxis.set_major_formatter("{x:g}")
             place.yaxis.set_minor_formatter("")
             place.axhline(limit, color="C3", linewidth=0.8, linestyle="--")
+            place.annotate(
+                "limit",
+                (0.02, limit),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, 2),
+                textcoords="offset points",
+                color="C3",
+                fontsize=7,
+            )
             place.margins(x=0.25)
             place.tick_params(labelsize=7)
             place.xaxis.label.set_size(8)
