@@ -13,7 +13,7 @@ and put in as they come. Most regions then begin at cliques that are new since t
 If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
-better tree. Constraints: all but `max_cliques`, as far as the exact backend has them.
+better tree. Constraints: all but `max_cliques`, as far as the exact backend has them. More in docs/lns.md.
 
 Time: that of the exact backend on `region` variables for each step: some milliseconds.
 
