@@ -34,7 +34,7 @@ autodoc_preserve_defaults = True
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
-napoleon_custom_sections = [("Source", "notes")]
+napoleon_use_ivar = True
 default_role = "code"  # names in docstrings stand in single backticks
 
 smartquotes = False  # pages quote what is typed

@@ -1,10 +1,11 @@
 """Runs the examples of a page, in order, in one folder.
 
-- A `python` block that begins with a comment `# NAME.py` is written to that file; any other is a doctest, and shares
-  its names with those of the page before it.
-- In a `console` block, `$ ` begins a command for the shell, which the next line goes on with after a backslash. What
-  follows is what it prints to either stream, compared as in doctests, with `...` for what is left out; where nothing
-  follows, nothing is compared. A command succeeds, unless what it prints begins with `jtsolve: `, as errors do.
+- A `python` block that begins with a comment `# NAME.py` is written to that file; any other is a doctest,
+  and shares its names with those of the page before it.
+- In a `console` block, `$ ` begins a command for the shell, which the next line goes on with after a
+  backslash. What follows is what it prints to either stream, compared as in doctests, with `...` for what is
+  left out; where nothing follows, nothing is compared. A command succeeds, unless what it prints begins with
+  `jtsolve: `, as errors do.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def run_examples(page: str, name: str, folder: Path) -> tuple[int, list[str]]:
 def _run_command(command: str, expected: str, place: str, folder: Path) -> list[str]:
     """Runs a command and returns what is wrong with it, if anything is."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    done = subprocess.run(
-        ["bash", "-c", _SHELL + command],
+    done = subprocess.run(  # noqa: S603 - the pages are ours
+        ["bash", "-c", _SHELL + command],  # noqa: S607 - where it lies differs between systems
         cwd=folder,
         env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": path, "COLUMNS": "80"},
         stdin=subprocess.DEVNULL,
