@@ -31,13 +31,14 @@ myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 default_role = "code"  # names in docstrings stand in single backticks
 
-smartquotes = False  # pages quote what is typed
+smartquotes_action = "D"  # dashes, but no quotes: pages quote what is typed
 
 html_theme = "furo"
 html_title = "jtsolve"

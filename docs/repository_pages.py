@@ -19,8 +19,10 @@ def adapt(_app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = source[0].replace("](../instances/README.md)", "](instances.md)")
 
 
-def escape(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+def escape(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
     """Escapes what means something in reStructuredText and nothing in our docstrings, such as |C|."""
+    if what in {"attribute", "data", "property"}:
+        lines.insert(0, "\\")  # shows as nothing; else napoleon takes what is before a colon for a type
     for number, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             lines[number] = _MARKS.sub(lambda found: found[1] or "\\" + found[2], line)
