@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from jtsolve.backend import Backend
 
-_REFERENCES = re.compile(r"^References:$", re.MULTILINE)
+_REFERENCES = re.compile(r"^References:[ ]*$|^References: (?=\S)", re.MULTILINE)
 _COST = re.compile(r"^(Time|Memory)\b")
 _ARGUMENTS = re.compile(r"^Args:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
 _ARGUMENT = re.compile(r"^[ ]{4}(\w+): (.*(?:\n(?:[ ]{5,}.*)?)*)", re.MULTILINE)

@@ -18,6 +18,7 @@ from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.optional import needed_packages, needs
 from jtsolve.cli import app
+from jtsolve.compare.grid import read_grid
 from jtsolve.options import option_values, parse_backend
 
 if TYPE_CHECKING:
@@ -170,6 +171,29 @@ def test_a_module_without_cost_or_references_is_an_error(
     monkeypatch.setattr(f"{__name__}.__doc__", documentation)
     with pytest.raises(backend_pages.UndescribedError, match=fault):
         backend_pages.page(Secretive())
+
+
+def test_references_may_begin_on_the_line_of_their_heading(monkeypatch: pytest.MonkeyPatch) -> None:
+    documentation = (
+        "`brute`: all graphs.\n\nTime: long.\n\nReferences: Somebody, A book,\n2000. One more, 2001."
+    )
+    monkeypatch.setattr("jtsolve.backends.brute.__doc__", documentation)
+    assert "Somebody, A book,\n2000. One more, 2001." in section(
+        backend_pages.page(REGISTRY["brute"]), "References"
+    )
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    entries = set(re.findall(r"^([\w/]+)$", PAGES["docs/index.md"], re.MULTILINE))
+    assert {name.removeprefix("docs/").removesuffix(".md") for name in PAGES if "/" in name} - {
+        "index"
+    } <= entries
+
+
+def test_the_grid_file_of_the_documentation_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGES["docs/compare.md"], re.MULTILINE | re.DOTALL)
+    (tmp_path / "grid.toml").write_text(text, encoding="utf-8")
+    assert [str(width) for width in read_grid(tmp_path / "grid.toml").treewidths] == ["2", "3", "none"]
 
 
 def test_packages_that_a_backend_needs_are_named() -> None:
