@@ -13,6 +13,7 @@ import typer
 from documents import ROOT, blocks, run_examples
 
 import backend_pages
+import repository_pages
 from jtsolve.backend import Capabilities
 from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
@@ -181,6 +182,20 @@ def test_references_may_begin_on_the_line_of_their_heading(monkeypatch: pytest.M
     assert "Somebody, A book,\n2000. One more, 2001." in section(
         backend_pages.page(REGISTRY["brute"]), "References"
     )
+
+
+def test_docstrings_are_escaped_but_for_names_and_examples() -> None:
+    lines = ["|C| ≤ w, `|S|`, a_ and *", ">>> 2 * 3", "s_v"]
+    repository_pages.escape(None, "function", "f", None, None, lines)
+    assert lines == [r"\|C\| ≤ w, `|S|`, a\_ and \*", ">>> 2 * 3", "s_v"]
+
+
+def test_tables_of_benchmarks_get_a_title_and_links_out_of_the_folder_lead_to_pages() -> None:
+    table, page = ["| a |"], ["see [x](../instances/README.md)"]
+    repository_pages.adapt(None, "benchmarks/exact", table)
+    repository_pages.adapt(None, "benchmarks", page)
+    assert table[0].endswith("# exact\n\n| a |")
+    assert page == ["see [x](instances.md)"]
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
