@@ -191,10 +191,11 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
         place.plot(*zip(*line, strict=True), color=colour, marker="o", markersize=3, linewidth=1.2)
         over = [point for point in line if point[1] >= limit]
         place.plot(*zip(*over, strict=True) if over else ((), ()), "^", color=colour, markersize=6)
+        struck = line[-1][1] >= limit  # by the line of the limit, if the name were beside it
         place.annotate(
             backend,
             line[-1],
-            xytext=(4, 0),
+            xytext=(4, 8 if struck else 0),
             textcoords="offset points",
             color=colour,
             fontsize=8,
