@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, frexp, inf, nextafter
+from math import comb, floor, frexp, inf, nextafter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -93,7 +93,9 @@ def scaled(families: Families) -> tuple[Scale, NDArray[np.int64]]:
     own = np.zeros(n + 1, dtype=np.int64)
     own[families.members[single, 0]] = units[single]
     normalised = np.where(known, units - own[families.members].sum(axis=1), 0)
-    scale = Scale(shift, int(own.sum()), n, 1 << (_BITS - 1 - (2 * n).bit_length()))
+    # What a row's function is at most: 1, or the pairs in a set (`clutter_rows`).
+    reach = comb(families.width, 2) if families.constraints.forbidden_graphs else 1
+    scale = Scale(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // max(1, reach))
     return scale, normalised
 
 

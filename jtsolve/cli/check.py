@@ -26,7 +26,8 @@ def check(
 
     Exit code 0: it is right; 1: it is not, and every fault is named.
     """
-    from jtsolve.certificate import read_certificate, verify
+    from jtsolve.certificate import verify
+    from jtsolve.certificate_document import read_certificate
     from jtsolve.check import check as faults_of
     from jtsolve.instance import read_problem
     from jtsolve.result import read_result
