@@ -33,7 +33,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from math import floor, inf
+from math import comb, floor, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -226,7 +226,7 @@ class _Verifier:
             price += row.weight * row.limit
         for graph in multipliers.graphs:
             _require(graph.weight >= 0, f"A graph of {place} has a negative weight.")
-            weights += graph.weight * len(self.layers) ** 2  # no set has more pairs
+            weights += graph.weight * comb(len(self.layers) - 1, 2)  # no set has more pairs
             _require(2 * self.n * weights < _ROOM, f"The weights of {place} are too large.")
             total += graph.weight * self._signed_pairs(graph, place)
             price += graph.weight * (1 - len(graph.edges))

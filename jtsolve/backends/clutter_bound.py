@@ -85,7 +85,9 @@ def scaled(families: Families) -> tuple[Scale, NDArray[np.int64]]:
     n = families.n
     _, exponent = frexp(float(np.abs(families.scores[known]).max()))
     # A set's normalised score is at most width + 1 scores; a bound sums up n differences of two.
-    headroom = (4 * n * (families.width + 1)).bit_length()
+    # A row's function is at most 1, or the number of pairs in a set (`clutter_rows`).
+    reach = max(1, comb(families.width, 2)) if families.constraints.forbidden_graphs else 1
+    headroom = (4 * n * (families.width + 1) * reach).bit_length()
     shift = min(_FINEST, _BITS - 1 - exponent - headroom)
     units = np.zeros(families.sizes.size, dtype=np.int64)
     units[known] = np.rint(np.ldexp(families.scores[known], shift)).astype(np.int64)
@@ -93,9 +95,7 @@ def scaled(families: Families) -> tuple[Scale, NDArray[np.int64]]:
     own = np.zeros(n + 1, dtype=np.int64)
     own[families.members[single, 0]] = units[single]
     normalised = np.where(known, units - own[families.members].sum(axis=1), 0)
-    # What a row's function is at most: 1, or the pairs in a set (`clutter_rows`).
-    reach = comb(families.width, 2) if families.constraints.forbidden_graphs else 1
-    scale = Scale(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // max(1, reach))
+    scale = Scale(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // reach)
     return scale, normalised
 
 
