@@ -7,9 +7,10 @@ one is depends only on the variables and on what it has to cover: it is kept, an
 vain.
 
 Before each region, a tree edge moves to other cliques that hold its separator: another junction tree of the
-same graph, with other regions. After many regions in a row without success, the regions become larger; after
-the largest, of which fewer are tried, the search goes back to the best tree and is kicked: some regions are solved under noisy scores
-and put in as they come. Most regions then begin at cliques that are new since the kick, and fewer are tried.
+same graph, with other regions. After many regions in a row without success, the regions become larger; of
+the largest, fewer are tried, since they take long. After these, the search goes back to the best tree and is
+kicked: some regions are solved under noisy scores and put in as they come. Most regions then begin at cliques
+that are new since the kick, and fewer are tried.
 If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
