@@ -254,7 +254,10 @@ def draw_case(
         ends[run["backend"]] = min(ends.get(run["backend"], inf), heights[-1])
     if known > -inf and best > known:
         axes.axhline((best - known) / runs[0]["rows"], color="0.6", linewidth=0.8, linestyle=":")
-    axes.set(xscale="log", yscale="log", xlim=(0.05, seconds))
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks([tick for tick in (0.1, 1.0, 10.0) if tick <= seconds])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlim(0.05, seconds)
     axes.set_yticks([10.0**power for power in range(-3, 2)] + [LEAST])
     axes.set_yticklabels(["0.001", "0.01", "0.1", "1", "10", "0"])
     axes.minorticks_off()
