@@ -1,11 +1,13 @@
 """Test log-likelihood over the number of rows, on ALARM: the setting of Chechetka and Guestrin's Figure 2(b).
 
-    python benchmarks/alarm_curve.py alarm.bif.gz --rows 100,1000,10000 --seeds 1,2,3 --output alarm_curve
+    python benchmarks/alarm_curve.py alarm.bif.gz --output docs/benchmarks/alarm_curve --draw alarm_curve.png
 
 Training data of each number of rows are drawn from the network; a structure of bounded treewidth is learned
 by each method; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
-a seed of their own. The network itself, with its true tables, is the line above. Cases can be run one by
-one: what `--output` holds already is not run again. `--draw FILE` draws the table.
+a seed of their own. The network itself, with its true tables, is the line above. A method is stopped after
+`--seconds` of processor time on one thread, so that other work on the machine changes little, and its best
+tree until then counts. Cases can be run one by one, or go on after an interruption: what `--output` holds
+already is not run again. `--draw FILE` draws the table.
 
 A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
 that begins with the trees of `consistent`. One that is not registered is left out, and said so.
@@ -15,13 +17,16 @@ from __future__ import annotations
 
 import argparse
 import csv
+import signal
 import statistics
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from labels import label_ends
 
 from jtsolve.backend import Limits
 from jtsolve.backends import REGISTRY
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
 METHODS = "chowliu:ml,forward:bic,consistent:ml,consistent:bic,search:ml,search:bic,lns:ml,lns:bic"
 TEST_SEED = 1_000_003
 COLUMNS = ["rows", "seed", "method", "test nats/row", "train score", "parameters", "cpu s", "stop"]
-STYLES = {"ml": "--", "bic": "-"}
+TITLES = {"ml": "learned by maximum likelihood", "bic": "learned by BIC"}
 
 
 def data(network: Network, rows: int, seed: int) -> DataTable:
@@ -77,6 +82,16 @@ def backend_of(name: str, q: int) -> Backend | None:
     return backend
 
 
+def seconds_of(name: str, text: str) -> float:
+    """Returns the seconds for a backend, from "10,consistent=30": 10, but for `consistent` 30.
+
+    >>> seconds_of("lns", "10,consistent=30"), seconds_of("consistent", "10,consistent=30")
+    (10.0, 30.0)
+    """
+    general, *others = text.split(",")
+    return float(dict(part.split("=") for part in others).get(name, general))
+
+
 def measure(
     network: Network, train: DataTable, test: DataTable, method: str, arguments: argparse.Namespace
 ) -> dict[str, object] | None:
@@ -94,7 +109,11 @@ def measure(
         provenance={"rows": train.total},
     )
     began = time.process_time()
-    result = solve(problem, backend, Limits(time=arguments.time_limit, threads=1, seed=1))
+    # The timer counts processor time, and acts as Ctrl-C does: `solve` returns the best tree so far.
+    signal.signal(signal.SIGPROF, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_PROF, seconds_of(name, arguments.seconds))
+    result = solve(problem, backend, Limits(threads=1, seed=1))
+    signal.setitimer(signal.ITIMER_PROF, 0)
     seconds = time.process_time() - began
     if result.tree is None:
         return None
@@ -136,31 +155,39 @@ def summary(rows: list[dict[str, str]], true: float) -> str:
 
 
 def draw(rows: list[dict[str, str]], true: float, path: Path) -> None:
-    """Draws means over the seeds, with the range of the seeds."""
+    """Draws means over the seeds, with the range of the seeds: a panel for each score.
+
+    Chow-Liu's trees, which no treewidth or penalty changes much, are in all panels to compare with.
+    """
     import matplotlib as mpl  # noqa: PLC0415 - only to draw
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 - only to draw
 
-    figure, axes = plt.subplots(figsize=(7, 4.6), layout="constrained")
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    colours = {name: f"C{i}" for i, name in enumerate(dict.fromkeys(m.partition(":")[0] for m in methods))}
-    for method in methods:
-        name, _, score = method.partition(":")
-        own = [row for row in rows if row["method"] == method]
-        sizes = sorted({int(row["rows"]) for row in own})
-        values = [[float(row["test nats/row"]) for row in own if int(row["rows"]) == size] for size in sizes]
-        means = [statistics.mean(found) for found in values]
-        spread = [[m - min(v) for m, v in zip(means, values, strict=True)]]
-        spread.append([max(v) - m for m, v in zip(means, values, strict=True)])
-        axes.errorbar(
-            sizes, means, spread, label=method, color=colours[name], linestyle=STYLES[score], marker="o", ms=3
-        )
-    axes.axhline(true, color="black", linewidth=1, label="the network itself")
-    axes.set_xscale("log")
-    axes.set_xlabel("rows of training data")
-    axes.set_ylabel("test log-likelihood, nats a row")
-    axes.legend(fontsize=8)
+    methods = sorted({row["method"] for row in rows})
+    names = [name for name in dict.fromkeys(m.partition(":")[0] for m in methods) if name != "chowliu"]
+    colours = {"chowliu": "0.45"} | {name: f"C{i}" for i, name in enumerate(names)}
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4.4), sharey=True, layout="constrained")
+    for axes, score in zip(panels, TITLES, strict=True):
+        axes.axhline(true, color="black", linewidth=1)
+        ends = [(true, "the network itself", "black")]
+        for method in methods:
+            name, _, own_score = method.partition(":")
+            if own_score != score and name != "chowliu":
+                continue
+            own = [row for row in rows if row["method"] == method]
+            sizes = sorted({int(row["rows"]) for row in own})
+            values = [[float(row["test nats/row"]) for row in own if int(row["rows"]) == s] for s in sizes]
+            means = [statistics.mean(found) for found in values]
+            below = [mean - min(found) for mean, found in zip(means, values, strict=True)]
+            above = [max(found) - mean for mean, found in zip(means, values, strict=True)]
+            axes.errorbar(sizes, means, [below, above], color=colours[name], marker="o", ms=3, linewidth=1.3)
+            ends.append((means[-1], name, colours[name]))
+        axes.set(xscale="log", xlabel="rows of training data", title=TITLES[score])
+        axes.spines[["top", "right"]].set_visible(False)
+        label_ends(axes, ends)
+    panels[0].set_ylabel("test log-likelihood, nats a row")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
 
@@ -173,7 +200,11 @@ def main() -> None:
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--treewidth", type=int, default=3)
     parser.add_argument("--q", type=int, default=2, help="of consistent")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds a method and sample")
+    parser.add_argument(
+        "--seconds",
+        default="10,consistent=30",
+        help="processor time of a run; where it differs, by name",
+    )
     parser.add_argument("--test-rows", type=int, default=100_000)
     parser.add_argument("--ess", type=float, default=1.0, help="equivalent sample size of the tables")
     parser.add_argument("--cache", type=int, default=1_000_000, help="scores kept")
@@ -202,9 +233,15 @@ def main() -> None:
                     writer = csv.DictWriter(file, COLUMNS)
                     writer.writeheader()
                     writer.writerows(rows)
-    print(summary(rows, true))
-    print(f"\n{describe(1)}")
-    arguments.output.with_suffix(".md").write_text(summary(rows, true) + "\n")
+    machine = describe(1)
+    shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
+    text = (
+        f"Test log-likelihood in nats a row, means over seeds {arguments.seeds}. {machine['processor']}, one "
+        f"thread; jtsolve {machine['jtsolve']}.\n\n"
+        f"Command: `{' '.join(['python', 'benchmarks/alarm_curve.py', *shown])}`\n\n{summary(rows, true)}\n"
+    )
+    print(text)
+    arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
     if arguments.draw is not None:
         draw(rows, true, arguments.draw)
 

@@ -1,11 +1,15 @@
 """How good heuristic trees are after some seconds: score over time of all heuristic backends.
 
-    python benchmarks/anytime.py --data FOLDER --output docs/benchmarks/anytime --draw docs/images/anytime.png
+    python benchmarks/anytime.py --data FOLDER --seconds 15 --cases \
+        nltcs:4,plants:4,jester:3,bnetflix:3,accidents:4,dna:4 --output anytime_all --draw anytime.png
 
 FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
 Each run is a process of its own and has `--seconds`, from the data in memory on: the scores (BIC, natural
 logarithm) are counted in that time, all in advance where that takes a tenth of it at most, else on demand.
-Kernels are compiled before. Runs are kept beside the output, and not made again: an interrupted one goes on.
+Kernels are compiled before. `consistent` tests pairs only (q=2), and needs scores of sets of one variable
+more; where it is refused, the table says so. The picture shows by how much a run is short of the best score
+known, of all runs in it and of `BEST`. Runs are kept beside the output, and not made again: an interrupted
+one goes on.
 
     python benchmarks/anytime.py --uci --seeds 5 --output docs/benchmarks/anytime_uci
 
@@ -24,10 +28,13 @@ from dataclasses import replace
 from itertools import product
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from labels import label_ends
 
 from jtsolve.backend import Limits
 from jtsolve.backends import REGISTRY
+from jtsolve.errors import LimitError, RefusedError
 from jtsolve.instance import read_problem
 from jtsolve.machine import cores, describe
 from jtsolve.options import parse_backend
@@ -39,6 +46,9 @@ from jtsolve.scoring.reading import read_states
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.scoring.tabulate import estimate, tabulate_with
 from jtsolve.solve import Recorder, solve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SETS = ("nltcs", "plants", "baudio", "jester", "bnetflix", "accidents", "dna")
 
@@ -65,6 +75,8 @@ COLUMNS = ["set", "clique size", "backend", "seed", "score", "to beat", "differe
 UCI_COLUMNS = ["instance", "treewidth", "optimum", "seeds at the optimum", "seconds, by seed"]
 TOLERANCE = 1e-8
 """Relative to the score, of an optimum that is recorded with fewer digits."""
+LEAST = 1e-4
+"""Nats a row: the least shortfall that the picture tells from none."""
 
 
 def heuristics() -> list[str]:
@@ -77,22 +89,31 @@ def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.
     path = arguments.data / f"{name}.train.data.gz"
     table = read_states(path, Coding(), header=False, separator=",")
     variables = tuple(map(Variable, table.names, table.states))
-    chosen = parse_backend(backend)
-    scorer = make_scorer(table, Bic(), size)
-    few = Problem(variables[:12], DataScores(table_of(table, 12), Bic(), size), name="compiles the kernels")
+    # `consistent` tests pairs only, since more takes too long; for that it asks for larger sets.
+    tests_pairs = backend == "consistent"
+    chosen = parse_backend("consistent:q=2" if tests_pairs else backend)
+    largest = size + tests_pairs
+    scorer = make_scorer(table, Bic(), largest)
+    few = Problem(
+        variables[:12], DataScores(table_of(table, 12), Bic(), largest), name="compiles the kernels"
+    ).with_treewidth(size - 1)
     solve(few, chosen, Limits(time=10))
     limits = Limits(time=arguments.seconds, seed=seed, threads=arguments.threads)
-    cost = estimate(scorer, size, limits.workers)
+    cost = estimate(scorer, largest, limits.workers)
     in_advance = cost.seconds <= arguments.seconds / 10 and 8 * cost.sets < limits.memory_bytes / 4
     scores = (
-        tabulate_with(scorer, size, workers=limits.workers) if in_advance else DataScores(table, Bic(), size)
+        tabulate_with(scorer, largest, workers=limits.workers)
+        if in_advance
+        else DataScores(table, Bic(), largest)
     )
-    result = solve(Problem(variables, scores, name=name), chosen, limits)
-    return {
-        "set": name,
-        "size": size,
-        "backend": backend,
-        "seed": seed,
+    run = {"set": name, "size": size, "backend": backend, "seed": seed, "rows": table.total}
+    provenance = {"rows": table.total}
+    problem = Problem(variables, scores, name=name, provenance=provenance).with_treewidth(size - 1)
+    try:
+        result = solve(problem, chosen, limits)
+    except (RefusedError, LimitError) as error:
+        return run | {"score": None, "stop": "refused", "stats": {"reason": str(error)}, "trace": []}
+    return run | {
         "score": result.score,
         "stop": result.stop.value,
         "stats": {key: value for key, value in result.stats.items() if isinstance(value, int | float | str)},
@@ -125,21 +146,21 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             kept.write_text(json.dumps(runs, indent=1), encoding="utf-8")
         run = runs[key]
         found.append(run)
-        print(f"{key}: {run['score']:.1f}", file=sys.stderr, flush=True)
+        print(f"{key}: {run['score']} ({run['stop']})", file=sys.stderr, flush=True)
     return found
 
 
 def row_of(run: dict[str, Any]) -> dict[str, Any]:
     """Returns the row of a run in the table."""
-    best = BEST.get(f"{run['set']}:{run['size']}")
+    best, score = BEST.get(f"{run['set']}:{run['size']}"), run["score"]
     return {
         "set": run["set"],
         "clique size": run["size"],
         "backend": run["backend"],
         "seed": run["seed"],
-        "score": f"{run['score']:.1f}",
+        "score": "none" if score is None else f"{score:.1f}",
         "to beat": "" if best is None else f"{best:.1f}",
-        "difference": "" if best is None else f"{run['score'] - best:+.1f}",
+        "difference": "" if best is None or score is None else f"{score - best:+.1f}",
         "stop": run["stop"],
     }
 
@@ -185,46 +206,69 @@ def reach(problem: Problem, optimum: float, seed: int, arguments: argparse.Names
 
 
 def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
-    """Draws score over time, one picture a case, one line a run, in one file."""
+    """Draws how far each run is from the best score known, over time: a panel for each case, in one file."""
     import matplotlib as mpl  # noqa: PLC0415 - for --draw only
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 - see above
 
     cases = list(dict.fromkeys((run["set"], run["size"]) for run in runs))
-    backends = list(dict.fromkeys(run["backend"] for run in runs))
-    columns = min(4, len(cases))
+    colours = {backend: f"C{i}" for i, backend in enumerate(dict.fromkeys(run["backend"] for run in runs))}
+    columns = min(3, len(cases))
     rows = -(-len(cases) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3.1 * columns, 2.1 * rows), squeeze=False)
-    for place in axes.flat[len(cases) :]:
-        place.set_visible(False)
-    for place, case in zip(axes.flat, cases, strict=False):
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(3.9 * columns, 2.9 * rows), squeeze=False, layout="constrained"
+    )
+    labels = []
+    for axes in panels.flat[len(cases) :]:
+        axes.set_visible(False)
+    for axes, case in zip(panels.flat, cases, strict=False):
         own = [run for run in runs if (run["set"], run["size"]) == case and run["score"] is not None]
-        high = max(run["score"] for run in own)
-        least = min(max(point[1] for point in run["trace"]) for run in own)
-        room = max(1.0, high - least)
-        for run in own:
-            times = [point[0] for point in run["trace"]] + [seconds]
-            scores = [point[1] for point in run["trace"]] + [run["score"]]
-            colour = f"C{backends.index(run['backend'])}"
-            place.step(times, scores, where="post", color=colour, linewidth=1, alpha=0.8)
-        best = BEST.get(f"{case[0]}:{case[1]}")
-        if best is not None:
-            place.axhline(best, color="0.5", linewidth=0.7, linestyle=":")
-            high, room = max(high, best), max(room, high - best)
-        place.set(xscale="log", xlim=(0.1, seconds), ylim=(least - 0.5 * room, high + 0.15 * room))
-        place.set_title(f"{case[0]}, cliques of {case[1]}", fontsize=8)
-        place.tick_params(labelsize=6)
-        place.ticklabel_format(axis="y", useOffset=False, style="plain")
-    for i, backend in enumerate(backends):
-        axes.flat[0].plot([], [], color=f"C{i}", label=backend)
-    axes.flat[0].plot([], [], color="0.5", linestyle=":", label="to beat")
-    figure.legend(loc="lower right", fontsize=8, ncols=2)
-    figure.supxlabel("seconds, scoring included", fontsize=8)
-    figure.supylabel("score, nats", fontsize=8)
-    figure.tight_layout()
+        labels.append(draw_case(axes, own, colours, seconds))
+        axes.set_title(f"{case[0]}, cliques of {case[1]}", fontsize=9)
+    figure.supxlabel("seconds, scoring included", fontsize=9)
+    figure.supylabel("nats a row below the best score known", fontsize=9)
+    for axes, ends in zip(panels.flat, labels, strict=False):
+        label_ends(axes, ends, size=7)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=90)
+    figure.savefig(path, dpi=110)
+
+
+def draw_case(
+    axes: Axes, runs: list[dict[str, Any]], colours: dict[str, str], seconds: float
+) -> list[tuple[float, str, str]]:
+    """Draws the runs of a case, one line each; returns a label for each backend's best run.
+
+    The scale is logarithmic, since a backend that is ahead is so by a tenth or a hundredth of what another
+    is short of; what is short of nothing, or by less than `LEAST`, is at the lower end, marked 0.
+    """
+    known = BEST.get(f"{runs[0]['set']}:{runs[0]['size']}", -inf)
+    best = max(known, *(run["score"] for run in runs))
+    ends: dict[str, float] = {}
+    for run in runs:
+        points = [*run["trace"], [seconds, run["score"]]]
+        heights = [max(LEAST, (best - score) / run["rows"]) for _, score in points]
+        colour = colours[run["backend"]]
+        axes.step([point[0] for point in points], heights, where="post", color=colour, linewidth=1.2)
+        axes.plot(points[0][0], heights[0], marker="o", markersize=3, color=colour)
+        ends[run["backend"]] = min(ends.get(run["backend"], inf), heights[-1])
+    if known > -inf and best > known:
+        axes.axhline((best - known) / runs[0]["rows"], color="0.6", linewidth=0.8, linestyle=":")
+    axes.set(xscale="log", yscale="log")
+    axes.set_xticks([tick for tick in (0.1, 1.0, 10.0) if tick <= seconds])
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_xlim(0.05, seconds)
+    axes.set_yticks([10.0**power for power in range(-3, 2)] + [LEAST])
+    axes.set_yticklabels(["0.001", "0.01", "0.1", "1", "10", "0"])
+    axes.minorticks_off()
+    top = max((best - run["trace"][0][1]) / run["rows"] for run in runs if run["trace"])
+    axes.set_ylim(LEAST * 0.8, max(10 * LEAST, 1.3 * top))
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    labels = [(height, backend, colours[backend]) for backend, height in ends.items()]
+    if known > -inf and best > known:
+        labels.append(((best - known) / runs[0]["rows"], "to beat", "0.5"))
+    return labels
 
 
 def write(head: str, columns: list[str], rows: list[dict[str, Any]], output: Path) -> None:

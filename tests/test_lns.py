@@ -26,7 +26,7 @@ from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns import LargeNeighbourhoodSearch, _Search
 from jtsolve.backends.lns_region import Noise, local_problem
-from jtsolve.backends.lns_solve import small_solver
+from jtsolve.backends.lns_solve import RegionSolver, small_solver
 from jtsolve.backends.lns_tree import MutableTree, Region
 from jtsolve.instance import read_problem
 from jtsolve.problem import LOCAL_FEATURES, Constraints, Feature, Problem
@@ -280,6 +280,24 @@ def test_takes_the_best_start() -> None:
         full = lns(start=start, steps=1, kicks=0).solve(problem, Limits(), Recording())
         assert full.tree is not None
         assert full.tree.score(problem.scores) >= max(scores)
+
+
+def test_large_regions_are_few_and_not_for_kicks(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, int, bool]] = []
+    original = RegionSolver.solve
+
+    def solving(self: RegionSolver, regions: Any, targets: Any, noises: Any) -> Any:
+        largest = max(region.variables.bit_count() for region in regions)
+        calls.append((largest, len(regions), any(noises)))
+        return original(self, regions, targets, noises)
+
+    monkeypatch.setattr(RegionSolver, "solve", solving)
+    lns(steps=2500).solve(named(from_network(4, 60, 3)), Limits(seed=1), Recording())
+    sizes = {largest for largest, _, kick in calls if not kick}
+    assert sizes >= {6, 8, 10, 12}
+    assert max(largest for largest, _, kick in calls if kick) <= 10
+    assert max(count for largest, count, _ in calls if largest > 10) <= 16
+    assert max(count for largest, count, _ in calls if largest <= 10) > 16
 
 
 def test_ends_by_steps_and_by_kicks() -> None:

@@ -17,7 +17,6 @@ from members import Member, Odd
 from problems import Recording, from_network, gaussian, named, with_holes
 
 from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
@@ -406,13 +405,15 @@ def test_members_are_written_with_plus_signs() -> None:
     assert [member.name for member in portfolio.members] == ["forward", "ktree"]
 
 
-def test_auto_takes_it_above_the_exact_range() -> None:
-    assert choose(named(gaussian(0, 40, 3)), Limits(threads=2)).backend.name == "portfolio"
-    assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["lns"].capabilities.rank
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_auto_takes_its_first_member_where_that_takes_the_problem(threads: int) -> None:
+    assert choose(named(gaussian(0, 40, 3)), Limits(threads=threads)).backend.name == "lns"
 
 
-def test_auto_takes_its_first_member_on_one_thread() -> None:
-    assert choose(named(gaussian(0, 40, 3)), Limits(threads=1)).backend.name == "lns"
+def test_auto_takes_it_on_several_threads_where_its_first_member_does_not() -> None:
+    problem = replace(named(gaussian(0, 40, 3)), constraints=Constraints(max_cliques=20))
+    assert choose(problem, Limits(threads=2)).backend.name == "portfolio"
+    assert choose(problem, Limits(threads=1)).backend.name == "search"
 
 
 def test_it_is_exact_if_all_members_are() -> None:

@@ -7,9 +7,10 @@ one is depends only on the variables and on what it has to cover: it is kept, an
 vain.
 
 Before each region, a tree edge moves to other cliques that hold its separator: another junction tree of the
-same graph, with other regions. After many regions in a row without success, the regions become larger; after
-the largest, the search goes back to the best tree and is kicked: some regions are solved under noisy scores
-and put in as they come. Most regions then begin at cliques that are new since the kick, and fewer are tried.
+same graph, with other regions. After many regions in a row without success, the regions become larger; of
+the largest, fewer are tried, since they take long. After these, the search goes back to the best tree and is
+kicked: some regions are solved under noisy scores and put in as they come. Most regions then begin at cliques
+that are new since the kick, and fewer are tried.
 If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
@@ -58,6 +59,12 @@ _PATIENCE = 20
 _PATIENCE_PER_CLIQUE = 4
 """Regions in a row without success before the next size: so many, and so many for each clique that is new, as
 each begins some regions. On plants at treewidth 2, two seeds, no worse than 40 and 2 for each clique."""
+_USUAL = 10
+"""Variables of regions that are searched freely. One of two more takes ten times as long."""
+_RARER = 8
+"""By how much fewer the regions above that are: then all sizes take about as long."""
+_GROUPS_OF_LARGE = 2
+"""Groups at a time of regions above that: more would be more than the share of such regions after a kick."""
 _KEPT = 1 << 18
 """Regions whose best is kept, and scores: some tens of megabytes each."""
 _CLIQUES_PER_GROUP = 16
@@ -98,7 +105,7 @@ class LargeNeighbourhoodSearch:
 
     exact: Backend
     start: tuple[Backend, ...]
-    region: int = 10
+    region: int = 12
     kicks: int = 200
     strength: float = 1.0
     steps: int | None = None
@@ -176,7 +183,7 @@ class _Search:
         self.current, self.value = MutableTree(start), start.score(problem.scores)
         self.best, self.best_value = self.current.copy(), self.value
         largest = min(options.region, problem.n)
-        self.sizes = sorted({max(min(_SMALLEST, largest), largest - less) for less in (4, 2, 0)})
+        self.sizes = sorted({max(min(_SMALLEST, largest), largest - less) for less in (6, 4, 2, 0)})
         self.seen: JunctionTree | None = None  # the incumbent that was looked at last
         self.level = 0
         self.failures = 0  # regions in a row without success
@@ -208,7 +215,7 @@ class _Search:
                 return stop
             if self.steps == self.options.steps:
                 return Stop.STEPS
-            if self.failures < _PATIENCE + _PATIENCE_PER_CLIQUE * len(self.new_nodes()):
+            if self.failures < self.patience():
                 self.improve()
             elif self.level + 1 < len(self.sizes):
                 self.level += 1
@@ -248,9 +255,15 @@ class _Search:
                 self.best_value + parts[0].gap
             )  # a region of all variables: nothing is left to search
 
+    def patience(self) -> int:
+        """Returns how many regions in a row without success are enough at this size."""
+        regions = _PATIENCE + _PATIENCE_PER_CLIQUE * len(self.new_nodes())
+        return regions if self.sizes[self.level] <= _USUAL else max(1, regions // _RARER)
+
     def batch(self) -> int:
         """Returns how many regions to solve at a time: more where the tree has room for them side by side."""
-        groups = max(1, min(_MOST_GROUPS, len(self.current.cliques) // _CLIQUES_PER_GROUP))
+        most = _MOST_GROUPS if self.sizes[self.level] <= _USUAL else _GROUPS_OF_LARGE
+        groups = max(1, min(most, len(self.current.cliques) // _CLIQUES_PER_GROUP))
         wanted = self.solver.group * (groups if self.solver.group > 1 else 1)
         return wanted if self.options.steps is None else min(wanted, self.options.steps - self.steps)
 
@@ -273,13 +286,14 @@ class _Search:
         self.adopt()
         self.current, self.value = self.best.copy(), self.best_value
         self.fresh = self.current.next
+        usual = [size for size in self.sizes if size <= _USUAL] or self.sizes[:1]
         count = max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20
         if self.options.steps is not None:
             count = min(count, self.options.steps - self.steps)
         while count > 0:
             some = min(count, self.solver.group)
             count -= some
-            picked = [self.pick(self.random.choice(self.sizes)) for _ in range(some)]
+            picked = [self.pick(self.random.choice(usual)) for _ in range(some)]
             regions = [one for one in picked if one.variables.bit_count() <= self.options.region]
             if not regions:
                 continue
