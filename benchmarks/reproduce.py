@@ -164,13 +164,20 @@ BENCHMARKS = (
         "stress_moves.py --moves 200",
     ),
     Benchmark(
+        "forward_large",
+        "forward on 1,000 and 5,000 variables",
+        5,
+        "forward_large.py --cases 1000:3,5000:3 --output {output}/forward_large",
+        "forward_large.py --cases 50:3 --rows 500 --output {output}/forward_large",
+    ),
+    Benchmark(
         "alarm_curve",
         "test log-likelihood over the number of rows: Figure 2(b) of Chechetka and Guestrin (docs/lpacjt.md)",
         60,
         "alarm_curve.py {data}/networks/alarm.bif.gz --output {output}/alarm_curve "
         "--draw {images}/alarm_curve.png",
         "alarm_curve.py {data}/networks/alarm.bif.gz --rows 100 --seeds 1 --methods chowliu:bic,lns:bic "
-        "--time-limit 3 --test-rows 1000 --output {output}/alarm_curve --draw {images}/alarm_curve.png",
+        "--seconds 3 --test-rows 1000 --output {output}/alarm_curve --draw {images}/alarm_curve.png",
         ("networks/alarm.bif.gz",),
     ),
     Benchmark(
