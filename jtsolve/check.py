@@ -12,7 +12,7 @@ those that share its rarest variable.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import fsum, inf, isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -297,6 +297,7 @@ def _looser(asked: Constraints, own: Constraints) -> Iterator[str]:
         "forbidden_cliques",
         "forbidden_separators",
         "allowed_separators",
+        "forbidden_graphs",
     ):
         if getattr(asked, name) != getattr(own, name):
             yield f"The result was made with other {name} than the problem asks for."
@@ -338,6 +339,10 @@ def _broken(
     if constraints.allowed_separators is not None:
         for separator in set(separators) - _sets(constraints.allowed_separators):
             yield f"The separator {_named(names, separator)} is not allowed."
+    if constraints.forbidden_graphs:
+        graph = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
+        if any(_sets(edges) == graph for edges in constraints.forbidden_graphs):
+            yield f"The graph of the tree, with {len(graph)} edges, is forbidden."
 
 
 def _sets(masks: Iterable[VarSet]) -> set[Set]:

@@ -37,6 +37,7 @@ class ConstraintsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     forbidden_separators: list[list[str]] = []
     allowed_separators: list[list[str]] | None = None
     max_cliques: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    forbidden_graphs: list[list[tuple[str, str]]] = []
 
 
 _SETS = (
@@ -80,6 +81,7 @@ def constraints_from_document(
                     source, f"{place}.{key}[{i}]", f"the set is also entry {first}", "remove one of the two"
                 )
         values[key] = frozenset(seen)
+    values["forbidden_graphs"] = _graphs(document, index, source, place)
     try:
         return Constraints(**values)
     except InputError as error:
@@ -90,6 +92,22 @@ def constraints_from_document(
         raise InputError(source, f"{place}.{error.place}", shown, error.remedy) from None
 
 
+def _graphs(
+    document: ConstraintsDocument, index: Mapping[str, int], source: str, place: str
+) -> frozenset[frozenset[VarSet]]:
+    """Returns the forbidden graphs, each a set of edges."""
+    seen: dict[frozenset[VarSet], int] = {}
+    for i, listed in enumerate(document.forbidden_graphs):
+        here = f"{place}.forbidden_graphs[{i}]"
+        edges = [set_of_names(edge, index, source, f"{here}[{j}]") for j, edge in enumerate(listed)]
+        if len(set(edges)) < len(edges):
+            raise InputError(source, here, "an edge is there twice", "name it once")
+        first = seen.setdefault(frozenset(edges), i)
+        if first != i:
+            raise InputError(source, here, f"the graph is also entry {first}", "remove one of the two")
+    return frozenset(seen)
+
+
 def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> dict[str, Any]:
     """Returns the constraints that are not the default as JSON values, in a fixed order.
 
@@ -97,13 +115,17 @@ def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> d
     {'max_treewidth': 2, 'forbidden_edges': [['A', 'C']]}
     """
     used = {feature.value for feature in constraints.features}
-    return {
-        key: [names_of(mask, names) for mask in sorted(getattr(constraints, key))]
-        if key in _SETS
-        else getattr(constraints, key)
-        for key in _ORDER
-        if key in used
-    }
+
+    def listed(masks: Iterable[VarSet]) -> list[list[str]]:
+        return [names_of(mask, names) for mask in sorted(masks)]
+
+    def value_of(key: str) -> Any:
+        value = getattr(constraints, key)
+        if key == "forbidden_graphs":
+            return [listed(graph) for graph in sorted(value, key=sorted)]
+        return listed(value) if key in _SETS else value
+
+    return {key: value_of(key) for key in _ORDER if key in used}
 
 
 def set_of_names(entry: Iterable[str], index: Mapping[str, int], source: str, place: str) -> VarSet:

@@ -36,9 +36,12 @@ class Feature(Enum):
     FORBIDDEN_SEPARATORS = "forbidden_separators"
     ALLOWED_SEPARATORS = "allowed_separators"
     MAX_CLIQUES = "max_cliques"
+    FORBIDDEN_GRAPHS = "forbidden_graphs"
 
 
 ALL_FEATURES: frozenset[Feature] = frozenset(Feature)
+LOCAL_FEATURES: frozenset[Feature] = ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS}
+"""The constraints on cliques, separators and edges one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,8 @@ class Constraints:
         forbidden_separators: sets that are not separators; ∅ asks for a connected graph.
         allowed_separators: if given, no other set is a separator.
         max_cliques: the largest number of maximal cliques.
+        forbidden_graphs: sets of edges; the graph of the tree is none of them. The empty set is the graph
+            without edges.
 
     Raises:
         InputError: a number is negative, an edge is no pair, or two constraints contradict each other.
@@ -69,6 +74,7 @@ class Constraints:
     forbidden_separators: frozenset[VarSet] = frozenset()
     allowed_separators: frozenset[VarSet] | None = None
     max_cliques: int | None = None
+    forbidden_graphs: frozenset[frozenset[VarSet]] = frozenset()
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -82,8 +88,13 @@ class Constraints:
                 raise InputError(
                     "constraints", name, f"{value} is below {least}", f"give a number of {least} or more"
                 )
-        for name in ("forbidden_edges", "required_edges"):
-            for edge in getattr(self, name):
+        listed = {
+            "forbidden_edges": self.forbidden_edges,
+            "required_edges": self.required_edges,
+            "forbidden_graphs": frozenset().union(*self.forbidden_graphs),
+        }
+        for name, edges in listed.items():
+            for edge in edges:
                 if edge.bit_count() != 2:  # noqa: PLR2004 - an edge joins two
                     raise InputError(
                         "constraints",
@@ -117,6 +128,9 @@ class Constraints:
         ):
             for mask in getattr(self, name) or ():
                 union |= mask
+        for graph in self.forbidden_graphs:
+            for edge in graph:
+                union |= edge
         return union
 
 

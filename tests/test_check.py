@@ -256,6 +256,11 @@ KEPT_AND_BROKEN: list[tuple[Constraints, Constraints, str]] = [
         Constraints(allowed_separators=frozenset({0b10})),
         "The separator {D} is not allowed",
     ),
+    (
+        Constraints(forbidden_graphs=frozenset({frozenset({0b11})})),
+        Constraints(forbidden_graphs=frozenset({frozenset(varset(edge) for edge in TREE.graph_edges)})),
+        "The graph of the tree, with 5 edges, is forbidden",
+    ),
 ]
 
 

@@ -25,7 +25,7 @@ from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.instance import read_problem
-from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.result import Result, Status, Stop, result_to_document
 from jtsolve.scores import LARGEST, DenseScores
 from jtsolve.solve import solve
@@ -50,6 +50,7 @@ ONE_OF_EACH = {
     Feature.FORBIDDEN_SEPARATORS: Constraints(forbidden_separators=frozenset({0})),
     Feature.ALLOWED_SEPARATORS: Constraints(allowed_separators=frozenset({0, 1, 2, 4, 8})),
     Feature.MAX_CLIQUES: Constraints(max_cliques=2),
+    Feature.FORBIDDEN_GRAPHS: Constraints(forbidden_graphs=frozenset({frozenset(), frozenset({3})})),
 }
 
 
@@ -136,7 +137,7 @@ def test_all_agree_with_brute_force(features: frozenset[Feature], tally: Tally) 
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems())
+@given(problem=small_problems(allowed=Feature))
 def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: Tally) -> None:
     verify(problem, optimum_of(problem), tally)
 
@@ -159,7 +160,7 @@ def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) 
             if exact:
                 judge(result, backend, optimum)
         outcomes["feasible" if optimum > -inf else "not"] += 1
-    assert outcomes["feasible"] > 0 or feature is Feature.MAX_CLIQUES
+    assert outcomes["feasible"] > 0 or feature in ALL_FEATURES - LOCAL_FEATURES
 
 
 @pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)

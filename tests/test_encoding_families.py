@@ -20,13 +20,13 @@ from jtsolve.encodings.families import (
     predicted_sets,
     rows,
 )
-from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.pruning import prune
 from jtsolve.scores import DenseScores
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import members
 
-ROWS_AND_FILTERS = frozenset(Feature) - {Feature.MAX_CLIQUES}
+ROWS_AND_FILTERS = LOCAL_FEATURES
 
 
 def positions(families: Families, tree: JunctionTree) -> list[int] | None:

@@ -44,6 +44,7 @@ VALID: dict[str, Any] = {
         "forbidden_separators": [["B", "C"]],
         "allowed_separators": [["A"], []],
         "max_cliques": 4,
+        "forbidden_graphs": [[], [["A", "C"], ["B", "C"]]],
     },
     "provenance": {"data": "made up", "optimum": {"score": -3.5}},
 }
@@ -94,6 +95,7 @@ def test_a_valid_file_is_read_in_full(tmp_path: Path) -> None:
         forbidden_separators=frozenset({0b110}),
         allowed_separators=frozenset({0b001, 0}),
         max_cliques=4,
+        forbidden_graphs=frozenset({frozenset(), frozenset({0b101, 0b110})}),
     )
     assert problem.name == "small"
     assert problem.provenance == VALID["provenance"]
@@ -169,6 +171,16 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"constraints": {"max_treewidth": -1}}, "$.constraints.max_treewidth", ">= 0"),
     ({"constraints": {"max_treewidth": 1.5}}, "$.constraints.max_treewidth", "expected 'int"),
     ({"constraints": {"max_cliques": 0}}, "$.constraints.max_cliques", ">= 1"),
+    (
+        {"constraints": {"forbidden_graphs": [[["A", "B"], ["B", "A"]]]}},
+        "$.constraints.forbidden_graphs[0]",
+        "an edge is there twice",
+    ),
+    (
+        {"constraints": {"forbidden_graphs": [[], [["A", "B"]], []]}},
+        "$.constraints.forbidden_graphs[2]",
+        "the graph is also entry 0",
+    ),
     ({"constraints": {"forbidden_edges": [["A"]]}}, "$.constraints.forbidden_edges[0]", "length 2"),
     ({"constraints": {"forbidden_edges": [["A", "Z"]]}}, "$.constraints.forbidden_edges[0][1]", "'Z'"),
     ({"constraints": {"required_edges": [["A", "A"]]}}, "$.constraints.required_edges[0][1]", "'A' is twice"),
@@ -218,7 +230,7 @@ TEXT = json.dumps(VALID, indent=1)
         (b"[]", "$", "expected 'object', got 'array'"),
         (b"{", "line 1, column 2", "ends too early"),
         (TEXT[:200].encode(), "line 19, column 5", "ends too early"),
-        (TEXT.encode() + b"x", "line 73, column 2", "trailing characters"),
+        (TEXT.encode() + b"x", "line 86, column 2", "trailing characters"),
         (TEXT.replace("-1.5", "NaN").encode(), "line 24, column 4", "NaN is no number in JSON"),
         (TEXT.replace("-1.5", "Infinity").encode(), "line 24, column 4", "Infinity is no number in JSON"),
         (TEXT.replace("-1.5", "-Infinity").encode(), "line 24, column 5", "-Infinity is no number in JSON"),
@@ -348,11 +360,14 @@ def problems(draw: st.DrawFn) -> Problem:
     masks = list(bounded_subsets(n, max_size))
     values = [0.0, *draw(st.lists(floats, min_size=len(masks) - 1, max_size=len(masks) - 1))]
     sets = st.frozensets(st.integers(0, 2**n - 1), max_size=3)
+    pairs = st.sampled_from([mask for mask in range(2**n) if mask.bit_count() == 2] or [0])
+    graphs = st.frozensets(st.frozensets(pairs, max_size=3 if n > 1 else 0), max_size=3)
     constraints = Constraints(
         max_treewidth=draw(st.none() | st.integers(0, 5)),
         min_separator_size=draw(st.integers(0, 2)),
         forbidden_cliques=draw(sets),
         forbidden_separators=draw(sets),
+        forbidden_graphs=draw(graphs),
         allowed_separators=draw(st.none() | sets),
     )
     scores: DenseScores | SparseScores = DenseScores(n, max_size, np.array(values))

@@ -29,7 +29,7 @@ from jtsolve.backends.lns_region import Noise, local_problem
 from jtsolve.backends.lns_solve import small_solver
 from jtsolve.backends.lns_tree import MutableTree, Region
 from jtsolve.instance import read_problem
-from jtsolve.problem import Constraints, Feature, Problem
+from jtsolve.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.result import Outcome, Status, Stop
 from jtsolve.scores import SparseScores
 from jtsolve.solve import options_of, solve
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from jtsolve.scores import LocalScores
 
 INSTANCES = Path(__file__).parents[1] / "instances" / "uci"
-LOCAL_FEATURES = sorted(set(Feature) - {Feature.MAX_CLIQUES}, key=lambda feature: feature.value)
+FEATURES = sorted(LOCAL_FEATURES, key=lambda feature: feature.value)
 
 
 def lns(**options: Any) -> LargeNeighbourhoodSearch:
@@ -77,7 +77,7 @@ def best_by_brute_force(problem: Problem, tree: MutableTree, region: Region) -> 
 # Regions as problems.
 
 
-@pytest.mark.parametrize("features", [frozenset(), *({f} for f in LOCAL_FEATURES)], ids=str)
+@pytest.mark.parametrize("features", [frozenset(), *({f} for f in FEATURES)], ids=str)
 def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -> None:
     tried = bounded = 0
     for seed in range(30):
@@ -225,7 +225,7 @@ def test_finds_the_optimum(name: str, treewidth: int) -> None:
     assert result.score == pytest.approx(optimum, abs=1e-5)
 
 
-@pytest.mark.parametrize("feature", LOCAL_FEATURES, ids=lambda feature: feature.value)
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 def test_every_tree_on_the_way_meets_the_constraints(feature: Feature) -> None:
     improved = 0
     for seed in range(12):
@@ -458,7 +458,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 
 
 def test_supports_what_its_exact_backend_does_but_the_number_of_cliques() -> None:
-    assert lns().capabilities.features == set(LOCAL_FEATURES)
+    assert lns().capabilities.features == set(FEATURES)
     assert not lns().capabilities.exact
     assert lns().capabilities.rank == 2
     assert lns(start=(lns(), Forward())).capabilities.rank == 4

@@ -55,6 +55,7 @@ def test_mentioned_is_the_union() -> None:
         allowed_separators=frozenset({0b100000}),
     )
     assert constraints.mentioned() == 0b101011
+    assert Constraints(forbidden_graphs=frozenset({frozenset({0b101})})).mentioned() == 0b101
 
 
 def test_counts_and_names_must_fit() -> None:

@@ -101,4 +101,5 @@ def meets_constraints(problem: Problem, tree: JunctionTree) -> bool:
         and limits.forbidden_separators.isdisjoint(separators)
         and (limits.allowed_separators is None or limits.allowed_separators.issuperset(separators))
         and (limits.max_cliques is None or len(cliques) <= limits.max_cliques)
+        and edges not in limits.forbidden_graphs
     )

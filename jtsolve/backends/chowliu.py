@@ -26,7 +26,7 @@ import numpy as np
 
 from jtsolve.backend import Capabilities, Estimate
 from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES, Feature
+from jtsolve.problem import LOCAL_FEATURES
 from jtsolve.result import Outcome
 from jtsolve.scores import SparseScores
 from jtsolve.tree import JunctionTree
@@ -131,7 +131,7 @@ class ChowLiu:
 
     name: ClassVar[str] = "chowliu"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        features=ALL_FEATURES - {Feature.MAX_CLIQUES},
+        features=LOCAL_FEATURES,
         exact=True,
         rules=(
             _takes_treewidth,

@@ -37,7 +37,7 @@ from jtsolve.backends.clutter_tree import Search
 from jtsolve.encodings.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.errors import InputError
 from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES, Problem
+from jtsolve.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.result import Outcome, Stop
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ class ClutterCuts:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints, any number of variables."""
-        return Capabilities(features=ALL_FEATURES, exact=True)
+        """All constraints but `forbidden_graphs`, any number of variables."""
+        return Capabilities(features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS}, exact=True)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`; infinite seconds where a proof is not to be expected.

@@ -44,7 +44,7 @@ from jtsolve.backend import Capabilities, Estimate
 from jtsolve.backends.optional import needs
 from jtsolve.backends.worker import BASE_MEMORY
 from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES, Feature
+from jtsolve.problem import LOCAL_FEATURES
 from jtsolve.result import Outcome, Stop
 from jtsolve.scores import SparseScores
 from jtsolve.tree import JunctionTree
@@ -102,7 +102,7 @@ class FindConsistentTree:
         """See `Backend.capabilities`: what is refused depends on q."""
         solver = (needs("ortools", "OR-Tools (ortools)"),) if self.cover == "exact" else ()
         return Capabilities(
-            features=ALL_FEATURES - {Feature.MAX_CLIQUES},
+            features=LOCAL_FEATURES,
             rules=(self._has_scores, self._has_every_score, *solver),
         )
 

@@ -37,7 +37,7 @@ from jtsolve.backends.dp_plan import Plan, Precision, TableClass, plan_of
 from jtsolve.backends.dp_small import SmallDynamicProgramming
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES, Feature, Problem
+from jtsolve.problem import LOCAL_FEATURES, Problem
 from jtsolve.result import Outcome
 from jtsolve.tree import JunctionTree
 
@@ -76,9 +76,9 @@ class DynamicProgramming:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints but `max_cliques`; any number of variables where `forest` takes the problem."""
+        """All constraints on parts; any number of variables where `forest` takes the problem."""
         return Capabilities(
-            features=ALL_FEATURES - {Feature.MAX_CLIQUES},
+            features=LOCAL_FEATURES,
             exact=True,
             max_variables=28,
             any_size=lambda problem: self._forest_for(problem) is not None,

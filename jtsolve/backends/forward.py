@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """Greedy forward selection of edges, then backward. Heuristic; supports every constraint.
+    """Greedy forward selection of edges, then backward. Heuristic; all constraints but `forbidden_graphs`.
 
     It returns a tree that meets all constraints or none at all, and never claims that there is none.
 
@@ -84,9 +84,9 @@ class Forward:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints; a level of significance needs the numbers of states."""
+        """All constraints but `forbidden_graphs`; a level of significance needs the numbers of states."""
         rules = () if self.significance is None else (_knows_all_states,)
-        return Capabilities(features=ALL_FEATURES, rules=rules)
+        return Capabilities(features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS}, rules=rules)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
         """See `Backend.estimate`: bytes and seconds a pair of variables as measured."""

@@ -40,7 +40,7 @@ import numpy as np
 from jtsolve.backend import Capabilities, Estimate
 from jtsolve.backends.required import triangulated
 from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES
+from jtsolve.problem import ALL_FEATURES, Feature
 from jtsolve.result import Outcome, Stop
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import VarSet, is_subset, members, varset
@@ -62,7 +62,7 @@ _Entry = tuple[bool, float, int, VarSet]
 
 @dataclass(frozen=True, slots=True)
 class KTree:
-    """Greedy growth of a clique forest, vertex by vertex. Heuristic; supports every constraint.
+    """Greedy growth of a clique forest, vertex by vertex. Heuristic; all constraints but `forbidden_graphs`.
 
     It returns a tree that meets all constraints or none at all, and never claims that there is none. It ends
     when every vertex has been the first, or earlier by an option.
@@ -79,7 +79,7 @@ class KTree:
     patience: int = 20
 
     name: ClassVar[str] = "ktree"
-    capabilities: ClassVar[Capabilities] = Capabilities(features=ALL_FEATURES)
+    capabilities: ClassVar[Capabilities] = Capabilities(features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS})
 
     def __post_init__(self) -> None:
         for key in ("steps", "patience"):

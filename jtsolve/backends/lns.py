@@ -13,7 +13,7 @@ and put in as they come. Most regions then begin at cliques that are new since t
 If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
-better tree. Constraints: all but `max_cliques`, as far as the exact backend has them.
+better tree. Constraints: those on cliques, separators and edges, as far as the exact backend has them.
 
 Time: that of the exact backend on `region` variables for each step: some milliseconds.
 
@@ -36,7 +36,7 @@ from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.backends.lns_region import Noise
 from jtsolve.backends.lns_solve import RegionSolver, small_solver
 from jtsolve.backends.lns_tree import MutableTree
-from jtsolve.problem import ALL_FEATURES, Feature, Problem, Variable
+from jtsolve.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.result import Outcome, Stop
 from jtsolve.scores import SparseScores
 from jtsolve.varset import members
@@ -120,8 +120,8 @@ class LargeNeighbourhoodSearch:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints that the exact backend supports but `max_cliques`: regions inherit them."""
-        features = (ALL_FEATURES - {Feature.MAX_CLIQUES}) & self.exact.capabilities.features
+        """All constraints on parts that the exact backend supports: regions inherit them."""
+        features = LOCAL_FEATURES & self.exact.capabilities.features
         rank = 2 + max(one.capabilities.rank for one in self.start)  # above that of local search, as measured
         return Capabilities(features=features, rank=rank, rules=(_leaves_room_for_bonuses,))
 

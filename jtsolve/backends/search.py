@@ -40,7 +40,7 @@ from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.backends.search_moves import MOVES, Drawing, Move
 from jtsolve.backends.search_scores import BYTES_PER_SCORE, KEPT, KnownScores
 from jtsolve.backends.search_tree import SearchTree
-from jtsolve.problem import ALL_FEATURES, Problem
+from jtsolve.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.result import Outcome, Stop
 from jtsolve.varset import is_subset
 
@@ -75,7 +75,9 @@ _REHANG = 2
 
 @dataclass(frozen=True, slots=True)
 class LocalSearch:
-    """Local search on junction trees: annealing, tabu list or hill climbing. Heuristic; every constraint.
+    """Local search on junction trees: annealing, tabu list or hill climbing. Heuristic.
+
+    It supports all constraints but `forbidden_graphs`.
 
     It returns a tree that meets all constraints or none at all, and never claims that there is none.
 
@@ -118,8 +120,11 @@ class LocalSearch:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints; it improves the trees of others."""
-        return Capabilities(features=ALL_FEATURES, rank=1 + max(one.capabilities.rank for one in self.start))
+        """All constraints but `forbidden_graphs`; it improves the trees of others."""
+        return Capabilities(
+            features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS},
+            rank=1 + max(one.capabilities.rank for one in self.start),
+        )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: that of the starts, the scores that are kept, and the rounds."""
