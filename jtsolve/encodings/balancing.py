@@ -1,8 +1,8 @@
-"""Balancing: a junction tree as chosen cliques and chosen tree edges, each variable in one clique more than edges.
+"""Balancing: a junction tree as chosen cliques and tree edges; each variable in one clique more than edges.
 
 Corander et al. write a junction tree as x_C = "C is a maximal clique" and t_DC = "the tree has the edge DC,
-with the separator D∩C". A forest of cliques has the running intersection iff for every v the cliques that hold
-v hang together, that is, iff it is balanced:
+with the separator D∩C". A forest of cliques has the running intersection iff for every v the cliques that
+hold v hang together, that is, iff it is balanced:
 
     Σ_{C∋v} x_C = 1 + Σ_{D∩C∋v} t_DC    for every variable v,                                            (1)
 
@@ -10,9 +10,9 @@ and the objective is Σ_C s(C) x_C − Σ_{DC} s(D∩C) t_DC, separators counted
 
 - *Maximality.* c_A = "A is complete", that is, within a chosen clique, for all sets A that families keep.
   x_C excludes c_{C∪v}.
-- *Forest.* Edges point away from the root of their component, y(C,S) = "C hangs by the separator S", S = ∅ for
-  roots: x_C = Σ_S y(C,S), and y(C,S) = Σ_{D∩C=S} t_DC for S ≠ ∅. The position p_C is 0 for roots, and larger
-  than that of the clique above for others.
+- *Forest.* Edges point away from the root of their component, y(C,S) = "C hangs by the separator S", S = ∅
+  for roots: x_C = Σ_S y(C,S), and y(C,S) = Σ_{D∩C=S} t_DC for S ≠ ∅. The position p_C is 0 for roots, and
+  larger than that of the clique above for others.
 - *Constraints.* A clique or separator that is not permitted has no variable; if ∅ is no separator, there is
   one root. Σ_C x_C ≤ max_cliques; c_{ab} for required edges; a clause over all c_{ab} for a forbidden graph.
 
@@ -85,8 +85,8 @@ def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = 
 
 def balancing_size(families: Families) -> int:
     """Returns about how many variables and literals the formula has, before it is made."""
-    masks = np.array(families.masks(), dtype=object)[~families.not_clique]
-    return 4 * masks.size**2 + sum(3 ** mask.bit_count() for mask in masks.tolist())
+    sizes = families.sizes[~families.not_clique].tolist()
+    return 4 * len(sizes) ** 2 + sum(3**size for size in sizes)
 
 
 @dataclass(slots=True)
