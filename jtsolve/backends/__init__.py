@@ -14,6 +14,7 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.clutter import ClutterCuts
 from jtsolve.backends.consistent import FindConsistentTree
+from jtsolve.backends.cpsat import ConstraintProgramming
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
 from jtsolve.backends.ktree import KTree
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from jtsolve.backend import Backend
 
 _LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4)))
+_QUICK = LargeNeighbourhoodSearch(
+    exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
+)
+_CLUTTER = ClutterCuts(start=_QUICK)
 _SEARCH = LocalSearch(start=(Forward(), KTree(steps=4)))
 
 REGISTRY: Mapping[str, Backend] = {
@@ -34,12 +39,9 @@ REGISTRY: Mapping[str, Backend] = {
     for backend in (
         Brute(),
         ChowLiu(),
-        ClutterCuts(
-            start=LargeNeighbourhoodSearch(
-                exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
-            )
-        ),
+        _CLUTTER,
         FindConsistentTree(),
+        ConstraintProgramming(start=_QUICK, relaxation=_CLUTTER),
         DynamicProgramming(start=Forward(), forest=ChowLiu()),
         Forward(),
         KTree(),

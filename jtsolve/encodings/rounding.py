@@ -50,7 +50,7 @@ class Unit:
             raise ValueError("a weight is no multiple of the unit")
         return [int(unit) for unit in units.tolist()]
 
-    def nats(self, units: int) -> float:
+    def nats(self, units: float) -> float:
         """Returns multiples of the unit in nats."""
         return ldexp(units, -self.shift)
 

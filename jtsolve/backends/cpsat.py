@@ -1,0 +1,155 @@
+"""Constraint programming with CP-SAT (OR-Tools): exact, in three formulations.
+
+The problem is prepared (`preparing`: a first tree, a root, a relaxation that drops what is in no tree worth
+the first, cuts), written as a formula, and given to CP-SAT in a process of its own (`cpsat_solver`), with the
+first tree as a hint. Trees and bounds come back as they are found.
+
+- `imset`: which sets are complete (`encodings.imset`).
+- `family`: the parents of each vertex (`encodings.family`), with the cuts of the relaxation.
+- `balancing`: the cliques and the edges of the tree (`encodings.balancing`), with these cuts too.
+
+Scores are rounded to a unit that is fine enough for `bound` to carry the rounding; trees are scored anew.
+
+References: Corander, Janhunen, Rintanen, Nyman and Pensar, Learning chordal Markov networks by constraint
+satisfaction, NIPS 2013. Perron and Didier, CP-SAT, in OR-Tools, Google.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
+from jtsolve.backends.optional import needs
+from jtsolve.backends.preparing import prepare, require_relaxation
+from jtsolve.backends.solving import estimated, hand_over
+from jtsolve.backends.worker import Task, run
+from jtsolve.encodings import balancing, family, imset
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jtsolve.problem import Feature, Problem
+    from jtsolve.result import Outcome
+
+_KIND = "ortools"
+_SOLVER = "jtsolve.backends.cpsat_solver"
+_FEATURES: Mapping[str, frozenset[Feature]] = {
+    "imset": imset.FEATURES,
+    "family": family.FEATURES,
+    "balancing": balancing.FEATURES,
+}
+_STRATEGIES: Mapping[str, tuple[str, ...]] = {
+    "imset": (),
+    "family": (
+        "linearization_level:2",
+        'subsolvers:"max_lp"',
+        'subsolvers:"reduced_costs"',
+        'subsolvers:"core"',
+    ),
+    "balancing": (
+        "linearization_level:2",
+        'subsolvers:"max_lp"',
+        'subsolvers:"reduced_costs"',
+        'subsolvers:"core"',
+    ),
+}
+"""Of the strategies of CP-SAT, those that prove the most; the default ones look for trees, which are known."""
+
+_OURS: Mapping[str, str] = {
+    "num_workers": "give --threads",
+    "num_search_workers": "give --threads",
+    "random_seed": "give --seed",
+    "max_time_in_seconds": "give --time-limit",
+    "max_deterministic_time": "give --time-limit",
+    "max_number_of_conflicts": "give --time-limit",
+    "max_num_deterministic_batches": "give --time-limit",
+    "max_memory_in_mb": "give --memory-limit",
+    "absolute_gap_limit": "an answer is proved or has its bound",
+    "relative_gap_limit": "an answer is proved or has its bound",
+    "stop_after_first_solution": "an answer is proved or has its bound",
+    "stop_after_presolve": "an answer is proved or has its bound",
+    "stop_after_root_propagation": "an answer is proved or has its bound",
+    "enumerate_all_solutions": "it looks for one",
+    "catch_sigint_signal": "Ctrl-C is seen to",
+}
+"""Parameters that are not for options, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintProgramming:
+    """Constraint programming with CP-SAT. Exact, for some tens of variables.
+
+    Args:
+        start: gives the first tree, or None: then nothing is pruned.
+        relaxation: a backend that relaxes the problem, for pruning, a bound, and cuts; None for none. What it
+            drops rests on its proof, not on CP-SAT's: see `preparing`.
+        prune: whether to drop what is in no tree worth the first.
+        model: the formulation.
+        parameters: of CP-SAT, each "name:value", as "cp_model_probing_level:0"; they override those set here.
+
+    Raises:
+        ChoiceError: the relaxation is none, or a parameter is not for this option.
+    """
+
+    start: Backend | None = None
+    relaxation: Backend | None = None
+    prune: bool = True
+    model: Literal["imset", "family", "balancing"] = "imset"
+    parameters: tuple[str, ...] = ()
+
+    name: ClassVar[str] = "cpsat"
+
+    def __post_init__(self) -> None:
+        require_relaxation(self.name, self.relaxation)
+        for text in self.parameters:
+            parameter, colon, value = text.partition(":")
+            if not colon or not value.strip():
+                raise ChoiceError(
+                    f"the option 'parameters' of backend 'cpsat' cannot be '{text}'; give name:value, several "
+                    "joined by +, for example parameters=linearization_level:2+cp_model_probing_level:0"
+                )
+            if parameter.strip() in _OURS:
+                raise ChoiceError(
+                    f"the option 'parameters' of backend 'cpsat' cannot set '{parameter.strip()}': "
+                    f"{_OURS[parameter.strip()]}"
+                )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the formulation expresses; OR-Tools has to be installed."""
+        return Capabilities(
+            features=_FEATURES[self.model],
+            exact=True,
+            rules=(needs("ortools", "OR-Tools (ortools)"), needs_table),
+        )
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
+        """See `Backend.estimate` and `solving.estimated`."""
+        return estimated(problem, self.start, self.relaxation, limits)
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `Backend.solve`.
+
+        Raises:
+            ChoiceError: CP-SAT has no such parameter.
+        """
+        self.estimate(problem, limits).require_memory(self.name, limits)
+        if self.parameters:
+            self._require_parameters(limits, report)
+        prepared = prepare(
+            problem, limits, report, start=self.start, relaxation=self.relaxation, prune=self.prune
+        )
+        options = {"defaults": _STRATEGIES[self.model], "parameters": self.parameters}
+        return hand_over(_KIND, f"{_SOLVER}:solve", prepared, self.model, options, limits, report)
+
+    def _require_parameters(self, limits: Limits, report: Report) -> None:
+        """Refuses parameters that CP-SAT does not have; only its own process can ask it."""
+        task = Task(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
+        text, _ = run(task, lambda _nothing: None, report, limits)
+        if text is not None:
+            raise ChoiceError(
+                f"the option 'parameters' of backend 'cpsat' cannot be '{text}': CP-SAT has no such "
+                "parameter, or it takes no such value; its parameters are those of OR-Tools' SatParameters"
+            )
