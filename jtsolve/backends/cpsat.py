@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
 from jtsolve.backends.optional import needs
 from jtsolve.backends.preparing import prepare, require_relaxation
-from jtsolve.backends.solving import estimated, hand_over
+from jtsolve.backends.solving import Method, estimated, hand_over
 from jtsolve.backends.worker import Task, run
 from jtsolve.encodings import balancing, family, imset
 from jtsolve.errors import ChoiceError
@@ -142,7 +142,8 @@ class ConstraintProgramming:
             problem, limits, report, start=self.start, relaxation=self.relaxation, prune=self.prune
         )
         options = {"defaults": _STRATEGIES[self.model], "parameters": self.parameters}
-        return hand_over(_KIND, f"{_SOLVER}:solve", prepared, self.model, options, limits, report)
+        method = Method(_KIND, f"{_SOLVER}:solve", self.model, options)
+        return hand_over(method, prepared, limits, report)
 
     def _require_parameters(self, limits: Limits, report: Report) -> None:
         """Refuses parameters that CP-SAT does not have; only its own process can ask it."""
