@@ -8,15 +8,14 @@ the answer.
 
 from __future__ import annotations
 
-from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from jtsolve.backend import Estimate
 from jtsolve.backends.preparing import prepared_memory
 from jtsolve.backends.worker import BASE_MEMORY, Task, run
 from jtsolve.encodings.families import predicted_sets
 from jtsolve.encodings.family import encode_family
-from jtsolve.encodings.imset import encode_imset
 from jtsolve.encodings.rounding import rounded
 from jtsolve.errors import InternalError
 from jtsolve.result import Outcome, Stop
@@ -35,12 +34,37 @@ if TYPE_CHECKING:
 
 _BYTES_A_FAMILY = 2500
 """Of the process: the formula as Python objects, a copy as the solver has it, and room for what it learns."""
+_BYTES_A_TRIPLE = 300
+"""Of three variables: their two clauses of the order, in the process."""
+_MOST_PROVED = 20
+"""Variables beyond which proofs are not counted on."""
+_STARTING = 3.0
+_FAMILIES_A_SECOND = 100.0
+"""At 12 variables and treewidth 3, the slowest of five samples of random networks."""
 
 
-_ENCODERS: Mapping[str, Callable[[Families], Encoding]] = {
-    "imset": encode_imset,
-    "family": partial(encode_family, order="transitive"),
-    "positions": partial(encode_family, order="positions"),
+Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
+
+
+def _imset(families: Families, _clutters: Clutters) -> Encoding:
+    """Returns the imset form; clutter cuts, which are on families, say nothing there."""
+    from jtsolve.encodings.imset import encode_imset
+
+    return encode_imset(families)
+
+
+def _family(families: Families, clutters: Clutters) -> Encoding:
+    return encode_family(families, "transitive", clutters)
+
+
+def _positions(families: Families, clutters: Clutters) -> Encoding:
+    return encode_family(families, "positions", clutters)
+
+
+_ENCODERS: Mapping[str, Callable[[Families, Clutters], Encoding]] = {
+    "imset": _imset,
+    "family": _family,
+    "positions": _positions,
 }
 
 
@@ -66,7 +90,7 @@ class Work(NamedTuple):
     """
 
     families: Families
-    clutters: tuple[tuple[VarSet, ...], ...]
+    clutters: Clutters
     tree: JunctionTree | None
     model: str
     options: Mapping[str, Any]
@@ -78,30 +102,28 @@ class Work(NamedTuple):
 def encoded(work: Work) -> tuple[Encoding, Unit]:
     """Returns the formula of what is to be solved, whose weights are multiples of the unit."""
     families, unit = rounded(work.families)
-    return _ENCODERS[work.model](families), unit
+    return _ENCODERS[work.model](families, work.clutters), unit
 
 
-def hand_over(
-    kind: str,
-    function: str,
-    prepared: Prepared,
-    model: str,
-    options: Mapping[str, Any],
-    limits: Limits,
-    report: Report,
-) -> Outcome:
-    """Runs a solver on a prepared problem; reports what it finds.
+class Method(NamedTuple):
+    """How a problem is solved.
 
-    Args:
-        kind: of the process.
+    Attributes:
+        kind: of the process, such as the name of the solver library.
         function: "module:function", which is called with `say` and a `Work`, and returns a bound in nats for
             the trees that the preparation left: -inf if there are none.
-        prepared: the problem.
         model: the formulation.
         options: for the function.
-        limits: of the whole run.
-        report: takes trees and bounds.
     """
+
+    kind: str
+    function: str
+    model: str
+    options: Mapping[str, Any]
+
+
+def hand_over(method: Method, prepared: Prepared, limits: Limits, report: Report) -> Outcome:
+    """Runs a solver on a prepared problem; reports trees and bounds as it finds them."""
     best, bound = prepared.tree, prepared.bound
 
     def heard(news: News) -> None:
@@ -114,20 +136,44 @@ def hand_over(
             bound = min(bound, news.bound)
         report(tree=news.tree, bound=news.bound)
 
-    report(note=f"{int(prepared.stats['families'])} families are given to {kind}")
+    if prepared.stop is not None:
+        return Outcome(best, bound, prepared.stop, prepared.stats)
+    report(note=f"{int(prepared.stats['families'])} families are given to {method.kind}")
     left = None if limits.time is None else limits.time - limits.elapsed
     work = Work(
-        prepared.families, prepared.clutters, prepared.tree, model, options, limits.workers, limits.seed, left
+        prepared.families,
+        prepared.clutters,
+        prepared.tree,
+        method.model,
+        method.options,
+        limits.workers,
+        limits.seed,
+        left,
     )
-    final, stop = run(Task(kind, function, (work,)), heard, report, limits)
+    final, stop = run(Task(method.kind, method.function, (work,)), heard, report, limits)
     if final is not None:
         if final == -inf and best is not None:
-            raise InternalError(f"the solver '{kind}' found no tree, but one is known")
+            raise InternalError(f"the solver '{method.kind}' found no tree, but one is known")
         bound = min(bound, final)
     return Outcome(best, bound, stop or Stop.FINISHED, prepared.stats)
 
 
-def predicted(problem: Problem, relaxation: Backend | None) -> int:
-    """Returns the bytes of a run at the most, but for the start's: this process and the solver's."""
+def estimated(
+    problem: Problem, start: Backend | None, relaxation: Backend | None, limits: Limits
+) -> Estimate:
+    """Returns the predicted cost of a run, in this process and the solver's.
+
+    The seconds are a rough guess, more than the relaxation alone is thought to take: how long a solver looks
+    for a proof depends on the scores more than on the sizes. They are infinite where none is to be expected.
+    """
     families = predicted_sets(problem) * problem.max_clique_size
-    return prepared_memory(problem, relaxation) + BASE_MEMORY + _BYTES_A_FAMILY * families
+    memory = prepared_memory(problem, relaxation) + BASE_MEMORY + _BYTES_A_FAMILY * families
+    memory += _BYTES_A_TRIPLE * problem.n**3
+    seconds = inf
+    if problem.n <= _MOST_PROVED:
+        seconds = _STARTING + families * (problem.n / 12) ** 2 / _FAMILIES_A_SECOND
+    for other in (start, relaxation):
+        if other is not None and not other.capabilities.objections(problem):
+            cost = other.estimate(problem, limits)
+            memory, seconds = max(memory, cost.memory), seconds + cost.seconds
+    return Estimate(memory, seconds)
