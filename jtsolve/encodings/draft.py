@@ -1,4 +1,4 @@
-"""A formula in the making, with what the formulations have in common: the edges, and the order of the vertices.
+"""A formula in the making, and what the formulations have in common: edges and the order of the vertices.
 
 *Edges first.* The variable of the pair a < b is number b(b−1)/2 + a + 1 and named adjacent_a_b, in every
 formula: the values of the first n(n−1)/2 variables are a graph, whatever the formulation, and the way back
@@ -153,8 +153,9 @@ class Draft:
 
     def impossible(self) -> None:
         """States what never holds, in clauses that every solver takes."""
-        never = self.variable("never", _never)
-        self.clauses += [(never,), (-never,)]
+        if "never" not in self.names:
+            never = self.variable("never", _never)
+            self.clauses += [(never,), (-never,)]
 
     def order(self) -> Callable[[int, int], int]:
         """Adds an order of all vertices, the root first.
