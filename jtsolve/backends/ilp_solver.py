@@ -65,8 +65,11 @@ class Program:
         self.problem.setObjective(self._sum(range(1, len(costs) + 1), costs))
         for expression, sense, limit in self._conditions(formula):
             self.problem.addConstraint(pulp.LpConstraint(expression, sense, rhs=limit))
-        total = sum(formula.largest)
-        tolerances = _CUT_OFF + total * _TOLERANCE + _WRITTEN * ldexp(total, _LARGEST)
+        # At most so many of the variables in the objective are 1 at a time.
+        grouped = {number for group in formula.exactly_one for number in group}
+        alone = sum(weight != 0 for weight in formula.weights) - len(grouped)
+        paid = len(formula.exactly_one) + max(0, alone)
+        tolerances = _CUT_OFF + sum(formula.largest) * _TOLERANCE + paid * ldexp(_WRITTEN, _LARGEST)
         self.slack = ldexp(tolerances, -self.shift) + unit.slack
         self.best = -inf
         self.told = inf

@@ -16,6 +16,7 @@ from jtsolve.backends.preparing import prepared_memory
 from jtsolve.backends.worker import BASE_MEMORY, Task, run
 from jtsolve.encodings.families import predicted_sets
 from jtsolve.encodings.family import encode_family
+from jtsolve.encodings.imset import encode_imset
 from jtsolve.encodings.rounding import rounded
 from jtsolve.errors import InternalError
 from jtsolve.result import Outcome, Stop
@@ -48,8 +49,6 @@ Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
 
 def _imset(families: Families, _clutters: Clutters) -> Encoding:
     """Returns the imset form; clutter cuts, which are on families, say nothing there."""
-    from jtsolve.encodings.imset import encode_imset
-
     return encode_imset(families)
 
 
