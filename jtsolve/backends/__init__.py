@@ -17,8 +17,10 @@ from jtsolve.backends.consistent import FindConsistentTree
 from jtsolve.backends.cpsat import ConstraintProgramming
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
+from jtsolve.backends.ilp import IntegerProgramming
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns import LargeNeighbourhoodSearch
+from jtsolve.backends.maxsat import MaximumSatisfiability
 from jtsolve.backends.portfolio import Portfolio
 from jtsolve.backends.search import LocalSearch
 
@@ -44,8 +46,10 @@ REGISTRY: Mapping[str, Backend] = {
         ConstraintProgramming(start=_QUICK, relaxation=_CLUTTER),
         DynamicProgramming(start=Forward(), forest=ChowLiu()),
         Forward(),
+        IntegerProgramming(start=_QUICK, relaxation=_CLUTTER),
         KTree(),
         _LNS,
+        MaximumSatisfiability(start=_QUICK, relaxation=_CLUTTER),
         Portfolio(members=(_LNS, _LNS, _SEARCH)),
         _SEARCH,
     )

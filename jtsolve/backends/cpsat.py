@@ -16,7 +16,7 @@ satisfaction, NIPS 2013. Perron and Didier, CP-SAT, in OR-Tools, Google.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
@@ -96,7 +96,7 @@ class ConstraintProgramming:
     start: Backend | None = None
     relaxation: Backend | None = None
     prune: bool = True
-    model: Literal["imset", "family", "balancing"] = "imset"
+    model: Literal["family", "imset", "balancing"] = "family"
     parameters: tuple[str, ...] = ()
 
     name: ClassVar[str] = "cpsat"
@@ -126,8 +126,14 @@ class ConstraintProgramming:
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate` and `solving.estimated`."""
-        return estimated(problem, self.start, self.relaxation, limits)
+        """See `Backend.estimate` and `solving.estimated`.
+
+        What pruning leaves of the pairs of cliques is not known before: they count if nothing prunes.
+        """
+        estimate = estimated(problem, self.start, self.relaxation, limits)
+        if self.model != "balancing" or (self.prune and self.start is not None):
+            return estimate
+        return replace(estimate, memory=estimate.memory + balancing.predicted_memory(problem))
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`.

@@ -13,22 +13,27 @@ lazy clause generation, Constraints 2009.
 
 from __future__ import annotations
 
-from math import inf, ulp
+from math import frexp, inf, ulp
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from ortools.sat.python import cp_model
 
 from jtsolve.backends.solving import News, encoded
+from jtsolve.encodings.rounding import FINEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jtsolve.backends.solving import Work
+    from jtsolve.encodings.families import Families
     from jtsolve.encodings.formula import Encoding, Formula, LinearRow
     from jtsolve.encodings.rounding import Unit
 
 _BATCH = 8
 """Pieces of work between two exchanges of what was learned; for 1 to some threads."""
+_WORD = 59
+"""Bits of a sum, with some to spare for bounds and differences."""
 
 
 def rejected(_say: Callable[[Any], None], parameters: tuple[str, ...]) -> str | None:
@@ -43,7 +48,7 @@ def solve(say: Callable[[News], None], work: Work) -> float:
     Raises:
         RuntimeError: the solver ended without an answer, or a solution is no tree.
     """
-    encoding, unit = encoded(work)
+    encoding, unit = encoded(work, _finest(work.families))
     weights = unit.whole(encoding.formula.weights)
     model, variables = model_of(encoding.formula, weights)
     known = None if work.tree is None else encoding.values_of(work.tree)
@@ -61,6 +66,16 @@ def solve(say: Callable[[News], None], work: Work) -> float:
     if status != cp_model.OPTIMAL:
         raise RuntimeError(f"CP-SAT ended with {solver.status_name(status)}: {solver.solution_info()}")
     return teller.nats(solver.best_objective_bound)
+
+
+def _finest(families: Families) -> int:
+    """Returns the shift of a unit in which the sum of all weights has about 60 bits: a word of the solver.
+
+    With values below 2^e, a weight of a formulation is below 2^(e + width), or a difference of few values, of
+    which there are as many as members of sets.
+    """
+    _, exponent = frexp(float(np.abs(families.values).max()))
+    return min(FINEST, _WORD - exponent - families.width - families.sizes.size.bit_length())
 
 
 def _set_parameters(solver: cp_model.CpSolver, work: Work) -> None:
@@ -125,7 +140,7 @@ def _add_row(
     model.add_linear_constraint(total, lower, upper)
 
 
-class _Teller(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]  # OR-Tools has no types here
+class _Teller(cp_model.CpSolverSolutionCallback):
     """Turns solutions into trees and bounds into nats, and sends them."""
 
     def __init__(

@@ -75,7 +75,7 @@ class Teller:
 def _telling(kind: type[RC2]) -> type[RC2]:
     """Returns RC2, stratified or not, that tells of its bounds and models and hardens by the best one."""
 
-    class Telling(kind):  # type: ignore[valid-type, misc]  # the class is a value, and pysat has no types
+    class Telling(kind):  # type: ignore[misc]  # pysat has no types
         def __init__(self, formula: WCNF, teller: Teller, **options: Any) -> None:
             self.teller = teller
             super().__init__(formula, **options)

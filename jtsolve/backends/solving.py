@@ -17,7 +17,8 @@ from jtsolve.backends.worker import BASE_MEMORY, Task, run
 from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.families import predicted_sets
 from jtsolve.encodings.family import encode_family
-from jtsolve.encodings.rounding import rounded
+from jtsolve.encodings.imset import encode_imset
+from jtsolve.encodings.rounding import FINEST, rounded
 from jtsolve.errors import InternalError
 from jtsolve.result import Outcome, Stop
 
@@ -49,8 +50,6 @@ Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
 
 def _imset(families: Families, _clutters: Clutters) -> Encoding:
     """Returns the imset form; clutter cuts, which are on families, say nothing there."""
-    from jtsolve.encodings.imset import encode_imset
-
     return encode_imset(families)
 
 
@@ -101,9 +100,12 @@ class Work(NamedTuple):
     seconds: float | None
 
 
-def encoded(work: Work) -> tuple[Encoding, Unit]:
-    """Returns the formula of what is to be solved, whose weights are multiples of the unit."""
-    families, unit = rounded(work.families)
+def encoded(work: Work, finest: int = FINEST) -> tuple[Encoding, Unit]:
+    """Returns the formula of what is to be solved, whose weights are multiples of the unit.
+
+    `finest` is as in `encodings.rounding`.
+    """
+    families, unit = rounded(work.families, finest)
     return _ENCODERS[work.model](families, work.clutters), unit
 
 

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.encodings.families import predicted_sets
 from jtsolve.encodings.formula import Encoding, Formula, LinearRow
 from jtsolve.problem import ALL_FEATURES, Feature
 from jtsolve.tree import JunctionTree
@@ -55,11 +56,16 @@ if TYPE_CHECKING:
 
     from jtsolve.encodings.families import Families
     from jtsolve.encodings.formula import Clause
+    from jtsolve.problem import Problem
 
 FEATURES: frozenset[Feature] = ALL_FEATURES
 """The constraints that it expresses."""
 
 _PAIR = 2
+_BYTES_A_PAIR = 1500
+"""Bytes of a tree edge: its name, its entries by meaning, its rows."""
+_BYTES_A_PART = 20
+"""Bytes of a separator's place in the rows of its subsets."""
 
 
 def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = ()) -> Encoding:
@@ -83,10 +89,10 @@ def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = 
     return Encoding(formula, variables.tree_of, variables.values_of)
 
 
-def balancing_size(families: Families) -> int:
-    """Returns about how many variables and literals the formula has, before it is made."""
-    sizes = families.sizes[~families.not_clique].tolist()
-    return 4 * len(sizes) ** 2 + sum(3**size for size in sizes)
+def predicted_memory(problem: Problem) -> int:
+    """Returns the bytes that the formula of a problem needs, at the most; without pruning it is near that."""
+    cliques, width = predicted_sets(problem), problem.max_clique_size
+    return _BYTES_A_PAIR * cliques**2 + _BYTES_A_PART * cliques * 3**width
 
 
 @dataclass(slots=True)

@@ -4,26 +4,19 @@ The objective Σ w_i x_i is to be maximised, and MaxSAT minimises a cost. Of a g
 variable i costs (the largest weight of the group) − w_i. A variable in no group costs w_i where it is 0, if
 its weight is positive, and −w_i where it is 1, if it is negative. So the objective is a constant minus the
 cost, and costs are whole multiples of a unit, which are never below 0.
-
-At most one of a group: pairwise for few variables; for many, the sequential counter of Sinz with one
-auxiliary variable each, y_i ≥ x_i, y_i ≥ y_{i−1}, and x_i excludes y_{i−1}.
-
-Reference: Sinz, Towards an optimal CNF encoding of Boolean cardinality constraints, CP 2005.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
+from jtsolve.encodings.clausal import clausal
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from jtsolve.encodings.formula import Clause, Formula
     from jtsolve.encodings.rounding import Unit
-
-_PAIRWISE = 6
-"""Members of a group up to which pairwise clauses are fewer than those of the counter, or about as many."""
 
 
 class MaxSat(NamedTuple):
@@ -54,20 +47,14 @@ def to_maxsat(formula: Formula, unit: Unit) -> MaxSat:
     """Returns the formula as weighted MaxSAT; its values are those of the first variables.
 
     Raises:
-        ValueError: it has linear rows, or variables of more values than 0 and 1; or weights that are no
-            multiples of the unit.
+        ChoiceError: the formula has rows that are no clauses.
+        ValueError: a weight is no multiple of the unit.
     """
-    if formula.rows or max(formula.largest, default=1) > 1:
-        raise ValueError("linear rows and numbers are no clauses: this formula cannot be a MaxSAT problem")
+    variables, hard = clausal(formula)
     weights = unit.whole(formula.weights)
-    hard = list(formula.clauses)
     costs: dict[int, int] = {}
     best = 0
-    count = len(formula.names)
     for group in formula.exactly_one:
-        hard.append(group)
-        hard.extend(_at_most_one(group, count))
-        count += len(group) - 1 if len(group) > _PAIRWISE else 0
         top = max(weights[number - 1] for number in group)
         best += top
         for number in group:
@@ -79,20 +66,5 @@ def to_maxsat(formula: Formula, unit: Unit) -> MaxSat:
             costs[number] = weight
             best += weight
         elif weight < 0:
-            costs[-number] = costs.get(-number, 0) - weight
-    return MaxSat(count, hard, {literal: cost for literal, cost in costs.items() if cost}, best)
-
-
-def _at_most_one(group: Sequence[int], count: int) -> Iterator[Clause]:
-    """Yields the clauses of a group; auxiliary variables begin after `count`."""
-    if len(group) <= _PAIRWISE:
-        yield from ((-a, -b) for a, b in combinations(group, 2))
-        return
-    for place, number in enumerate(group):
-        aux = count + 1 + place
-        if place < len(group) - 1:
-            yield (-number, aux)
-        if place > 0:
-            yield (-number, 1 - aux)
-            if place < len(group) - 1:
-                yield (1 - aux, aux)
+            costs[-number] = -weight
+    return MaxSat(variables, hard, {literal: cost for literal, cost in costs.items() if cost}, best)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _BITS = 53
 """Of a whole number that float64 holds exactly."""
-_FINEST = 45
+FINEST = 45
 """The largest shift: 3·10^-14 nats, finer than the scores themselves are."""
 
 
@@ -55,7 +55,7 @@ class Unit:
         return ldexp(units, -self.shift)
 
 
-def rounded(families: Families, finest: int = _FINEST) -> tuple[Families, Unit]:
+def rounded(families: Families, finest: int = FINEST) -> tuple[Families, Unit]:
     """Returns the families with values that are multiples of a unit, and the unit; see the module.
 
     Args:
