@@ -40,22 +40,9 @@ _FEATURES: Mapping[str, frozenset[Feature]] = {
     "family": family.FEATURES,
     "balancing": balancing.FEATURES,
 }
-_STRATEGIES: Mapping[str, tuple[str, ...]] = {
-    "imset": (),
-    "family": (
-        "linearization_level:2",
-        'subsolvers:"max_lp"',
-        'subsolvers:"reduced_costs"',
-        'subsolvers:"core"',
-    ),
-    "balancing": (
-        "linearization_level:2",
-        'subsolvers:"max_lp"',
-        'subsolvers:"reduced_costs"',
-        'subsolvers:"core"',
-    ),
-}
-"""Of the strategies of CP-SAT, those that prove the most; the default ones look for trees, which are known."""
+_PROVING = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs","core"]')
+_STRATEGIES: Mapping[str, tuple[str, ...]] = {"imset": (), "family": _PROVING, "balancing": _PROVING}
+"""Of the strategies of CP-SAT, those that prove the most; the default looks for trees, which are known."""
 
 _OURS: Mapping[str, str] = {
     "num_workers": "give --threads",
@@ -107,8 +94,8 @@ class ConstraintProgramming:
             parameter, colon, value = text.partition(":")
             if not colon or not value.strip():
                 raise ChoiceError(
-                    f"the option 'parameters' of backend 'cpsat' cannot be '{text}'; give name:value, several "
-                    "joined by +, for example parameters=linearization_level:2+cp_model_probing_level:0"
+                    f"the option 'parameters' of backend 'cpsat' cannot be '{text}'; give name:value, "
+                    "several joined by +, for example parameters=linearization_level:2+cp_model_probing_level:0"
                 )
             if parameter.strip() in _OURS:
                 raise ChoiceError(

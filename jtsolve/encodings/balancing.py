@@ -24,6 +24,8 @@ Beyond the paper, for strong relaxations and few solutions for one graph:
   instead, by running intersection, it keeps its separator.
 - In the component of the families' root r, the topmost clique is one that holds r, so that a clique with r
   hangs by a separator with r, or is a root.
+- What is added to S by C may come in any order, all of which are perfect. So y(C,S) needs all families (v,Q)
+  with S ⊆ Q, Q∪v ⊆ C to be allowed; for the topmost clique in the component of r, those with r ∈ Q.
 - Clutters, the cuts of `families`: for the up-set F of the sets that hold one of a collection, some clique is
   the first in F from the roots downward, Σ {y(C,S) : C ∈ F, S ∉ F} ≥ 1, since S is in an earlier clique.
 
@@ -38,7 +40,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import combinations
+from functools import cache
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,7 +53,7 @@ from jtsolve.tree import JunctionTree
 from jtsolve.varset import VarSet, is_subset, members, subsets, varset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -72,7 +75,7 @@ def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = 
     """Returns the formula of cliques and tree edges; see the module.
 
     Args:
-        families: what may be complete, a clique, a separator; which families are allowed is of no matter.
+        families: what may be complete, a clique, a separator.
         clutters: collections of sets, one of them a single variable; each gives a clause that every tree
             meets.
     """
@@ -92,7 +95,8 @@ def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = 
 def predicted_memory(problem: Problem) -> int:
     """Returns the bytes that the formula of a problem needs, at the most; without pruning it is near that."""
     cliques, width = predicted_sets(problem), problem.max_clique_size
-    return _BYTES_A_PAIR * cliques**2 + _BYTES_A_PART * cliques * 3**width
+    parts: int = 3**width
+    return _BYTES_A_PAIR * cliques**2 + _BYTES_A_PART * cliques * parts
 
 
 @dataclass(slots=True)
@@ -124,27 +128,24 @@ class _Variables:
         new = cls(families)
         masks = families.masks()
         value = dict(zip(masks, families.values.tolist(), strict=True))
-        cliques = [mask for mask, no in zip(masks, families.not_clique.tolist(), strict=True) if not no]
-        separators = {
-            mask for mask, no in zip(masks, families.not_separator.tolist(), strict=True) if mask and not no
-        }
-        for clique in cliques:
+        kinds = _kinds(families, masks)
+        for clique in kinds:
             new.x[clique] = new._add(f"x_{_label(clique)}", value[clique])
-        new.c = {mask: new._add(f"c_{_label(mask)}") for mask in masks if mask.bit_count() >= _PAIR}
-        above = _neighbours(cliques, separators)
-        for clique in cliques:
-            kinds = {0, *(above_it & clique for above_it in above[clique])}
-            if clique >> families.root & 1:  # its clique above holds the root too
-                kinds = {kind for kind in kinds if not kind or kind >> families.root & 1}
+        complete = {part for clique in kinds for part in subsets(clique)}
+        for mask in masks:
+            if mask in complete and mask.bit_count() >= _PAIR:
+                new.c[mask] = new._add(f"c_{_label(mask)}")
+        above = {clique: _above(clique, own, kinds) for clique, own in kinds.items()}
+        for clique, own in kinds.items():
             new.y[clique] = {
                 kind: new._add(f"y_{_label(clique)}_by_{_label(kind)}", -value[kind])
-                for kind in sorted(kinds)
+                for kind in own
+                if not kind or kind in above[clique]
             }
-        for clique in cliques:
-            for one in above[clique]:
-                if one & clique in new.y[clique]:
-                    new.t[one, clique] = new._add(f"t_{_label(one)}_to_{_label(clique)}")
-        new.p = {clique: new._add(f"p_{_label(clique)}", largest=families.n - 1) for clique in cliques}
+        for clique, over in above.items():
+            for one in chain.from_iterable(over.values()):
+                new.t[one, clique] = new._add(f"t_{_label(one)}_to_{_label(clique)}")
+        new.p = {clique: new._add(f"p_{_label(clique)}", largest=families.n - 1) for clique in kinds}
         return new
 
     def _add(self, name: str, weight: float = 0.0, largest: int = 1) -> int:
@@ -188,20 +189,43 @@ def _label(mask: VarSet) -> str:
     return "_".join(map(str, members(mask))) or "none"
 
 
-def _neighbours(cliques: list[VarSet], separators: set[VarSet]) -> dict[VarSet, list[VarSet]]:
-    """Returns for each clique those that it may be joined to: incomparable, and the meet a separator."""
-    holding = defaultdict(list)
-    for clique in cliques:
-        for v in members(clique):
-            holding[v].append(clique)
-    return {
-        clique: [
-            other
-            for other in dict.fromkeys(other for v in members(clique) for other in holding[v])
-            if other & clique not in {other, clique} and other & clique in separators
-        ]
-        for clique in cliques
-    }
+def _kinds(families: Families, masks: list[VarSet]) -> dict[VarSet, list[VarSet]]:
+    """Returns the candidate cliques, each with the separators that it may hang by, ∅ if it may be a root."""
+    listed = families.listing()
+    parents = [masks[at] for at in listed.parents.tolist()]
+    steps = set(zip(listed.vertex.tolist(), parents, strict=True))
+    root = 1 << families.root
+    separator = {mask: not no for mask, no in zip(masks, families.not_separator.tolist(), strict=True)}
+
+    @cache
+    def grows(small: VarSet, large: VarSet) -> bool:
+        """Tells whether all families on all ways from one set to a larger one are allowed."""
+        return all(
+            (v, large & ~(1 << v)) in steps and grows(small, large & ~(1 << v))
+            for v in members(large & ~small)
+        )
+
+    def hangs(kind: VarSet, clique: VarSet) -> bool:
+        if kind & root or not clique & root:
+            return separator[kind] and grows(kind, clique)
+        return not kind and grows(root, clique)
+
+    found = {}
+    for clique, no in zip(masks, families.not_clique.tolist(), strict=True):
+        kinds = [] if no else [kind for kind in subsets(clique) if kind != clique and hangs(kind, clique)]
+        if kinds:
+            found[clique] = kinds
+    return found
+
+
+def _above(clique: VarSet, kinds: Sequence[VarSet], cliques: Iterable[VarSet]) -> dict[VarSet, list[VarSet]]:
+    """Returns the cliques that a clique may hang on, by separator."""
+    wanted = set(kinds) - {0}
+    found = defaultdict(list)
+    for other in cliques:
+        if other & clique in wanted and other & clique != other:
+            found[other & clique].append(other)
+    return found
 
 
 def _hung(tree: JunctionTree, root: int) -> Iterator[tuple[VarSet, VarSet]]:
