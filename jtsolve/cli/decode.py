@@ -31,7 +31,7 @@ def decode(
     """Make a result of the answer that a solver gave to a file of 'jtsolve encode'.
 
     MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
-    The tree is checked and its score computed from the instance; the bound is jtsolve's own, not the solver's.
+    The tree is checked and its score computed from the instance; the bound is not the solver's but our own.
     """
     if output is not None:
         require_writable(output, instance, model)

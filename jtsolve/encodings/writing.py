@@ -57,13 +57,12 @@ def wcnf(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
 def lp(formula: Formula, remarks: Sequence[str]) -> str:
     """Returns the formula in the LP format."""
     names = formula.names
+    objective = _terms(enumerate(formula.weights.tolist(), start=1), names) or [f"0 {names[0]}"]
     lines = [
         *(f"\\ {remark}" for remark in remarks),
         f"\\ score in nats = objective + {formula.constant!r}",
         "Maximize",
-        *_wrapped(
-            " objective:", [*_terms(enumerate(formula.weights.tolist(), start=1), names), f"+ 0 {names[0]}"]
-        ),
+        *_wrapped(" objective:", objective),
         "Subject To",
     ]
     for at, row in enumerate(_conditions(formula)):
