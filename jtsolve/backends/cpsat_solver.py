@@ -151,13 +151,13 @@ class _Teller(cp_model.CpSolverSolutionCallback):
         self.fault: str | None = None
 
     def on_solution_callback(self) -> None:
-        """Sends the tree of a solution; an error here would be lost, so it is kept."""
-        values = [self.value(variable) for variable in self.variables]
-        self.fault = self.fault or self.encoding.formula.broken(values)
+        """Sends the tree of a solution."""
         try:
+            values = [self.value(variable) for variable in self.variables]
+            self.fault = self.fault or self.encoding.formula.broken(values)
             tree = self.encoding.tree_of(values)
-        except ValueError as error:
-            self.fault = str(error)
+        except Exception as error:  # noqa: BLE001 - no exception may pass through the solver: told at its end
+            self.fault = self.fault or repr(error)
         if self.fault is not None:
             self.stop_search()
             return

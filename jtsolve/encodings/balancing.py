@@ -159,7 +159,8 @@ class _Variables:
         """Returns the tree of the chosen cliques and edges; see `Encoding`."""
         chosen = [clique for clique, number in self.x.items() if values[number - 1]]
         at = {clique: i for i, clique in enumerate(chosen)}
-        roots = [at[clique] for clique in chosen if values[self.y[clique][0] - 1]]
+        below = {c for (_, c), number in self.t.items() if values[number - 1]}
+        roots = [at[clique] for clique in chosen if clique not in below]
         edges = [(at[d], at[c]) for (d, c), number in self.t.items() if values[number - 1]]
         joined = [(roots[0], other) for other in roots[1:]]
         return JunctionTree(self.families.n, tuple(chosen), (*edges, *joined))
@@ -310,7 +311,7 @@ def _counts(variables: _Variables) -> Iterator[LinearRow]:
     """Yields the rows on the number of cliques and of components."""
     families = variables.families
     if families.not_separator[0]:
-        yield _row([kinds[0] for kinds in variables.y.values()], [], 1, 1)
+        yield _row([kinds[0] for kinds in variables.y.values() if 0 in kinds], [], 1, 1)
     if families.constraints.max_cliques is not None:
         yield _row([*variables.x.values()], [], None, families.constraints.max_cliques)
 
