@@ -8,8 +8,9 @@ ends with a model of all hard clauses, which is a tree.
 A known tree gives an upper bound of the cost: what would alone make a solution dearer than that need not be
 paid, and becomes a hard clause. Solutions as cheap as the tree stay.
 
-References: Ignatiev, Morgado and Marques-Silva, RC2: an efficient MaxSAT solver, JSAT 2019. Fu and Malik, On
-solving the partial MAX-SAT problem, SAT 2006. Ansótegui, Bonet, Gabàs and Levy, Improving SAT-based weighted
+Linear search asks for cheaper and cheaper models, so that it has trees early and a bound only at the end.
+
+References: Ignatiev, Morgado and Marques-Silva, RC2: an efficient MaxSAT solver, JSAT 2019. Biere et al., CaDiCaL 2.0, CAV 2024. Ansótegui, Bonet, Gabàs and Levy, Improving SAT-based weighted
 MaxSAT solvers, CP 2012 (stratification, hardening).
 """
 
@@ -18,9 +19,9 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pysat.examples.fm import FM
 from pysat.examples.rc2 import RC2, RC2Stratified
 from pysat.formula import WCNF
+from pysat.solvers import Solver
 
 from jtsolve.backends.solving import News, encoded
 from jtsolve.encodings.maxsat import to_maxsat
@@ -78,12 +79,20 @@ def _telling(kind: type[RC2]) -> type[RC2]:
     class Telling(kind):  # type: ignore[misc]  # pysat has no types
         def __init__(self, formula: WCNF, teller: Teller, **options: Any) -> None:
             self.teller = teller
+            self.adapting = False
             super().__init__(formula, **options)
+
+        def adapt_am1(self) -> None:
+            self.adapting = True
+            super().adapt_am1()
+            self.adapting = False
+            self.teller.lower(self.cost)
 
         def process_core(self) -> None:
             super().process_core()
             self.teller.lower(self.cost)
-            self.harden()
+            if not self.adapting:  # which goes through a list of what there was at its start
+                self.harden()
 
         def finish_level(self) -> None:
             self.teller.model(self.oracle.get_model())
@@ -103,16 +112,28 @@ def _telling(kind: type[RC2]) -> type[RC2]:
     return Telling
 
 
-class _TellingFM(FM):  # type: ignore[misc]  # pysat has no types
-    """FM that tells of its bounds."""
+def _by_linear_search(teller: Teller, formula: WCNF) -> list[int] | None:
+    """Asks for a cheaper model until there is none; returns the last, None if there was none at all.
 
-    def __init__(self, formula: WCNF, teller: Teller, **options: Any) -> None:
-        self.teller = teller
-        super().__init__(formula, verbose=0, **options)
+    A bound on the cost is one weighted constraint, which CaDiCaL propagates as it is.
+    """
+    paid = [-soft[0] for soft in formula.soft]
+    best = None
+    with Solver(name="cadical195", bootstrap_with=formula.hard) as solver:
+        if teller.limit is not None and paid:
+            _bound(solver, paid, teller.limit, formula.wght)
+        while solver.solve():
+            best = solver.get_model()
+            cost = teller.model(best)
+            if cost == 0 or not paid:
+                break
+            _bound(solver, paid, cost - 1, formula.wght)
+    return best
 
-    def treat_core(self) -> None:
-        super().treat_core()
-        self.teller.lower(self.cost)
+
+def _bound(solver: Solver, paid: list[int], most: int, weights: list[int]) -> None:
+    solver.activate_atmost()
+    solver.add_atmost(paid, most, weights=weights)
 
 
 def solve(say: Callable[[News], None], work: Work) -> float:
@@ -128,11 +149,11 @@ def solve(say: Callable[[News], None], work: Work) -> float:
     limit = None if known is None else task.cost(known.tolist())
     teller = Teller(say, encoding, unit, task, limit)
     teller.lower(0)
-    if work.options["solver"] == "fm":
-        with _TellingFM(formula, teller, solver=work.options["sat"]) as solver:
-            model = solver.model if solver.compute() else None
+    name, sat = work.options["solver"], work.options["sat"]
+    if name == "linear" or not task.costs:  # of nothing to pay, RC2 makes no model
+        model = _by_linear_search(teller, formula)
     else:
-        kind = _telling(RC2Stratified if work.options["solver"] == "stratified" else RC2)
-        with kind(formula, teller, solver=work.options["sat"], adapt=True, exhaust=True, minz=True) as solver:
+        kind = _telling(RC2Stratified if name == "stratified" else RC2)
+        with kind(formula, teller, solver=sat, adapt=True, exhaust=True, minz=True) as solver:
             model = solver.compute()
     return -inf if model is None else teller.bound(teller.model(model))
