@@ -124,19 +124,25 @@ def _add_sets(draft: Draft) -> dict[VarSet, int]:
         elif size > 2:  # noqa: PLR2004
             number = draft.variable(f"complete{set_name(mask)}", partial(_is_complete, mask))
             draft.clauses += [(-number, complete[mask ^ 1 << v]) for v in members(mask)]
-            draft.clauses += [(*clause, number) for clause in _all_but_one_pair(mask, complete)]
+            draft.clauses += [(*clause, number) for clause in _unless_complete(mask, complete)]
         complete[mask] = number
         if number:
             draft.weights[number] = weight
     for mask in _just_outside(complete):
-        draft.clauses += dict.fromkeys(_all_but_one_pair(mask, complete))
+        draft.clauses += _unless_complete(mask, complete)
     return complete
 
 
-def _all_but_one_pair(mask: VarSet, complete: dict[VarSet, int]) -> Iterator[tuple[int, ...]]:
-    """Yields for every pair a, b of a set: A∖a is not complete, or A∖b, or a and b are not adjacent."""
-    for a, b in combinations(members(mask), 2):
-        yield tuple(sorted({-complete[mask ^ 1 << a], -complete[mask ^ 1 << b], -edge(a, b)}))
+def _unless_complete(mask: VarSet, complete: dict[VarSet, int]) -> list[tuple[int, ...]]:
+    """Returns for every pair a, b of a set: A∖a is not complete, or A∖b, or a and b are not adjacent.
+
+    Each says that A is not complete. Of a triangle all are the same.
+    """
+    clauses = (
+        tuple(sorted({-complete[mask ^ 1 << a], -complete[mask ^ 1 << b], -edge(a, b)}))
+        for a, b in combinations(members(mask), 2)
+    )
+    return list(dict.fromkeys(clauses))
 
 
 def _just_outside(complete: dict[VarSet, int]) -> Iterator[VarSet]:

@@ -55,8 +55,12 @@ class Unit:
         return ldexp(units, -self.shift)
 
 
-def rounded(families: Families) -> tuple[Families, Unit]:
+def rounded(families: Families, finest: int = _FINEST) -> tuple[Families, Unit]:
     """Returns the families with values that are multiples of a unit, and the unit; see the module.
+
+    Args:
+        families: whose scores are rounded.
+        finest: the unit is not below 2^-finest nats: smaller integers for solvers that have to add up many.
 
     >>> from jtsolve.encodings.families import families_of
     >>> from jtsolve.problem import Problem, Variable
@@ -69,7 +73,7 @@ def rounded(families: Families) -> tuple[Families, Unit]:
     n, width = families.n, families.width
     # A sum over the subsets of a set has 2^width terms.
     _, exponent = frexp(float(np.abs(families.values).max()))
-    shift = min(_FINEST, _BITS - 1 - exponent - width)
+    shift = min(finest, _BITS - 1 - exponent - width)
     values = np.ldexp(np.rint(np.ldexp(families.values, shift)), -shift)
     known = families.scores[families.scores > -inf]
     largest = float(np.abs(known).max())
