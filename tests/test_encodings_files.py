@@ -185,6 +185,7 @@ def test_digits_are_read() -> None:
     ("text", "reason"),
     [
         ("s UNSATISFIABLE\n", "no line that begins with v"),
+        ("c killed\n", "no line of status"),
         ("v 10\n", "2 values for 3 pairs"),
         ("v 1 -2 x\n", "'x' is no literal"),
         ("v 1 0 -2 3 0\n", "after the closing 0"),

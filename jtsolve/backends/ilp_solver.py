@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import suppress
 from math import frexp, inf, ldexp
 from pathlib import Path
 from threading import Event, Thread
@@ -34,13 +35,9 @@ if TYPE_CHECKING:
 _LARGEST = 20
 """Bits of the largest coefficient of the objective."""
 _TOLERANCE = 1e-9
-"""Of feasibility, reduced costs and integrality: the finest that both solvers take."""
-_CUT_OFF = 1e-5
-"""What CBC wants a better solution to be better by, at the least; HiGHS wants less."""
+"""Of feasibility, reduced costs, integrality, and what a better solution has to be better by."""
 _DIGITS = 1e-6
 """Of a bound that is read from the log of CBC, relative: it is written with some eight digits."""
-_WRITTEN = 1e-12
-"""Of a coefficient, relative: PuLP writes 13 digits for CBC."""
 _AT_THE_END = 1.0
 """Seconds of the time limit that CBC is not given, for its last steps and reading its answer."""
 _LOOK = 0.1
@@ -65,11 +62,12 @@ class Program:
         self.problem.setObjective(self._sum(range(1, len(costs) + 1), costs))
         for expression, sense, limit in self._conditions(formula):
             self.problem.addConstraint(pulp.LpConstraint(expression, sense, rhs=limit))
-        # At most so many of the variables in the objective are 1 at a time.
+        # PuLP writes 13 digits of a cost for CBC, and at most so many of those that cost are 1 at a time.
+        written = max((abs(float(f"{cost:.12e}") - cost) for cost in costs), default=0.0)
         grouped = {number for group in formula.exactly_one for number in group}
         alone = sum(weight != 0 for weight in formula.weights) - len(grouped)
         paid = len(formula.exactly_one) + max(0, alone)
-        tolerances = _CUT_OFF + sum(formula.largest) * _TOLERANCE + paid * ldexp(_WRITTEN, _LARGEST)
+        tolerances = (1 + sum(formula.largest)) * _TOLERANCE + paid * written
         self.slack = ldexp(tolerances, -self.shift) + unit.slack
         self.best = -inf
         self.told = inf
@@ -113,10 +111,17 @@ class Program:
             RuntimeError: the solution is none.
         """
         try:
-            objective = self.solution([variable.varValue for variable in self.variables])
+            objective = self.solution(self.values())
         except ValueError as failure:
             raise RuntimeError("the solver returned a wrong solution") from failure
         return objective + self.slack
+
+    def values(self) -> list[float]:
+        """Returns what the solver left as values; ValueError if nothing."""
+        values = [variable.varValue for variable in self.variables]
+        if None in values:
+            raise ValueError("the solver gave no values")
+        return values
 
     def solution(self, point: Sequence[float]) -> float:
         """Sends the tree of a solution, if it is better than before, and returns its objective in nats.
@@ -218,7 +223,7 @@ def _by_cbc(program: Program, work: Work, began: float) -> float:
         timeLimit=limit,
         logPath=str(log),
         warmStart=all(variable.varValue is not None for variable in program.variables),
-        options=[f"{name} {_TOLERANCE}" for name in ("primalT", "dualT", "integerT")]
+        options=[f"{name} {_TOLERANCE}" for name in ("primalT", "dualT", "integerT", "increment")]
         + [f"randomCbcSeed {work.seed % 2**31}"],
     )
     solver.tmpDir = str(folder)
@@ -230,13 +235,12 @@ def _by_cbc(program: Program, work: Work, began: float) -> float:
     finally:
         ended.set()
         reader.join()
-    answer = program.problem.sol_status
-    if answer == pulp.LpSolutionInfeasible:
+    if program.problem.status == pulp.LpStatusInfeasible:
         return -inf
-    if answer == pulp.LpSolutionOptimal:
+    if program.problem.sol_status == pulp.LpSolutionOptimal:
         return program.conclude()
-    if answer == pulp.LpSolutionIntegerFeasible:
-        program.conclude()
+    with suppress(ValueError):  # at the end of its time, it may give the point where it was
+        program.solution(program.values())
     return inf
 
 

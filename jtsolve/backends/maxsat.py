@@ -1,8 +1,10 @@
 """Weighted MaxSAT: the imset or the family formulation, solved by python-sat.
 
 The default is RC2 with stratification on the imset form (`encodings.imset`); `model=family` is the form of
-Berg, Järvisalo and Malone, with clutter cuts as clauses. Of the MaxSAT solvers of python-sat, RC2 (with
-stratification or without) and FM take weights; LSU does not, and is not offered.
+Berg, Järvisalo and Malone, with clutter cuts as clauses. `solver=lsu` is linear search with weighted
+constraints, which CaDiCaL propagates, since the LSU of python-sat takes no weights. FM and RC2 without
+stratification are not offered: they split weights as fine as these over and over, and take seconds to minutes
+for five variables.
 
 The solver runs in a process of its own (`solving`, `worker`), since it looks at no clock of ours. Weights are
 whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`); scores are computed anew.
@@ -36,8 +38,8 @@ class MaximumSatisfiability:
 
     Args:
         model: the formulation.
-        solver: RC2 with stratification, RC2, or the algorithm of Fu and Malik.
-        sat: the SAT solver beneath.
+        solver: RC2, by cores, or linear search for cheaper models (LSU).
+        sat: the SAT solver beneath RC2.
         start: gives the first tree, or None.
         relaxation: gives a bound, cuts, and what to prune; None for none. Where its bound is the tree's
             score, optimality is proved by that bound.
@@ -45,7 +47,7 @@ class MaximumSatisfiability:
     """
 
     model: Literal["imset", "family"] = "imset"
-    solver: Literal["stratified", "rc2", "fm"] = "stratified"
+    solver: Literal["rc2", "lsu"] = "rc2"
     sat: Literal["glucose3", "glucose4", "cadical153", "minisat22"] = "glucose3"
     start: Backend | None = None
     relaxation: Backend | None = None

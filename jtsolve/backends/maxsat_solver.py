@@ -1,16 +1,18 @@
 """MaxSAT by python-sat: what runs in the solver's process.
 
 RC2 looks for a set of costs of which one at least has to be paid (a core), again and again: what it has shown
-to be unavoidable is a lower bound of the cost, and so bounds every tree's score from above. It has no
-solution before the end, but for stratified RC2, which begins with the largest costs alone: each of its stages
-ends with a model of all hard clauses, which is a tree.
+to be unavoidable is a lower bound of the cost, and so bounds every tree's score from above. Stratified, it
+begins with the largest costs alone: each of its stages ends with a model of all hard clauses, which is a tree.
 
-A known tree gives an upper bound of the cost: what would alone make a solution dearer than that need not be
-paid, and becomes a hard clause. Solutions as cheap as the tree stay.
+A known tree gives an upper bound of the cost: what alone would make a solution dearer than that is not paid,
+and becomes a hard clause. Solutions as cheap as the tree stay.
 
-References: Ignatiev, Morgado and Marques-Silva, RC2: an efficient MaxSAT solver, JSAT 2019. Fu and Malik, On
-solving the partial MAX-SAT problem, SAT 2006. Ansótegui, Bonet, Gabàs and Levy, Improving SAT-based weighted
-MaxSAT solvers, CP 2012 (stratification, hardening).
+Linear search asks for cheaper and cheaper models: it has trees early, and a bound only at the end.
+
+References:
+    Ignatiev, Morgado and Marques-Silva, RC2: an efficient MaxSAT solver, JSAT 2019. Ansótegui, Bonet, Gabàs
+    and Levy, Improving SAT-based weighted MaxSAT solvers, CP 2012 (stratification, hardening). Le Berre and
+    Parrain, The Sat4j library, JSAT 2010 (linear search). Biere et al., CaDiCaL 2.0, CAV 2024.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from pysat.examples.fm import FM
-from pysat.examples.rc2 import RC2, RC2Stratified
+from pysat.examples.rc2 import RC2Stratified
 from pysat.formula import WCNF
+from pysat.solvers import Solver
 
 from jtsolve.backends.solving import News, encoded
 from jtsolve.encodings.maxsat import to_maxsat
@@ -72,47 +74,61 @@ class Teller:
         return cost
 
 
-def _telling(kind: type[RC2]) -> type[RC2]:
-    """Returns RC2, stratified or not, that tells of its bounds and models and hardens by the best one."""
-
-    class Telling(kind):  # type: ignore[misc]  # pysat has no types
-        def __init__(self, formula: WCNF, teller: Teller, **options: Any) -> None:
-            self.teller = teller
-            super().__init__(formula, **options)
-
-        def process_core(self) -> None:
-            super().process_core()
-            self.teller.lower(self.cost)
-            self.harden()
-
-        def finish_level(self) -> None:
-            self.teller.model(self.oracle.get_model())
-            super().finish_level()
-            self.harden()
-
-        def harden(self) -> None:
-            """Makes hard what costs more than is left to the best solution known."""
-            if self.teller.limit is None:
-                return
-            left = self.teller.limit - self.cost
-            self.garbage = {s for s in (*self.sels, *self.sums) if self.wght[s] > left}
-            for selector in self.garbage:
-                self.oracle.add_clause([selector])
-            self.filter_assumps()
-
-    return Telling
-
-
-class _TellingFM(FM):  # type: ignore[misc]  # pysat has no types
-    """FM that tells of its bounds."""
+class _TellingRC2(RC2Stratified):  # type: ignore[misc]  # pysat has no types
+    """RC2 that tells of its bounds and models, and hardens by the best one."""
 
     def __init__(self, formula: WCNF, teller: Teller, **options: Any) -> None:
         self.teller = teller
-        super().__init__(formula, verbose=0, **options)
+        self.adapting = False
+        super().__init__(formula, **options)
 
-    def treat_core(self) -> None:
-        super().treat_core()
+    def adapt_am1(self) -> None:
+        self.adapting = True
+        super().adapt_am1()
+        self.adapting = False
         self.teller.lower(self.cost)
+
+    def process_core(self) -> None:
+        super().process_core()
+        self.teller.lower(self.cost)
+        if not self.adapting:  # which goes through a list of what there was at its start
+            self.harden()
+
+    def finish_level(self) -> None:
+        self.teller.model(self.oracle.get_model())
+        super().finish_level()
+        self.harden()
+
+    def harden(self) -> None:
+        """Makes hard what costs more than is left to the best solution known."""
+        if self.teller.limit is None:
+            return
+        left = self.teller.limit - self.cost
+        self.garbage = {s for s in (*self.sels, *self.sums) if self.wght[s] > left}
+        for selector in self.garbage:
+            self.oracle.add_clause([selector])
+        self.filter_assumps()
+
+
+def _by_linear_search(teller: Teller, formula: WCNF) -> list[int] | None:
+    """Asks for a cheaper model until there is none; returns the last, None if there was none at all.
+
+    A bound on the cost is one weighted constraint, which CaDiCaL propagates as it is.
+    """
+    paid = [-soft[0] for soft in formula.soft]
+    best = None
+    with Solver(name="cadical195", bootstrap_with=formula.hard) as solver:
+        if paid:
+            solver.activate_atmost()
+        if paid and teller.limit is not None:
+            solver.add_atmost(paid, teller.limit, weights=formula.wght)
+        while solver.solve():
+            best = solver.get_model()
+            cost = teller.model(best)
+            if cost == 0:
+                break
+            solver.add_atmost(paid, cost - 1, weights=formula.wght)
+    return best
 
 
 def solve(say: Callable[[News], None], work: Work) -> float:
@@ -128,11 +144,10 @@ def solve(say: Callable[[News], None], work: Work) -> float:
     limit = None if known is None else task.cost(known.tolist())
     teller = Teller(say, encoding, unit, task, limit)
     teller.lower(0)
-    if work.options["solver"] == "fm":
-        with _TellingFM(formula, teller, solver=work.options["sat"]) as solver:
-            model = solver.model if solver.compute() else None
+    if work.options["solver"] == "lsu" or not task.costs:  # of nothing to pay, RC2 makes no model
+        model = _by_linear_search(teller, formula)
     else:
-        kind = _telling(RC2Stratified if work.options["solver"] == "stratified" else RC2)
-        with kind(formula, teller, solver=work.options["sat"], adapt=True, exhaust=True, minz=True) as solver:
+        options = {"solver": work.options["sat"], "adapt": True, "exhaust": True, "minz": True}
+        with _TellingRC2(formula, teller, **options) as solver:
             model = solver.compute()
     return -inf if model is None else teller.bound(teller.model(model))

@@ -73,7 +73,7 @@ def _edges(lines: list[str], n: int, source: str) -> tuple[str, list[int]]:
         raise InputError(source, "", f"the solver has no solution: {first[:60]}", "let the solver find one")
     if _CBC.fullmatch(first):
         return "CBC", _named(_cbc_columns(lines, source), n, source, zeros_left_out=True)
-    if any(line[:2] in {"v ", "s ", "o ", "v"} for line in lines):
+    if any(line[:2] in {"v ", "s ", "o ", "c ", "v", "c"} for line in lines):
         return "MaxSAT", _literals(lines, n, source)
     return "names and values", _named(_plain_values(lines, source), n, source, zeros_left_out=False)
 

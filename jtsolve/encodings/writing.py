@@ -1,8 +1,7 @@
 """Formulas as the texts that outside solvers read.
 
-- WCNF, as of the MaxSAT Evaluations since 2022: hard clauses begin with h, soft ones with their weight. A
-  positive weight w of x is the soft clause x, a negative one the soft clause ¬x of weight −w. Weights are
-  whole multiples of a unit, which is a power of two of nats (`encodings.rounding`).
+- WCNF (`encodings.maxsat`), as of the MaxSAT Evaluations since 2022: hard clauses begin with h, soft ones
+  with their weight. Weights are whole multiples of a unit, a power of two of nats (`encodings.rounding`).
 - LP as of CPLEX, and MPS in its free form: weights are the numbers in nats, written so that they are read
   back as the same float64. MPS has no common way to maximise: it minimises the negative.
 - A CP-SAT model, the text form of the protocol buffer CpModelProto of OR-Tools; whole weights.
@@ -14,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.encodings.clausal import clausal
+from jtsolve.encodings.maxsat import to_maxsat
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
@@ -38,18 +37,13 @@ def wcnf(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
         ChoiceError: it is not a matter of clauses; see `encodings.clausal`.
         LimitError: the weights' sum exceeds 64 bits.
     """
-    made = clausal(formula)
-    weights = whole_weights(formula, unit)
-    best = sum(weight for weight in weights if weight > 0)
+    made = to_maxsat(formula, unit)
+    _require_64_bits(made.costs.values(), unit)
     lines = [
         *(f"c {remark}" for remark in remarks),
-        f"c score in nats = {formula.constant + unit.nats(best)!r} - cost * 2^-{unit.shift}",
-        *("h " + " ".join(map(str, clause)) + " 0" for clause in made.clauses),
-        *(
-            f"{abs(weight)} {number if weight > 0 else -number} 0"
-            for number, weight in enumerate(weights, start=1)
-            if weight
-        ),
+        f"c score in nats = {formula.constant + unit.nats(made.best)!r} - cost * 2^-{unit.shift}",
+        *("h " + " ".join(map(str, clause)) + " 0" for clause in made.hard),
+        *(f"{cost} {literal} 0" for literal, cost in made.costs.items()),
     ]
     return _text(lines)
 
@@ -129,7 +123,8 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     Raises:
         LimitError: the weights' sum exceeds 64 bits.
     """
-    weights = whole_weights(formula, unit)
+    weights = unit.whole(formula.weights)
+    _require_64_bits(weights, unit)
     lines = [f"# {remark}" for remark in remarks]
     lines += [
         f'variables {{ name: "{name}" domain: [0, {most}] }}'
@@ -158,13 +153,12 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     return _text(lines)
 
 
-def whole_weights(formula: Formula, unit: Unit) -> list[int]:
-    """Returns the weights in units.
+def _require_64_bits(weights: Iterable[int], unit: Unit) -> None:
+    """Refuses weights that no solver can add up.
 
     Raises:
         LimitError: their sum exceeds 64 bits.
     """
-    weights = unit.whole(formula.weights)
     total = sum(map(abs, weights))
     if total > _LARGEST_SUM:
         raise LimitError(
@@ -172,7 +166,6 @@ def whole_weights(formula: Formula, unit: Unit) -> list[int]:
             f"{_LARGEST_SUM:.3g}. Ways out: a smaller --treewidth; jtsolve convert --prune-below, for fewer "
             "sets."
         )
-    return weights
 
 
 class _Condition(NamedTuple):
