@@ -118,7 +118,7 @@ def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, 
             self.found.add(tuple(self.value(variable) for variable in variables))
 
     model, variables = model_of(formula, [0] * len(formula.names))
-    model.clear_objective()
+    model.proto.clear_objective()
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.enumerate_all_solutions = True

@@ -16,6 +16,7 @@ satisfaction, NIPS 2013. Perron and Didier, CP-SAT, in OR-Tools, Google.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -40,7 +41,7 @@ _FEATURES: Mapping[str, frozenset[Feature]] = {
     "family": family.FEATURES,
     "balancing": balancing.FEATURES,
 }
-_PROVING = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs","core"]')
+_PROVING = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs"]')
 _STRATEGIES: Mapping[str, tuple[str, ...]] = {"imset": (), "family": _PROVING, "balancing": _PROVING}
 """Of the strategies of CP-SAT, those that prove the most; the default looks for trees, which are known."""
 
@@ -62,6 +63,8 @@ _OURS: Mapping[str, str] = {
     "catch_sigint_signal": "Ctrl-C is seen to",
 }
 """Parameters that are not for options, and why."""
+_PARAMETER = re.compile(r"\w+:([\w.+-]+|\[[\w\",]*\]|\"\w*\")")
+"""One parameter: a number, a word, a text, or several texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +94,15 @@ class ConstraintProgramming:
     def __post_init__(self) -> None:
         require_relaxation(self.name, self.relaxation)
         for text in self.parameters:
-            parameter, colon, value = text.partition(":")
-            if not colon or not value.strip():
+            parameter, _, _ = text.partition(":")
+            refused = f"the option 'parameters' of backend 'cpsat' cannot be '{text}'"
+            if not _PARAMETER.fullmatch(text):
                 raise ChoiceError(
-                    f"the option 'parameters' of backend 'cpsat' cannot be '{text}'; give name:value, "
-                    "several joined by +, for example parameters=linearization_level:2+cp_model_probing_level:0"
+                    f"{refused}; give name:value, several joined by +, such as "
+                    "parameters=linearization_level:1+cp_model_probing_level:0"
                 )
-            if parameter.strip() in _OURS:
-                raise ChoiceError(
-                    f"the option 'parameters' of backend 'cpsat' cannot set '{parameter.strip()}': "
-                    f"{_OURS[parameter.strip()]}"
-                )
+            if parameter in _OURS:
+                raise ChoiceError(f"{refused}: {_OURS[parameter]}")
 
     @property
     def capabilities(self) -> Capabilities:
