@@ -119,7 +119,7 @@ def test_what_can_never_hold_has_no_solution() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_every_formulation_finds_what_brute_force_finds(model: Any) -> None:
     found = set()
-    for seed, feature in enumerate([None, *Feature] * 2):
+    for seed, feature in enumerate([None, *Feature], start=110):
         problem = random_problem(seed, 3 + seed % 2, frozenset([feature] if feature else []))
         for backend in (replace(ALONE, model=model), replace(REGISTRY["cpsat"], model=model)):  # type: ignore[type-var]
             agrees(problem, backend, solve(problem, Brute()).bound)
@@ -187,23 +187,35 @@ def test_trees_and_bounds_come_while_it_works() -> None:
     assert bounds[-1] >= outcome.bound >= outcome.tree.score(problem.scores)
 
 
-def test_the_first_tree_is_a_hint() -> None:
-    problem = named(gaussian(0, 6))
-    start = replace(ALONE, start=REGISTRY["dp"], prune=False)
-    report = Recording()
-    outcome = start.solve(problem, Limits(), report)
-    best = solve(problem, REGISTRY["dp"]).tree
-    assert all(tree == best for tree in report.trees[1:])
-    assert outcome.tree == best
+@pytest.mark.parametrize("model", MODELS)
+def test_the_best_tree_as_a_hint_is_the_only_one(model: Any) -> None:
+    problem = named(gaussian(0, 5))
+    exact = REGISTRY["dp"]
+    first, report = Recording(), Recording()
+    exact.solve(problem, Limits(), first)
+    outcome = replace(ALONE, start=exact, prune=False, model=model).solve(problem, Limits(), report)
+    found = report.trees[len(first.trees) :]
+    assert found == [outcome.tree] * len(found)
+    assert outcome.tree == solve(problem, Brute()).tree
 
 
-def test_the_answer_does_not_depend_on_the_threads() -> None:
-    problem = named(gaussian(1, 6))
+@pytest.mark.parametrize("model", MODELS)
+def test_small_runs_are_the_same_each_time_whatever_the_threads(model: Any) -> None:
+    problem = named(gaussian(1, 5))
     traces = []
     for threads in (1, 2, 3):
-        result = solve(problem, replace(ALONE, model="imset"), Limits(threads=threads))
+        result = solve(problem, replace(ALONE, model=model), Limits(threads=threads))
         traces.append([(step.score, step.bound) for step in result.trace])
     assert traces[0] == traces[1] == traces[2]
+
+
+def test_many_families_are_for_all_threads() -> None:
+    problem = named(gaussian(1, 20, 3))
+    backend = ConstraintProgramming(start=REGISTRY["chowliu"], prune=False)
+    report = Recording(patience=10, reason=Stop.TIME)
+    outcome = backend.solve(problem, Limits(threads=2), report)
+    assert outcome.stop is Stop.TIME
+    assert outcome.stats["families"] > 1000
 
 
 # Options
