@@ -2,7 +2,7 @@
 
 RC2 looks for a set of costs of which one at least has to be paid (a core), again and again: what it has shown
 to be unavoidable is a lower bound of the cost, and so bounds every tree's score from above. Stratified, it
-begins with the largest costs alone: each of its stages ends with a model of all hard clauses, which is a tree.
+begins with the largest costs alone: each stage ends with a model of all hard clauses, which is a tree.
 
 A known tree gives an upper bound of the cost: what alone would make a solution dearer than that is not paid,
 and becomes a hard clause. Solutions as cheap as the tree stay.
