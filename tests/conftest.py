@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tally import Tally
@@ -33,8 +34,26 @@ def tally(request: pytest.FixtureRequest) -> Tally:
     return request.config.stash[TALLY]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Adds what one of several test processes (pytest-xdist) has counted; one that crashed says nothing."""
+    plain = getattr(node, "workeroutput", {}).get("tally")
+    if plain is not None:
+        node.config.stash[TALLY].add(plain)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hands the counts on, or judges them: only here are those of all test processes together."""
+    counted = session.config.stash[TALLY]
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["tally"] = counted.to_plain()
+    elif counted.idle() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.stash[TALLY].counts:
+    if config.stash[TALLY].counts or config.stash[TALLY].required:
         terminalreporter.section("contract: backends")
         for line in config.stash[TALLY].lines():
-            terminalreporter.line(line)
+            terminalreporter.line(line, red=line.startswith("FAILED"))

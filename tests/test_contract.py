@@ -1,6 +1,7 @@
 """Every registered backend on every problem that it takes; and that it refuses the rest.
 
-A backend that is added to the registry is tested here without another line.
+A backend that is added to the registry is tested here without another line. One that takes long for any
+problem runs the share of the problems that `shares.COSTLY` states.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from itertools import combinations
 from math import inf
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import from_data, from_network, gaussian, named, random_problem, small_problems
+from shares import COSTLY, WHOLE, drawn, share_of
 
 from jtsolve.backend import Limits
 from jtsolve.backends import REGISTRY
-from jtsolve.backends.brute import Brute
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.instance import read_problem
 from jtsolve.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Feature, Problem
@@ -76,16 +77,54 @@ def variants(backend: Any) -> list[Backend]:
     return [backend, *([alone] if helpers else []), *choices]
 
 
-def verify(problem: Problem, optimum: float, tally: Tally, turn: int | None = None) -> None:
-    """Runs every backend on the problem, or sees it refuse.
+class Case(NamedTuple):
+    """A random problem of few variables: its constraints, its size, its seed."""
+
+    features: frozenset[Feature]
+    n: int
+    seed: int
+
+    @property
+    def key(self) -> str:
+        return f"{'+'.join(sorted(feature.value for feature in self.features))} {self.n} {self.seed}"
+
+    def problem(self) -> Problem:
+        return random_problem(100 * self.n + self.seed, self.n, self.features)
+
+
+SEEDS = {0: (1, 3, 30, 30, 30), 1: (1, 3, 10, 10, 10), 2: (1, 2, 4, 4, 4)}
+"""Problems of 1, 2, 3, 4, 5 variables, by the number of constraints."""
+
+
+def cases(features: frozenset[Feature]) -> list[Case]:
+    """Returns the problems with these constraints that all backends are tried on."""
+    counts = SEEDS[len(features)]
+    return [Case(features, n, seed) for n, count in enumerate(counts, 1) for seed in range(count)]
+
+
+def runs(registered: Backend, n: int, key: str, *, one: bool) -> list[Backend]:
+    """Returns what is run of a backend: one variant or all, but of a costly one at most one."""
+    share = share_of(registered.name)
+    if not share.has(n, key):
+        return []
+    every = variants(registered)
+    return [drawn(every, key)] if one or share is not WHOLE else every
+
+
+def verify(problem: Problem, tally: Tally, key: str | None = None, *, one: bool = False) -> float:
+    """Runs every backend on the problem, or sees it refuse; returns the optimum by brute force.
 
     Args:
-        problem: what to solve.
-        optimum: its best score in nats, -inf if there is no tree.
+        problem: what to solve, of at most five variables.
         tally: takes the counts.
-        turn: picks one variant of each backend; None for all.
+        key: says what costly backends run; None for all variants of all backends.
+        one: whether to run one variant of each backend, by the key.
     """
+    optimum = solve(problem, REGISTRY["brute"]).bound  # -inf if there is no tree
+    tally.count("brute", "ran")
     for name, registered in REGISTRY.items():
+        if name == "brute":
+            continue
         objections = registered.capabilities.objections(problem)
         if objections:
             tally.count(name, "refused")
@@ -93,10 +132,10 @@ def verify(problem: Problem, optimum: float, tally: Tally, turn: int | None = No
                 solve(problem, registered)
             assert refusal.value.reasons == objections
             continue
-        every = variants(registered)
-        for backend in every if turn is None else [every[turn % len(every)]]:
+        for backend in variants(registered) if key is None else runs(registered, problem.n, key, one=one):
             tally.count(name, "ran")
             judge(solve(problem, backend), backend, optimum)
+    return optimum
 
 
 def judge(result: Result, backend: Backend, optimum: float) -> None:
@@ -119,27 +158,31 @@ def judge(result: Result, backend: Backend, optimum: float) -> None:
     assert result.score == pytest.approx(optimum, abs=TOLERANCE)
 
 
-def optimum_of(problem: Problem) -> float:
-    """Returns the optimum by brute force; -inf if there is no tree."""
-    return solve(problem, Brute()).bound
+FEATURE_SETS = [frozenset(chosen) for count in range(3) for chosen in combinations(Feature, count)]
 
 
 @pytest.mark.parametrize(
     "features",
-    [frozenset(chosen) for count in range(3) for chosen in combinations(Feature, count)],
+    FEATURE_SETS,
     ids=lambda features: "+".join(sorted(feature.value for feature in features)) or "free",
 )
 def test_all_agree_with_brute_force(features: frozenset[Feature], tally: Tally) -> None:
-    for n in range(1, 6):
-        for seed in range((30, 10, 5)[len(features)] if n > 2 else 3):
-            problem = random_problem(100 * n + seed, n, features)
-            verify(problem, optimum_of(problem), tally, turn=seed)
+    for case in cases(features):
+        verify(case.problem(), tally, case.key, one=True)
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_what_a_costly_backend_runs_has_every_constraint(name: str) -> None:
+    share = share_of(name)
+    run = [case for features in FEATURE_SETS for case in cases(features) if share.has(case.n, case.key)]
+    assert all(sum(feature in case.features for case in run) >= 3 for feature in Feature)
+    assert {case.n for case in run} >= {3, 4, 5}
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=small_problems(allowed=Feature))
 def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: Tally) -> None:
-    verify(problem, optimum_of(problem), tally)
+    verify(problem, tally, f"{problem.digest()} {problem.constraints}")
 
 
 @pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
@@ -147,11 +190,12 @@ def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) 
     outcomes = Counter[str]()
     for seed in range(6):
         problem = random_problem(seed, 6 + seed % 3, frozenset({feature}))
+        key = f"{feature.value} {problem.n} {seed}"
         results = [
             (backend, solve(problem, backend))
             for registered in REGISTRY.values()
             if not registered.capabilities.objections(problem)
-            for backend in variants(registered)
+            for backend in runs(registered, problem.n, key, one=not registered.capabilities.exact)
         ]
         exact = [result for backend, result in results if backend.capabilities.exact]
         optimum = exact[0].score if exact and exact[0].score is not None else -inf
@@ -188,8 +232,7 @@ def test_traps_of_the_past(path: Path, tally: Tally) -> None:
     problem = read_problem(path)
     optimum = problem.provenance["optimum"]
     expected = -inf if optimum is None else optimum
-    assert optimum_of(problem) == pytest.approx(expected, abs=TOLERANCE)
-    verify(problem, expected, tally)
+    assert verify(problem, tally) == pytest.approx(expected, abs=TOLERANCE)
 
 
 def lasting(result: Result) -> bytes:
@@ -230,7 +273,7 @@ def test_same_input_same_output(name: str, tally: Tally) -> None:
 
 
 def stoppable(backend: Backend) -> list[Problem]:
-    """Returns some problems that the backend takes, as large as it can."""
+    """Returns some problems that the backend takes, as large as it can; of a costly one, few."""
     largest = min(12, backend.capabilities.max_variables or 12)
     constraints = [
         Constraints(),
@@ -245,7 +288,8 @@ def stoppable(backend: Backend) -> list[Problem]:
     ]
     problems.append(named(from_network(0, largest, 3)))
     problems.append(named(from_network(0, largest, 4), Constraints(max_treewidth=1)))
-    return [problem for problem in problems if not backend.capabilities.objections(problem)]
+    taken = [problem for problem in problems if not backend.capabilities.objections(problem)]
+    return taken[:: share_of(backend.name).limits]
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -290,4 +334,6 @@ def test_an_interrupt_leaves_a_valid_answer(name: str, tally: Tally) -> None:
 
 
 def test_no_backend_ran_nothing(tally: Tally) -> None:
-    assert {name for name in REGISTRY if not tally.counts[name]["ran"]} == set()
+    """Is judged when the run is over: with several test processes, none of them knows what the others ran."""
+    assert set(tally.counts) <= set(REGISTRY)
+    tally.required.update(REGISTRY)

@@ -1,0 +1,286 @@
+"""Reproduces the tables and pictures of the documentation, one script after the other.
+
+    python benchmarks/reproduce.py --data FOLDER --output docs/benchmarks --images docs/images
+
+`--list` shows what there is, what it needs and how long it takes; `--only exact figures` runs some; `--quick`
+runs small sizes instead, to see that everything works. FOLDER holds the public data sets, in the folders
+`uci`, `density`, `networks` and `scores`. Each script is a process of its own. One that fails or lacks its
+data is told, and the others go on; then the exit code is 1. What a script only prints is kept as
+OUTPUT/NAME.txt. OUTPUT/reproduce.md says what ran, how long it took, and on which machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from jtsolve.machine import cores, describe
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One row of the table: a script and its arguments.
+
+    Args:
+        name: of the row, and of its files.
+        shows: what it measures, in a few words.
+        minutes: expected on two cores, roughly.
+        arguments: the script and what it is given; {data}, {output} and {images} are folders.
+        quick: the same, for small sizes.
+        needs: files below the data folder.
+    """
+
+    name: str
+    shows: str
+    minutes: float
+    arguments: str
+    quick: str
+    needs: tuple[str, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether the script writes its own table; else what it prints is kept."""
+        return "{output}" in self.arguments
+
+
+PLANTS, NLTCS = "density/plants.train.data.gz", "density/nltcs.train.data.gz"
+
+BENCHMARKS = (
+    Benchmark(
+        "dp_speed",
+        "time and memory of dp; beside junctor, where it is installed",
+        10,
+        "dp_speed.py --cases 12:12,13:13,14:14,15:15,16:16,18:18,16:3,18:3,18:4 "
+        "--junctor 12:12,13:13,14:14,15:15,16:3 --output {output}/dp_speed",
+        "dp_speed.py --cases 10:10,12:3 --junctor 10:10 --repeat 1 --output {output}/dp_speed",
+    ),
+    Benchmark(
+        "dp_large",
+        "dp at 22 variables and treewidth 3, and at 20 without a bound; 20 GB",
+        10,
+        "dp_speed.py --cases 22:4,20:20 --repeat 1 --warm-up 0 --memory-limit 20 --output {output}/dp_large",
+        "dp_speed.py --cases 14:4 --repeat 1 --warm-up 0 --junctor 14:4 --output {output}/dp_large",
+    ),
+    Benchmark(
+        "dp_uci",
+        "dp on the shipped instances of 22 variables; 20 GB",
+        30,
+        "exact.py --backends dp --cases mushroom:2,mushroom:3,hypothyroid:2,hypothyroid:3 "
+        "--time-limit 1800 --output {output}/dp_uci",
+        "exact.py --backends dp --cases nursery:2 --time-limit 60 --output {output}/dp_uci",
+    ),
+    Benchmark(
+        "exact",
+        "proofs by clutter on real data",
+        5,
+        "exact.py --backends clutter --cases zoo:4,voting:4,tumor:4,lymph:4,hypothyroid:2,hypothyroid:3,"
+        "hypothyroid:4,mushroom:2,nltcs:2,nltcs:3,alarm:2 --time-limit 120 --data {data} "
+        "--output {output}/exact",
+        "exact.py --backends clutter,dp --cases bridges:2 --time-limit 60 --output {output}/exact",
+        ("scores/alarm_10000.dat.gz", NLTCS),
+    ),
+    Benchmark(
+        "networks",
+        "proofs on samples of random networks",
+        20,
+        "networks.py --backends dp clutter --output {output}/networks",
+        "networks.py --backends dp clutter --seeds 1 --variables 8 --treewidth 2 --time-limit 60 "
+        "--output {output}/networks",
+    ),
+    Benchmark(
+        "figures",
+        "time against n by treewidth: Figures 2 and 3 of Kangas et al. (2014)",
+        120,
+        "figures.py --backends dp ilp --output {output}/kangas_figures --draw {images}/kangas_figures.png",
+        "figures.py --backends dp --variables 8 10 --sizes 3 inf --seeds 1 --instances nursery "
+        "--time-limit 60 --output {output}/kangas_figures --draw {images}/kangas_figures.png",
+    ),
+    Benchmark(
+        "score_speed",
+        "local scores from data, beside numpy and pandas",
+        10,
+        "score_speed.py --data {data} --repeat 3 --threads 1,2 --output {output}/score_speed",
+        "score_speed.py --data {data} --repeat 1 --threads 1 --output {output}/score_speed",
+        ("uci/agaricus-lepiota.data.gz", PLANTS),
+    ),
+    Benchmark(
+        "score_large",
+        "local scores from files of five million rows",
+        4,
+        "score_speed.py --large {output}/large --output {output}/score_large",
+        "score_speed.py --large {output}/large --rows 20000 --output {output}/score_large",
+    ),
+    Benchmark(
+        "anytime",
+        "trees of all heuristics over time, on density-estimation sets",
+        60,
+        "anytime.py --data {data}/density --output {output}/anytime --draw {images}/anytime.png",
+        "anytime.py --data {data}/density --cases nltcs:3 --backends forward,lns --seconds 2 "
+        "--output {output}/anytime --draw {images}/anytime.png",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
+        "anytime_uci",
+        "how soon lns has the optima of the shipped instances",
+        10,
+        "anytime.py --uci --seeds 5 --output {output}/anytime_uci",
+        "anytime.py --uci --seeds 1 --output {output}/anytime_uci",
+    ),
+    Benchmark(
+        "portfolio_members",
+        "lns and portfolios at equal processor time (docs/heuristics.md)",
+        20,
+        "portfolio_members.py --data {data}/density --cpu 24 --seeds 0 1",
+        "portfolio_members.py --data {data}/density --cases nltcs:3 --cpu 4 --seeds 0",
+        (PLANTS,),
+    ),
+    Benchmark(
+        "search_quality",
+        "trees of search and portfolio on density-estimation sets",
+        6,
+        "search_quality.py --data {data}/density",
+        "search_quality.py --data {data}/density --cases nltcs:3 --seconds 2",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
+        "stress_moves",
+        "random moves of search, each verified (docs/heuristics.md)",
+        10,
+        "stress_moves.py --moves 100000",
+        "stress_moves.py --moves 200",
+    ),
+    Benchmark(
+        "alarm_curve",
+        "test log-likelihood over the number of rows: Figure 2(b) of Chechetka and Guestrin (docs/lpacjt.md)",
+        60,
+        "alarm_curve.py {data}/networks/alarm.bif.gz --output {output}/alarm_curve "
+        "--draw {images}/alarm_curve.png",
+        "alarm_curve.py {data}/networks/alarm.bif.gz --rows 100 --seeds 1 --methods chowliu:bic,lns:bic "
+        "--time-limit 3 --test-rows 1000 --output {output}/alarm_curve --draw {images}/alarm_curve.png",
+        ("networks/alarm.bif.gz",),
+    ),
+    Benchmark(
+        "density",
+        "test log-likelihoods of single trees (docs/models.md)",
+        40,
+        "density.py --data {data}/density --output {output}/density",
+        "density.py --data {data}/density --sets nltcs --sizes 2 --time 2 --output {output}/density",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
+        "mixtures",
+        "test log-likelihoods of mixtures of trees (docs/models.md)",
+        60,
+        "density.py --data {data}/density --mixtures --sizes 2,3 --output {output}/mixtures",
+        "density.py --data {data}/density --sets nltcs --mixtures --sizes 2 --components 1,2 --single 2 "
+        "--time 2 --output {output}/mixtures",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
+        "models",
+        "how fast models answer, beside pyAgrum and pgmpy (docs/models.md)",
+        10,
+        "models.py --data {data} --repeat 3 --output {output}/models",
+        "models.py --cases narrow --rows 1000 --their-rows 100 --repeat 1 --output {output}/models",
+        ("networks/alarm.bif.gz",),
+    ),
+    Benchmark(
+        "predictions",
+        "predicted against measured time and memory of every backend (docs/compare.md)",
+        20,
+        "predictions.py --output {output}/predictions",
+        "predictions.py --instances instances/uci/nursery.json.gz --backends chowliu,dp --treewidths 1,2 "
+        "--output {output}/predictions",
+    ),
+)
+
+
+def missing(benchmark: Benchmark, data: Path | None, *, quick: bool) -> list[str]:
+    """Returns what the benchmark needs and does not find."""
+    if "{data}" not in (benchmark.quick if quick else benchmark.arguments):
+        return []
+    if data is None:
+        return ["--data FOLDER"]
+    return [str(data / path) for path in benchmark.needs if not (data / path).exists()]
+
+
+def command_of(benchmark: Benchmark, arguments: argparse.Namespace) -> list[str]:
+    """Returns the script and its arguments."""
+    text = benchmark.quick if arguments.quick else benchmark.arguments
+    folders = {"data": arguments.data, "output": arguments.output, "images": arguments.images}
+    return [word.format(**folders) for word in shlex.split(text)]
+
+
+def run(benchmark: Benchmark, arguments: argparse.Namespace) -> tuple[str, str]:
+    """Runs a benchmark; returns its command and how it ended."""
+    if lacking := missing(benchmark, arguments.data, quick=arguments.quick):
+        return "", f"not run: {', '.join(lacking)} is missing"
+    script, *rest = command_of(benchmark, arguments)
+    print(f"=== {benchmark.name}: {script} {shlex.join(rest)}", flush=True)
+    began = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, str(HERE / script), *rest],
+        check=False,
+        stdout=None if benchmark.writes else subprocess.PIPE,
+        text=True,
+    )
+    if not benchmark.writes:
+        print(ended.stdout, flush=True)
+        (arguments.output / f"{benchmark.name}.txt").write_text(ended.stdout, encoding="utf-8")
+    state = "done" if ended.returncode == 0 else f"failed with exit code {ended.returncode}"
+    return f"{script} {shlex.join(rest)}", f"{state}, {time.monotonic() - began:.0f} s"
+
+
+def summary(rows: list[tuple[str, str, str]]) -> str:
+    """Returns what ran as a Markdown table, with the machine."""
+    machine = ", ".join(f"{key} {value}" for key, value in describe(cores()).items() if key != "command")
+    lines = [f"Machine: {machine}.", "", "| benchmark | command | |", "|---|---|---|"]
+    lines += [f"| {name} | `{command}` | {ended} |" for name, command, ended in rows]
+    return "\n".join(lines) + "\n"
+
+
+def catalogue(data: Path | None) -> str:
+    """Returns the list of what there is."""
+    lines = []
+    for one in BENCHMARKS:
+        lacking = missing(one, data, quick=False)
+        note = f"; needs {', '.join(lacking)}" if lacking else ""
+        lines.append(f"{one.name:<18}{one.minutes:>5g} min  {one.shows}{note}")
+    return "\n".join(lines)
+
+
+def main(words: list[str]) -> int:
+    """Runs what is asked for; returns the exit code."""
+    names = [one.name for one in BENCHMARKS]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="of the list; default: all")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--list", action="store_true", help="show what there is, and run nothing")
+    parser.add_argument("--data", type=Path, help="the folder of the data sets")
+    parser.add_argument("--output", type=Path, default=Path("reproduced"), help="where the tables go")
+    parser.add_argument("--images", type=Path, help="where the pictures go; default: beside the tables")
+    arguments = parser.parse_args(words)
+    if arguments.list:
+        print(catalogue(arguments.data))
+        return 0
+    arguments.images = arguments.images or arguments.output
+    for folder in (arguments.output, arguments.images):
+        folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for benchmark in BENCHMARKS:
+        if arguments.only is None or benchmark.name in arguments.only:
+            rows.append((benchmark.name, *run(benchmark, arguments)))
+            (arguments.output / "reproduce.md").write_text(summary(rows), encoding="utf-8")
+    print(summary(rows))
+    return 0 if all(ended.startswith("done") for _, _, ended in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

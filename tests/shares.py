@@ -1,0 +1,62 @@
+"""How much of the contract a backend runs: all of it, but for the costly backends, which run a stated share.
+
+A backend that starts a process and a solver for every problem, however small (0.05 to 0.5 seconds), would
+take an hour for what others do in a minute. The share is drawn by a checksum of what describes a problem: the
+same problems in every run, spread over all constraints, whatever the order of the tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+from zlib import crc32
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which problems, each named by a key.
+
+    Args:
+        small: one in so many of the problems of up to five variables, which brute force solves too.
+        large: one in so many of those of six to eight.
+        most: the variables of the largest of these.
+        limits: one in so many of those on which limits and interruption are tried.
+    """
+
+    small: int = 1
+    large: int = 1
+    most: int = 8
+    limits: int = 1
+
+    def has(self, n: int, key: str) -> bool:
+        """Tells whether a problem of n variables is in it."""
+        return n <= self.most and _number(key) % (self.small if n <= 5 else self.large) == 0
+
+
+WHOLE = Share()
+
+COSTLY: Mapping[str, Share] = {
+    "cpsat": Share(small=20, large=2, most=6, limits=5),
+    "ilp": Share(small=20, large=2, most=6, limits=5),
+    "maxsat": Share(small=20, large=2, most=6, limits=5),
+}
+"""The share of each backend that does not run the whole contract: some 70 problems."""
+
+
+def share_of(name: str) -> Share:
+    """Returns what a backend runs."""
+    return COSTLY.get(name, WHOLE)
+
+
+def drawn(choices: Sequence[T], key: str) -> T:
+    """Returns one of the choices, by the key; independent of which problems are in a share."""
+    return choices[_number(f"choice of {key}") % len(choices)]
+
+
+def _number(key: str) -> int:
+    return crc32(key.encode())

@@ -1,0 +1,69 @@
+"""The one command that reproduces the tables of the documentation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import reproduce
+from reproduce import BENCHMARKS, Benchmark, main
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = ROOT / "benchmarks"
+
+
+def test_every_script_has_its_row() -> None:
+    named = {text.split()[0] for one in BENCHMARKS for text in (one.arguments, one.quick)}
+    assert named == {path.name for path in SCRIPTS.glob("*.py")} - {"reproduce.py"}
+    assert len({one.name for one in BENCHMARKS}) == len(BENCHMARKS)
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda one: one.name)
+def test_the_options_of_a_row_are_those_of_its_script(benchmark: Benchmark) -> None:
+    for text in (benchmark.arguments, benchmark.quick):
+        script, *words = text.split()
+        source = (SCRIPTS / script).read_text(encoding="utf-8")
+        assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=str)
+def test_every_table_of_the_documentation_comes_from_a_script_in_the_list(page: Path) -> None:
+    named = set(re.findall(r"python benchmarks/(\w+\.py)", page.read_text(encoding="utf-8")))
+    assert named - {"reproduce.py"} <= {one.arguments.split()[0] for one in BENCHMARKS}
+
+
+def test_what_fails_or_lacks_its_data_is_told_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (quick,) = (one for one in BENCHMARKS if one.name == "stress_moves")
+    rows = (
+        Benchmark("broken", "", 1, "exact.py", "exact.py --no-such-option"),
+        Benchmark("lacking", "", 1, "", "exact.py --data {data}", ("no/such/file",)),
+        quick,
+    )
+    monkeypatch.setattr(reproduce, "BENCHMARKS", rows)
+    assert main(["--quick", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
+    assert "| join | regraft |" in (tmp_path / "out" / "stress_moves.txt").read_text(encoding="utf-8")
+    told = (tmp_path / "out" / "reproduce.md").read_text(encoding="utf-8")
+    assert told in capsys.readouterr().out
+    assert "Machine: " in told
+    assert "`exact.py --no-such-option` | failed with exit code 2" in told
+    assert f"not run: {tmp_path / 'no/such/file'} is missing" in told
+    assert "| `stress_moves.py --moves 200` | done, " in told
+    assert main(["--quick", "--only", "stress_moves", "--output", str(tmp_path / "out")]) == 0
+    assert main(["--quick", "--only", "lacking", "--output", str(tmp_path / "out")]) == 1
+    assert "--data FOLDER is missing" in capsys.readouterr().out
+
+
+def test_the_list_says_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(BENCHMARKS)
+    assert next(line for line in lines if line.startswith("alarm_curve")).endswith("needs --data FOLDER")
+
+
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--only", "zebra"])
+    assert "zebra" in capsys.readouterr().err
