@@ -7,12 +7,15 @@ are without relaxation and pruning, so that the proof is the solver's.
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from math import inf
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 import pytest
 from problems import Recording, from_data, gaussian, named, random_problem
 
@@ -331,6 +334,21 @@ def test_ctrl_c_while_the_solver_works_leaves_the_first_tree(text: str) -> None:
     assert result.stop is Stop.INTERRUPTED
     assert result.tree is not None
     assert result.bound >= solve(problem, REGISTRY["dp"]).bound - 1e-6
+
+
+def test_a_solver_does_not_outlive_the_process_that_it_works_for() -> None:
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "from test_solvers import Recording, killed, from_data, named, Limits\n"
+        "killed(named(from_data(0, 5)), Limits(), Recording())"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as parent:  # noqa: S603 - our own program
+        while not (workers := psutil.Process(parent.pid).children()):
+            assert parent.poll() is None
+        parent.kill()
+        parent.wait()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive
 
 
 @pytest.mark.parametrize("name", BOTH)
