@@ -8,8 +8,8 @@ With few families one thread works, whatever the number that is allowed: it is a
 repeated to the last bound. More threads work on a fixed schedule ("interleaved"), so that answers can be
 repeated, though not the order in which bounds come.
 
-References: Perron and Didier, CP-SAT, in OR-Tools, Google. Ohrimenko, Stuckey and Codish, Propagation via
-lazy clause generation, Constraints 2009.
+References:
+    Ohrimenko, Stuckey and Codish, Propagation via lazy clause generation, Constraints 2009 (CP-SAT).
 """
 
 from __future__ import annotations

@@ -53,11 +53,11 @@ class Program:
         formula = encoding.formula
         _, exponent = frexp(max(map(abs, formula.weights.tolist()), default=0.0))
         self.shift = _LARGEST - exponent
+        self.problem = pulp.LpProblem("jtsolve", pulp.LpMinimize)
         self.variables = [
-            pulp.LpVariable(name, 0, most, pulp.LpInteger)
+            self.problem.add_variable(name, 0, most, pulp.LpInteger)
             for name, most in zip(formula.names, formula.largest, strict=True)
         ]
-        self.problem = pulp.LpProblem("jtsolve", pulp.LpMinimize)
         costs = [-ldexp(weight, self.shift) for weight in formula.weights.tolist()]
         self.problem.setObjective(self._sum(range(1, len(costs) + 1), costs))
         for expression, sense, limit in self._conditions(formula):
@@ -215,7 +215,8 @@ def _by_cbc(program: Program, work: Work, began: float) -> float:
     limit = None if work.seconds is None else work.seconds - (time.monotonic() - began) - _AT_THE_END
     if limit is not None and limit <= 0:
         return inf
-    solver = pulp.PULP_CBC_CMD(
+    solver = pulp.COIN_CMD(
+        path=pulp.PULP_CBC_CMD.pulp_cbc_path,  # the one that comes with PuLP
         msg=False,
         gapAbs=0.0,
         gapRel=0.0,
@@ -228,7 +229,7 @@ def _by_cbc(program: Program, work: Work, began: float) -> float:
     )
     solver.tmpDir = str(folder)
     ended = Event()
-    reader = Thread(target=_read_log, args=(log, program, ended), daemon=True)
+    reader = Thread(target=read_log, args=(log, program, ended), daemon=True)
     reader.start()
     try:
         program.problem.solve(solver)
@@ -244,7 +245,7 @@ def _by_cbc(program: Program, work: Work, began: float) -> float:
     return inf
 
 
-def _read_log(path: Path, program: Program, ended: Event) -> None:
+def read_log(path: Path, program: Program, ended: Event) -> None:
     """Tells of the bounds in a log while it is written."""
     done = 0
     last = False
