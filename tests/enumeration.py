@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from problems import Recording
 
@@ -11,18 +12,22 @@ from jtsolve.backends.worker import Task, run
 from jtsolve.encodings.balancing import encode_balancing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from jtsolve.backends.solving import Work
     from jtsolve.encodings.families import Families
-    from jtsolve.encodings.formula import Formula
+    from jtsolve.encodings.formula import Encoding, Formula
+    from jtsolve.encodings.rounding import Unit
+    from jtsolve.tree import JunctionTree
     from jtsolve.varset import VarSet
 
 Edges = frozenset[tuple[int, int]]
 
 
 def in_solver(function: str, *arguments: Any) -> Any:
-    """Calls a function of this module in the process of CP-SAT."""
-    task = Task("ortools", f"enumeration:{function}", arguments)
+    """Calls a function, of this module unless another is named, in the process of CP-SAT."""
+    named = function if ":" in function else f"enumeration:{function}"
+    task = Task("ortools", named, arguments)
     value, stop = run(task, lambda _nothing: None, Recording(), Limits())
     assert stop is None
     return value
@@ -97,6 +102,23 @@ def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edge
         if solver.solve(one) == cp_model.OPTIMAL:
             found.append(graph)
     return found
+
+
+def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: Work) -> None:
+    """Runs the solver on a formula whose solutions mean no tree."""
+    from jtsolve.backends import cpsat_solver  # noqa: PLC0415 - not where the tests run
+    from jtsolve.backends.solving import encoded  # noqa: PLC0415 - the same
+
+    def wrong(*arguments: Any) -> tuple[Encoding, Unit]:
+        encoding, unit = encoded(*arguments)
+        return encoding._replace(tree_of=_no_tree), unit
+
+    with patch.object(cpsat_solver, "encoded", wrong):
+        cpsat_solver.solve(lambda _news: None, work)
+
+
+def _no_tree(_values: Sequence[int]) -> JunctionTree:
+    raise ValueError("nothing is meant")
 
 
 def is_pair(name: str) -> bool:

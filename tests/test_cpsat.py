@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from enumeration import model_text, solutions
+from enumeration import in_solver, model_text, solutions
 from problems import Recording, from_network, gaussian, named, random_problem
 
 from jtsolve.backend import Limits
@@ -18,8 +18,10 @@ from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.cpsat import ConstraintProgramming
 from jtsolve.backends.forward import Forward
+from jtsolve.backends.solving import Work
+from jtsolve.encodings.families import families_of
 from jtsolve.encodings.formula import Formula, LinearRow
-from jtsolve.errors import ChoiceError, LimitError, RefusedError
+from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.options import make_backend, parse_backend
 from jtsolve.problem import Feature
 from jtsolve.result import Status, Stop
@@ -216,6 +218,24 @@ def test_many_families_are_for_all_threads() -> None:
     outcome = backend.solve(problem, Limits(threads=2), report)
     assert outcome.stop is Stop.TIME
     assert outcome.stats["families"] > 1000
+
+
+# Faults
+
+
+def work(*parameters: str) -> Work:
+    families = families_of(named(gaussian(0, 4)), 0)
+    return Work(families, (), None, "family", {"defaults": (), "parameters": parameters}, 1, 0, None)
+
+
+def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:
+    with pytest.raises(InternalError, match=r"no tree: ValueError\('nothing is meant'\)"):
+        in_solver("solve_with_a_faulty_way_back", work())
+
+
+def test_an_end_without_an_answer_is_an_internal_error() -> None:
+    with pytest.raises(InternalError, match="CP-SAT ended with UNKNOWN"):
+        in_solver("jtsolve.backends.cpsat_solver:solve", work("max_deterministic_time:0"))
 
 
 # Options
