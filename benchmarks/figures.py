@@ -191,10 +191,11 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
         place.plot(*zip(*line, strict=True), color=colour, marker="o", markersize=3, linewidth=1.2)
         over = [point for point in line if point[1] >= limit]
         place.plot(*zip(*over, strict=True) if over else ((), ()), "^", color=colour, markersize=6)
+        struck = line[-1][1] >= limit  # by the line of the limit, if the name were beside it
         place.annotate(
             backend,
             line[-1],
-            xytext=(4, 0),
+            xytext=(4, 8 if struck else 0),
             textcoords="offset points",
             color=colour,
             fontsize=8,
@@ -206,8 +207,19 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
     for row, name in enumerate(("random networks", "UCI instances")):
         axes[row][0].set_ylabel(f"{name}\nprocessor seconds", fontsize=8)
         for place in axes[row]:
-            place.set(yscale="log", xlabel="variables")
+            place.set(yscale="log", xlabel="variables", ylim=(0.5, 2 * limit))
+            place.yaxis.set_major_formatter("{x:g}")
+            place.yaxis.set_minor_formatter("")
             place.axhline(limit, color="C3", linewidth=0.8, linestyle="--")
+            place.annotate(
+                "limit",
+                (0.02, limit),
+                xycoords=("axes fraction", "data"),
+                xytext=(0, 2),
+                textcoords="offset points",
+                color="C3",
+                fontsize=7,
+            )
             place.margins(x=0.25)
             place.tick_params(labelsize=7)
             place.xaxis.label.set_size(8)

@@ -245,3 +245,13 @@ def shown_options(backend: Backend) -> dict[str, str]:
     True
     """
     return {key: _shown(getattr(backend, key)) for key in _option_types(backend)}
+
+
+def option_values(backend: Backend) -> dict[str, str]:
+    """Returns what each option of a backend takes, in words.
+
+    >>> from jtsolve.backends import REGISTRY
+    >>> option_values(REGISTRY["dp"])["precision"]
+    'auto or float64 or int32'
+    """
+    return {key: _describe(kind) for key, kind in _option_types(backend).items()}

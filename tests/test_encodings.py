@@ -268,6 +268,8 @@ def test_the_memory_needed_is_known_before() -> None:
     small, large = named(gaussian(0, 5, 3)), named(dense(9, 4, np.zeros(256)))
     for formulation in (family, imset):
         assert 10_000 < formulation.predicted_memory(small) < formulation.predicted_memory(large) < 10**9
+    linked = named(gaussian(0, 5, 3), Constraints(max_separator_size=1))
+    assert imset.predicted_memory(linked) > imset.predicted_memory(small)
 
 
 def test_a_graph_that_is_not_chordal_is_no_tree() -> None:

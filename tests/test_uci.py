@@ -20,7 +20,6 @@ from jtsolve.instance import read_problem, write_problem
 from jtsolve.problem import Problem, Variable
 from jtsolve.result import Result, Status, Stop
 from jtsolve.scores import DenseScores, colex_table
-from jtsolve.solve import solve
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import varset
 from make_uci import make_problem
@@ -28,18 +27,6 @@ from prove import Optima, Optimum, known_optima, optima_path, read_optima, run_s
 from raw_tables import RECIPES, Recipe, read_table
 
 INSTANCES = Path(__file__).parents[1] / "instances" / "uci"
-
-SMALL = ("nursery", "tic-tac-toe", "poker", "bridges", "flare")
-"""Up to 13 variables: solved again at every treewidth."""
-
-MEDIUM = ("zoo", "voting", "tumor", "lymph")
-"""17 to 19 variables: solved again at treewidth 1 and 2."""
-
-SOLVED_AGAIN = (
-    *((name, treewidth) for name in SMALL for treewidth in (1, 2, 3, 4, None)),
-    *((name, 1) for name in (*MEDIUM, "hypothyroid", "mushroom")),
-    *((name, 2) for name in MEDIUM),
-)
 
 AGREED = (
     ("nursery", None, -125991.575788),
@@ -220,14 +207,6 @@ def test_recorded_optima_rise_with_the_treewidth_to_the_known_bound(name: str) -
     scores = [entry.score for entry in recorded(name).optima]
     assert all(after >= before - 1e-6 for before, after in pairwise(scores))
     assert scores[-1] <= BAYESIAN_NETWORK_OPTIMA.get(name, 0.0)
-
-
-@pytest.mark.parametrize(("name", "treewidth"), SOLVED_AGAIN)
-def test_solving_again_gives_the_recorded_optimum(name: str, treewidth: int | None) -> None:
-    (entry,) = (entry for entry in recorded(name).optima if entry.treewidth == treewidth)
-    result = solve(shipped(name).with_treewidth(treewidth))
-    assert result.status is Status.OPTIMAL
-    assert result.score == pytest.approx(entry.score, abs=1e-6)
 
 
 @pytest.mark.parametrize(("name", "treewidth", "score"), AGREED)

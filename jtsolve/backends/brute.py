@@ -5,6 +5,10 @@ break a constraint, and returns the best of the rest. Nothing is pruned and noth
 backends, constraints included: each is read off the finished tree in the plainest way.
 
 Time: 2^(n(n-1)/2) chordality tests once a process, then one pass over the chordal graphs a problem.
+
+References:
+    Tarjan and Yannakakis, Simple linear-time algorithms to test chordality of graphs, SIAM J. Comput. 13,
+    1984 (maximum cardinality search, by which chordal graphs are told).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ every clutter (`clutter_rows`), is a tight relaxation; its cuts are found by min
 
 Every bound is computed anew from its multipliers, over all families, in exact integers (`clutter_bound`):
 what the LP solver says is never believed. With `certificate`, multipliers and branches are written to a
-file that `jtsolve check` verifies with code of its own (`jtsolve.certificate`).
+file that `jtsolve check` verifies with code of its own (`jtsolve.certificate`). More in docs/clutter.md.
 
 Time: an LP relaxation is solved in seconds to minutes; proofs take exponential time in the worst case.
 Memory: linear in the number of families, about n·C(n, treewidth), with n/64 words a set and a word for 64

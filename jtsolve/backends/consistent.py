@@ -5,7 +5,7 @@ as tests of at most q variables with the threshold δ tell (`consistent_independ
 consistent if, for each of its separators S, what hangs on S is a component of S; it is put together from the
 components by dynamic programming (`consistent_search`, `kernels/decompose`). δ is the least at which a tree
 is found, by the lazy search: it begins below all strengths, and rises to the weakest edge that is left.
-Every tree on the way is an incumbent; the answer is the one of the highest score.
+Every tree on the way is an incumbent; the answer is the one of the highest score. More in docs/lpacjt.md.
 
 The measure of independence is I(A; B | S) = [s(A∪B∪S) + s(S) − s(A∪S) − s(B∪S)] / N. With maximum-likelihood
 scores it is the conditional mutual information of the data in nats, and Queyranne's algorithm is exact. With

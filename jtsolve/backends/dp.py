@@ -1,7 +1,6 @@
 """The native dynamic programming over recursive partition trees: exact, for all n and w that fit the memory.
 
-For disjoint C, U with |C| ≤ w = treewidth + 1 (Kangas, Niinimäki, Koivisto, Learning chordal Markov networks
-by dynamic programming, NIPS 2014, section 3.3, in logarithms):
+For disjoint C, U with |C| ≤ w = treewidth + 1, in logarithms (section 3.3 of the paper):
 
     g(C,U) = max over partitions {R_i} of U of Σ h(C,R_i);
     h(C,R) = max_{S ⊊ C} f(S,R) − s(S);      f(S,R) = max_{S ⊊ C ⊆ S∪R} s(C) + g(C, R∖C).
@@ -17,6 +16,9 @@ Departures from the paper, argued in docs/dp.md:
 
 Time: at most 4^n/4 additions for unbounded treewidth, Σ_{i≤w} C(n-1,i) 3^{n-1-i} with a bound; memory:
 2·3^{n-1} numbers if unbounded. Both are known before anything is allocated (`dp_plan`).
+
+References:
+    Kangas, Niinimäki, Koivisto, Learning chordal Markov networks by dynamic programming, NIPS 2014.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ If another member of a portfolio has reported a better tree, that is the best on
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
 better tree. Constraints: those on cliques, separators and edges, as far as the exact backend has them.
+More in docs/lns.md.
 
 Time: that of the exact backend on `region` variables for each step: some milliseconds.
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Rule
+    from jtsolve.backend import Capabilities, Rule
     from jtsolve.problem import Problem
 
 
@@ -20,3 +20,10 @@ def _installed(package: str, name: str, _problem: Problem) -> str | None:
     if find_spec(package) is not None:
         return None
     return f"It needs {name}, which is not installed: pip install 'jtsolve[solvers]'."
+
+
+def needed_packages(capabilities: Capabilities) -> tuple[str, ...]:
+    """Returns the names of the packages that the rules of a backend ask for."""
+    return tuple(
+        rule.args[1] for rule in capabilities.rules if isinstance(rule, partial) and rule.func is _installed
+    )

@@ -16,6 +16,8 @@ All moves of a sample are drawn for the tree at hand, and their scores are looke
 annealing they are then judged one after the other until one is taken, which is the same as to draw them one
 by one.
 
+The moves and the options are described in docs/heuristics.md.
+
 Constraints: a move that breaks one is not taken. Sets without a score count as the sum of their variables'
 scores while gains are summed, and are in no tree that is taken.
 

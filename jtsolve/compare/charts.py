@@ -175,7 +175,7 @@ def scaling(comparison: Comparison) -> list[Drawing]:
 _ROW = 22
 _AXIS = 40
 _SIDE = 130
-_LONGEST_NAME = 14
+_LONGEST_NAME = 11
 """Beside the axis there is room for so many characters and a rank."""
 
 

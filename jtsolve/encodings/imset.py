@@ -40,7 +40,8 @@ import numpy as np
 
 from jtsolve.encodings.draft import Draft, edge, set_name
 from jtsolve.encodings.families import predicted_sets
-from jtsolve.problem import ALL_FEATURES
+from jtsolve.problem import ALL_FEATURES, Constraints
+from jtsolve.scores import SparseScores
 from jtsolve.varset import members
 
 if TYPE_CHECKING:
@@ -89,9 +90,11 @@ def predicted_memory(problem: Problem) -> int:
     """Returns the bytes that the imset formulation of a problem needs, at the most."""
     n, width = problem.n, problem.max_clique_size
     sets = predicted_sets(problem)
-    tops = min(sets * n, sets * n // (width + 1)) if width < n else 0  # the sets one larger than those kept
+    tops = sets * n // (width + 1) if width < n else 0  # the sets one larger than those kept
     clauses = sets * (width + width * width) + tops * width * width + n**3
-    return sets * _BYTES_A_SET + clauses * _BYTES_A_CLAUSE
+    restricted = Constraints(max_treewidth=problem.constraints.max_treewidth) != problem.constraints
+    links = sets * width * width if restricted or isinstance(problem.scores, SparseScores) else 0
+    return (sets + links) * _BYTES_A_SET + (clauses + 3 * links) * _BYTES_A_CLAUSE
 
 
 def mobius(families: Families) -> NDArray[np.float64]:

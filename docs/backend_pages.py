@@ -1,0 +1,228 @@
+"""A page a registered backend, made of what it says of itself: docstrings, capabilities, options.
+
+Nothing is written here about any backend: what a page lacks is missing in its docstrings. These are read as
+Markdown, in which an indented block is a formula and a name stands in backticks.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.backends import REGISTRY
+from jtsolve.backends.optional import needed_packages
+from jtsolve.options import option_values
+from jtsolve.problem import ALL_FEATURES
+from jtsolve.solve import options_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sphinx.application import Sphinx
+
+    from jtsolve.backend import Backend
+
+_REFERENCES = re.compile(r"^References:[ ]*$|^References: (?=\S)", re.MULTILINE)
+_COST = re.compile(r"^(Time|Memory)\b")
+_ARGUMENTS = re.compile(r"^Args:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
+_ARGUMENT = re.compile(r"^[ ]{4}(\w+): (.*(?:\n(?:[ ]{5,}.*)?)*)", re.MULTILINE)
+_SECTION = re.compile(r"^(?:Args|Raises|Returns|Attributes):$", re.MULTILINE)
+
+
+_CHOOSING = (
+    "`--backend NAME` takes one of these; `auto`, the default, takes the exact backend with the least "
+    "predicted time among those that take the problem and fit the limits, else the strongest heuristic.\n"
+)
+
+
+class UndescribedError(Exception):
+    """A backend does not say of itself what its page has to say."""
+
+
+def write_pages(folder: Path, registry: Mapping[str, Backend] = REGISTRY) -> None:
+    """Writes a page for each backend and an index; pages of backends that are gone are removed.
+
+    Raises:
+        UndescribedError: a docstring lacks the references, the cost, or an option.
+    """
+    pages = {f"{name}.md": page(backend) for name, backend in registry.items()}
+    pages["index.md"] = index(registry)
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.md"):
+        if old.name not in pages:
+            old.unlink()
+    for name, text in pages.items():
+        path = folder / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:  # else Sphinx would read it again
+            path.write_text(text, encoding="utf-8")
+
+
+def index(registry: Mapping[str, Backend]) -> str:
+    """Returns the page that lists the backends."""
+    lines = [
+        "# Backends\n",
+        _CHOOSING,
+        "| backend | kind | |",
+        "|---|---|---|",
+        *(
+            f"| [{name}]({name}.md) | {_kind(backend)} | {_class_paragraphs(backend)[0]} |"
+            for name, backend in registry.items()
+        ),
+        "\n```{toctree}\n:hidden:\n",
+        *registry,
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def page(backend: Backend) -> str:
+    """Returns the page of a backend, in Markdown.
+
+    Raises:
+        UndescribedError: a docstring lacks the references, the cost, or an option.
+    """
+    body, references = _module_parts(backend)
+    paragraphs = body.split("\n\n")
+    cost = [text for text in paragraphs if _COST.match(text)]
+    if not cost:
+        raise UndescribedError(
+            f"backend '{backend.name}': the docstring of its module says nothing of the cost; "
+            "begin a paragraph of it with 'Time'"
+        )
+    method = [text for text in paragraphs[1:] if text not in cost]
+    sections = [
+        f"# {backend.name}",
+        "\n\n".join(_class_paragraphs(backend)),
+        "## What it takes\n\n" + _capabilities(backend),
+        "## How it works\n\n" + "\n\n".join([_first_sentence(paragraphs[0]), *method]),
+        "## Time and memory\n\n" + "\n\n".join(cost),
+        "## Options\n\n" + _options(backend),
+        "## References\n\n" + references,
+        f"Its module is `{type(backend).__module__}`; measurements are in [Benchmarks](../benchmarks.md).",
+    ]
+    return "\n\n".join(_linked(section) for section in sections) + "\n"
+
+
+def _kind(backend: Backend) -> str:
+    return "exact" if backend.capabilities.exact else "heuristic"
+
+
+def _module_parts(backend: Backend) -> tuple[str, str]:
+    """Returns the docstring of the backend's module without its references, and the references."""
+    documentation = inspect.getdoc(sys.modules[type(backend).__module__]) or ""
+    body, *rest = _REFERENCES.split(documentation)
+    if len(rest) != 1:
+        raise UndescribedError(
+            f"backend '{backend.name}': the docstring of its module has no section 'References:'; add one, "
+            "with authors, title, venue and year"
+        )
+    return body.strip(), inspect.cleandoc(rest[0])
+
+
+def _first_sentence(title: str) -> str:
+    """Returns the first line of a module's docstring without the name of the backend before it."""
+    text = re.sub(r"^`\w+`: ", "", title)
+    return text[0].upper() + text[1:]
+
+
+def _class_paragraphs(backend: Backend) -> list[str]:
+    """Returns the paragraphs of the backend's docstring before its arguments."""
+    return _SECTION.split(inspect.getdoc(type(backend)) or "")[0].strip().split("\n\n")
+
+
+def _capabilities(backend: Backend) -> str:
+    """Returns what the backend declares, as a list."""
+    capabilities = backend.capabilities
+    missing = sorted(feature.value for feature in ALL_FEATURES - capabilities.features)
+    most = capabilities.max_variables
+    proof = "proves that its tree is optimal when it finishes" if capabilities.exact else "no proof"
+    lines = [
+        f"Kind: {_kind(backend)}; {proof}.",
+        f"Variables: {'any number' if most is None else f'at most {most}'}.",
+        "Constraints: all" + (" but " + ", ".join(f"`{name}`" for name in missing) if missing else "") + ".",
+    ]
+    if not capabilities.exact:
+        lines.append(
+            f"Rank: {capabilities.rank}; where no exact backend fits, `auto` takes one of the highest rank."
+        )
+    if capabilities.threads > 1:
+        lines.append(f"Threads: `auto` takes it with at least {capabilities.threads}.")
+    lines += [
+        f"Needs {package}, which is not installed with jtsolve: `pip install 'jtsolve[solvers]'`."
+        for package in needed_packages(capabilities)
+    ]
+    refusal = (
+        "A problem that it does not take is refused with every reason before any work. "
+        f"`jtsolve recommend INSTANCE` says what `{backend.name}` would cost."
+    )
+    return "\n".join(f"- {line}" for line in lines) + f"\n\n{refusal}"
+
+
+def _options(backend: Backend) -> str:
+    """Returns the options, each with the values that it takes, its default and its meaning."""
+    values = option_values(backend)
+    if not values:
+        return "None."
+    meanings = _meanings(backend)
+    defaults = options_of(backend)
+    name = next(iter(values))
+    usage = (
+        "Given as `--option NAME=VALUE` on the command line, in Python as "
+        f'`dataclasses.replace(REGISTRY["{backend.name}"], {name}=…)`; in the lists of `jtsolve compare`, as '
+        f"`{backend.name}:{name}=VALUE`.\n"
+    )
+    lines = [usage]
+    for key, kinds in values.items():
+        if key not in meanings:
+            raise UndescribedError(
+                f"backend '{backend.name}': the option '{key}' is not described; add it to 'Args:' in the "
+                f"docstring of {type(backend).__name__}"
+            )
+        lines += [
+            f"`{key}`",
+            f": *{kinds}*; default `{_written(defaults[key])}`",
+            "",
+            f"  {meanings[key]}",
+            "",
+        ]
+    return "\n".join(lines).rstrip()
+
+
+def _meanings(backend: Backend) -> dict[str, str]:
+    """Returns what the docstring of the backend's class says of its arguments, each on one line."""
+    section = _ARGUMENTS.search((inspect.getdoc(type(backend)) or "") + "\n")
+    if section is None:
+        return {}
+    return {name: _sentence(" ".join(text.split())) for name, text in _ARGUMENT.findall(section[1])}
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def _written(value: Any) -> str:
+    """Returns an option's value as it is written; of a backend within, what is not its default."""
+    if isinstance(value, dict):
+        inner = {key: found for key, found in value.items() if key != "name"}
+        usual = options_of(REGISTRY[value["name"]])
+        changed = ", ".join(f"{k}={_written(v)}" for k, v in inner.items() if v != usual[k])
+        return f"{value['name']} ({changed})" if changed else str(value["name"])
+    if isinstance(value, list | tuple):
+        return " + ".join(map(_written, value))
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _linked(text: str) -> str:
+    """Returns the text with the names of pages of this documentation as links to them."""
+    return re.sub(r"\bdocs/(\w+)\.md\b", r"[](../\1.md)", text)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Has the pages written before Sphinx looks for pages."""
+    app.connect("builder-inited", lambda one: write_pages(Path(one.srcdir) / "backends"))
+    return {"parallel_read_safe": True}

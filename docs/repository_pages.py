@@ -1,0 +1,35 @@
+"""Sphinx reads what is written for readers of the repository: files without a title, links, docstrings."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+_MARKS = re.compile(r"(`[^`]*`)|([*|]|(?<=\w)_(?=\W|$))")
+
+
+def adapt(_app: Sphinx, name: str, source: list[str]) -> None:
+    """Gives a title to the tables that benchmarks write, and leads links out of the folder to pages."""
+    if name.startswith("benchmarks/"):
+        title = name.removeprefix("benchmarks/")
+        source[0] = f"---\norphan: true\n---\n\n# {title}\n\n{source[0]}"
+    source[0] = source[0].replace("](../instances/README.md)", "](instances.md)")
+
+
+def escape(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    """Escapes what means something in reStructuredText and nothing in our docstrings, such as |C|."""
+    if what in {"attribute", "data", "property"}:
+        lines.insert(0, "\\")  # shows as nothing; else napoleon takes what is before a colon for a type
+    for number, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[number] = _MARKS.sub(lambda found: found[1] or "\\" + found[2], line)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Registers both."""
+    app.connect("source-read", adapt)
+    app.connect("autodoc-process-docstring", escape, priority=100)  # before napoleon
+    return {"parallel_read_safe": True}

@@ -1,0 +1,216 @@
+"""The documentation is true: its examples run, its command lines exist, and every backend has a page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar
+
+import pytest
+import typer
+from documents import ROOT, blocks, run_examples
+
+import backend_pages
+import repository_pages
+from jtsolve.backend import Capabilities
+from jtsolve.backends import REGISTRY
+from jtsolve.backends.brute import Brute
+from jtsolve.backends.optional import needed_packages, needs
+from jtsolve.cli import app
+from jtsolve.compare.grid import read_grid
+from jtsolve.options import option_values, parse_backend
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted(chain(ROOT.glob("*.md"), ROOT.glob("docs/*.md")))
+}
+WITH_EXAMPLES = [name for name, text in PAGES.items() if blocks(text)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which the examples find the instances, as from a clone, and the files that they write."""
+    (tmp_path / "instances").symlink_to(ROOT / "instances", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_the_examples_run(name: str, folder: Path) -> None:
+    tried, failures = run_examples(PAGES[name], name, folder)
+    assert tried >= len(blocks(PAGES[name]))
+    assert not failures, "\n".join(failures)
+
+
+def test_pages_that_have_to_have_examples_have_some() -> None:
+    wanted = {"README.md", "docs/tutorial.md", "docs/extending.md", "docs/scores.md", "docs/models.md"}
+    assert wanted <= set(WITH_EXAMPLES)
+
+
+@pytest.mark.parametrize(
+    ("example", "fault"),
+    [
+        ("```console\n$ echo one\ntwo\n```\n", "and not\ntwo"),
+        ("```console\n$ false\n```\n", "exit code 1"),
+        ("```console\n$ true\njtsolve: wrong\n```\n", "exit code 0"),
+        ("```python\n>>> 1 + 1\n3\n\n```\n", "Expected:\n    3"),
+        ("```python\n>>> x = 1\n\n```\n\n```python\n>>> x\n2\n\n```\n", "Got:\n    1"),
+        (
+            "```python\n# part.py\nx = 1\n```\n\n```console\n$ python -c 'import part; exit(part.x)'\n```\n",
+            "exit code 1",
+        ),
+    ],
+)
+def test_examples_that_are_wrong_are_found(example: str, fault: str, folder: Path) -> None:
+    _, failures = run_examples(example, "page", folder)
+    assert len(failures) == 1
+    assert fault in failures[0]
+
+
+def command_lines(text: str) -> list[str]:
+    """Returns the command lines of jtsolve in a page, indented or behind a dollar sign."""
+    joined = text.replace("\\\n", " ")
+    found = re.findall(r"^(?:    |\$ )(?:.*&& )?(jtsolve [a-z].*)$", joined, re.MULTILINE)
+    return [line for line in found if not line.startswith("jtsolve solve INSTANCE [")]
+
+
+@pytest.mark.parametrize(
+    ("page", "line"), [(page, line) for page, text in PAGES.items() for line in command_lines(text)]
+)
+def test_command_lines_have_commands_and_options_that_there_are(page: str, line: str) -> None:
+    assert unknown_words(line) == [], f"{page}: {line}"
+
+
+def unknown_words(line: str) -> list[str]:
+    """Returns the command or the options of a command line that do not exist."""
+    command = typer.main.get_command(app)
+    words = shlex.split(line, comments=True)[1:]
+    while hasattr(command, "commands"):
+        name = words.pop(0)
+        if name not in command.commands:
+            return [name]
+        command = command.commands[name]
+    known = {option for parameter in command.params for option in parameter.opts}
+    return [word for word in words if word.startswith("--") and word not in known]
+
+
+def test_command_lines_that_do_not_exist_are_found() -> None:
+    assert unknown_words("jtsolve improve FILE") == ["improve"]
+    assert unknown_words("jtsolve data fetch zoo --gently") == ["--gently"]
+    assert len(command_lines(PAGES["README.md"])) > 2
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_every_backend_has_a_page_with_all_that_one_has_to_know(name: str) -> None:
+    page = backend_pages.page(REGISTRY[name])
+    for part in ("What it takes", "How it works", "Time and memory", "Options", "References"):
+        assert len(section(page, part)) > 4, part
+    for option in option_values(REGISTRY[name]):
+        assert re.search(
+            rf"^`{option}`\n: \*.+\*; default `.+`\n\n  \S.{{8,}}", section(page, "Options"), re.MULTILINE
+        )
+    assert ("exact" if REGISTRY[name].capabilities.exact else "heuristic") in section(page, "What it takes")
+    assert re.search(r"\b(19|20)\d\d\b", section(page, "References"))
+
+
+def section(page: str, title: str) -> str:
+    return page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_pages_are_written_for_all_backends_and_none_is_left_of_one_that_is_gone(tmp_path: Path) -> None:
+    backend_pages.write_pages(tmp_path)
+    (tmp_path / "gone.md").write_text("# gone\n", encoding="utf-8")
+    backend_pages.write_pages(tmp_path)
+    assert {path.stem for path in tmp_path.iterdir()} == {*REGISTRY, "index"}
+    index = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert all(f"[{name}]({name}.md)" in index for name in REGISTRY)
+
+
+def test_defaults_of_backends_within_show_what_is_changed() -> None:
+    page = backend_pages.page(parse_backend("lns:exact=dp,exact.precision=int32,start=forward"))
+    assert "default `dp (precision=int32)`" in page
+    assert "default `forward`" in page
+
+
+@dataclass(frozen=True, slots=True)
+class Secretive(Brute):
+    """Does something.
+
+    Args:
+        told: is described.
+    """
+
+    told: bool = True
+    hidden: int = 1
+    name: ClassVar[str] = "secretive"
+
+
+def test_an_option_without_a_description_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        f"{__name__}.__doc__", "`secretive`: something.\n\nTime: none.\n\nReferences:\n    Nobody, 2000."
+    )
+    with pytest.raises(backend_pages.UndescribedError, match="'hidden' is not described"):
+        backend_pages.page(Secretive())
+
+
+@pytest.mark.parametrize(
+    ("documentation", "fault"),
+    [
+        ("`secretive`: nothing.\n\nTime: none.", "References"),
+        ("`x`: y.\n\nReferences:\n    Nobody, 2000.", "cost"),
+    ],
+)
+def test_a_module_without_cost_or_references_is_an_error(
+    documentation: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.__doc__", documentation)
+    with pytest.raises(backend_pages.UndescribedError, match=fault):
+        backend_pages.page(Secretive())
+
+
+def test_references_may_begin_on_the_line_of_their_heading(monkeypatch: pytest.MonkeyPatch) -> None:
+    documentation = (
+        "`brute`: all graphs.\n\nTime: long.\n\nReferences: Somebody, A book,\n2000. One more, 2001."
+    )
+    monkeypatch.setattr("jtsolve.backends.brute.__doc__", documentation)
+    assert "Somebody, A book,\n2000. One more, 2001." in section(
+        backend_pages.page(REGISTRY["brute"]), "References"
+    )
+
+
+def test_docstrings_are_escaped_but_for_names_and_examples() -> None:
+    lines = ["|C| ≤ w, `|S|`, a_ and *", ">>> 2 * 3", "s_v"]
+    repository_pages.escape(None, "function", "f", None, None, lines)
+    assert lines == [r"\|C\| ≤ w, `|S|`, a\_ and \*", ">>> 2 * 3", "s_v"]
+
+
+def test_tables_of_benchmarks_get_a_title_and_links_out_of_the_folder_lead_to_pages() -> None:
+    table, page = ["| a |"], ["see [x](../instances/README.md)"]
+    repository_pages.adapt(None, "benchmarks/exact", table)
+    repository_pages.adapt(None, "benchmarks", page)
+    assert table[0].endswith("# exact\n\n| a |")
+    assert page == ["see [x](instances.md)"]
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    entries = set(re.findall(r"^([\w/]+)$", PAGES["docs/index.md"], re.MULTILINE))
+    assert {name.removeprefix("docs/").removesuffix(".md") for name in PAGES if "/" in name} - {
+        "index"
+    } <= entries
+
+
+def test_the_grid_file_of_the_documentation_is_one(tmp_path: Path) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGES["docs/compare.md"], re.MULTILINE | re.DOTALL)
+    (tmp_path / "grid.toml").write_text(text, encoding="utf-8")
+    assert [str(width) for width in read_grid(tmp_path / "grid.toml").treewidths] == ["2", "3", "none"]
+
+
+def test_packages_that_a_backend_needs_are_named() -> None:
+    capabilities = Capabilities(rules=(needs("no_such_package", "NoSuch (no-such)"), lambda _problem: None))
+    assert needed_packages(capabilities) == ("NoSuch (no-such)",)
