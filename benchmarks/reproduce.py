@@ -95,6 +95,13 @@ BENCHMARKS = (
         "--output {output}/networks",
     ),
     Benchmark(
+        "agreement",
+        "whether all exact backends agree, on 2,000 random problems",
+        60,
+        "agreement.py --output {output}/agreement",
+        "agreement.py --count 8 --backends dp,brute,clutter --time-limit 20 --output {output}/agreement",
+    ),
+    Benchmark(
         "figures",
         "time against n by treewidth: Figures 2 and 3 of Kangas et al. (2014)",
         120,

@@ -13,7 +13,9 @@ function g of sets with Σ g(P∪v) − g(P) ≥ limit over the families of ever
   some vertex;
 - coefficients of sets: Σ c(A)·(families with P∪v = A, minus those with P = A), which is [A is a clique] −
   (how often it is a separator). Then no set that may be a separator has c > 0 and none that may be a clique
-  c < 0, and the limit is not above 0; or all c are −1 and the limit is not above −max_cliques.
+  c < 0, and the limit is not above 0; or all c are −1 and the limit is not above −max_cliques;
+- a forbidden graph F, g(A) = (pairs within A that are no edges of F) − (those that are), limit 1 − |F|. For a
+  tree with the graph G, the sum is |G∖F| − |G∩F| = |G∖F| + |F∖G| − |F|.
 
 So with weights λ ≥ 0 and t = s + Σ λ g no tree of the node is worth more than D = Σ_v max_P [t(P∪v) − t(P)]
 − Σ λ·limit.
@@ -31,85 +33,34 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
-from math import floor, inf
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from math import comb, floor, inf
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 import numpy as np
 
-from jtsolve.documents import constraints_from_document, decode
+from jtsolve.documents import constraints_from_document
 from jtsolve.errors import InputError
-from jtsolve.files import read_file
 from jtsolve.scores import SparseScores
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import VarSet, members, subsets, varset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from jtsolve.certificate_document import (
+        Balance,
+        CertificateDocument,
+        Cut,
+        ForbiddenGraph,
+        Multipliers,
+    )
     from jtsolve.problem import Problem
     from jtsolve.result import ResultDocument
 
-FORMAT: Literal["jtsolve-certificate"] = "jtsolve-certificate"
 _ROOM = 1 << 61
 """What sums may be at most, so that differences of two fit 64 bits."""
-
-
-class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A cut with its weight; the sets are lists of positions of variables."""
-
-    weight: int
-    sets: list[list[int]]
-
-
-class Balance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row with coefficients of sets, with its weight and limit."""
-
-    weight: int
-    limit: int
-    sets: list[tuple[list[int], int]]
-
-
-class Multipliers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rows with weights in units."""
-
-    cuts: list[Cut]
-    balances: list[Balance]
-
-
-class NodeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A node: its stages, and how it ends; `absent` and `present` are positions of nodes."""
-
-    stages: list[Multipliers]
-    last: Multipliers | None = None
-    edge: tuple[int, int] | None = None
-    absent: int | None = None
-    present: int | None = None
-    graph: bool = False
-
-
-class CertificateDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A jtsolve certificate file, version 1; the first node is the whole problem."""
-
-    format: Literal["jtsolve-certificate"]
-    version: Literal[1]
-    digest: str
-    variables: list[str]
-    root: int
-    shift: int
-    nodes: list[NodeDocument]
-
-
-def read_certificate(path: str | Path) -> CertificateDocument:
-    """Returns the certificate in a file, not yet verified.
-
-    Raises:
-        InputError: the file cannot be read, or is not what the format asks for.
-    """
-    return decode(read_file(path), CertificateDocument, str(path))
 
 
 def verify(problem: Problem, result: ResultDocument, certificate: CertificateDocument) -> tuple[str, ...]:
@@ -273,6 +224,12 @@ class _Verifier:
             _require(2 * self.n * weights < _ROOM, f"The weights of {place} are too large.")
             total += row.weight * self._balance(row, place)
             price += row.weight * row.limit
+        for graph in multipliers.graphs:
+            _require(graph.weight >= 0, f"A graph of {place} has a negative weight.")
+            weights += graph.weight * comb(len(self.layers) - 1, 2)  # no set has more pairs
+            _require(2 * self.n * weights < _ROOM, f"The weights of {place} are too large.")
+            total += graph.weight * self._signed_pairs(graph, place)
+            price += graph.weight * (1 - len(graph.edges))
         gains = total[:, None] - total[self.facet]
         best = np.full(self.n + 1, -2 * _ROOM)
         np.maximum.at(best, self.member[families.allowed], gains[families.allowed])
@@ -305,6 +262,17 @@ class _Verifier:
             proper = self.no_separator[at] if coefficient > 0 else self.no_clique[at]
             _require(counts or bool(proper), f"A row of {place} restricts {names}, which nothing does.")
             function[at] = coefficient
+        return function
+
+    def _signed_pairs(self, graph: ForbiddenGraph, place: str) -> NDArray[np.int64]:
+        """Returns how many more pairs within each set are no edges of the graph than are; it is forbidden."""
+        edges = [self._mask(edge, place) for edge in graph.edges]
+        forbidden = self.problem.constraints.forbidden_graphs
+        known = len(set(edges)) == len(edges) and frozenset(edges) in forbidden
+        _require(known, f"A graph of {place} is not forbidden.")
+        function: NDArray[np.int64] = self.sizes * (self.sizes - 1) // 2
+        for u, v in graph.edges:
+            function -= 2 * (((self.member == u) | (self.member == v)).sum(axis=1) == 2)  # noqa: PLR2004
         return function
 
     def _mask(self, names: Sequence[int], place: str) -> VarSet:
@@ -376,6 +344,7 @@ class _Verifier:
             and all(self.problem.permits_separator(part) for part in tree.separators)
             and edges >= limits.required_edges
             and (limits.max_cliques is None or len(tree.cliques) <= limits.max_cliques)
+            and edges not in limits.forbidden_graphs
         )
 
 

@@ -281,7 +281,7 @@ def _constraints(
 
 
 def _looser(asked: Constraints, own: Constraints) -> Iterator[str]:
-    """Checks that bounds are as tight or tighter, and sets the same."""
+    """Checks that bounds and forbidden graphs are as tight or tighter, and sets the same."""
     for name in ("max_treewidth", "max_separator_size", "max_cliques"):
         bound, kept = getattr(asked, name), getattr(own, name)
         if bound is not None and (kept is None or kept > bound):
@@ -291,13 +291,14 @@ def _looser(asked: Constraints, own: Constraints) -> Iterator[str]:
             f"The result was made with min_separator_size {own.min_separator_size}, but the problem asks for "
             f"{asked.min_separator_size}."
         )
+    if not own.forbidden_graphs >= asked.forbidden_graphs:
+        yield "The result was made with fewer forbidden_graphs than the problem asks for."
     for name in (
         "forbidden_edges",
         "required_edges",
         "forbidden_cliques",
         "forbidden_separators",
         "allowed_separators",
-        "forbidden_graphs",
     ):
         if getattr(asked, name) != getattr(own, name):
             yield f"The result was made with other {name} than the problem asks for."

@@ -211,12 +211,12 @@ def result_to_json(result: Result) -> bytes:
     Raises:
         TypeError: an option or a figure is no JSON value.
     """
-    return (lay_out(_plain(result)) + "\n").encode()
+    return (lay_out(plain_result(result)) + "\n").encode()
 
 
 def result_to_document(result: Result) -> ResultDocument:
     """Returns the result as `read_result` would, from a file of it."""
-    return msgspec.convert(_plain(result), ResultDocument)
+    return msgspec.convert(plain_result(result), ResultDocument)
 
 
 def read_result(path: str | Path) -> ResultDocument:
@@ -271,7 +271,7 @@ def _variables(cliques: Sequence[Sequence[str]]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for clique in cliques for name in clique))
 
 
-def _plain(result: Result) -> dict[str, Any]:
+def plain_result(result: Result) -> dict[str, Any]:
     """Returns the result as JSON values."""
     tree, names = result.tree, result.names
     values = {

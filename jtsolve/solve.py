@@ -37,10 +37,23 @@ class Listener(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Interruption:
+    """Whether the user wants the work to end; setting it is safe in a signal handler."""
+
+    wanted: bool = False
+
+
 class Recorder:
     """The `Report` that a backend is given: keeps the best tree, the bound, the trace, the reason to stop."""
 
-    def __init__(self, problem: Problem, limits: Limits, listener: Listener | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        listener: Listener | None = None,
+        interruption: Interruption | None = None,
+    ) -> None:
         self.tree: JunctionTree | None = None
         self.score: float | None = None
         self.bound = inf
@@ -48,19 +61,19 @@ class Recorder:
         self._problem = problem
         self._limits = limits
         self._listener = listener
-        self._interrupted = False
+        self._interruption = interruption or Interruption()
         self._note: str | None = None
         self._next_word = 0.0
         self._lock = threading.Lock()
 
     def interrupt(self) -> None:
         """Asks the backend to end; safe in a signal handler."""
-        self._interrupted = True
+        self._interruption.wanted = True
 
     @property
     def stop(self) -> Stop | None:
         """Why the backend has to end now, or None."""
-        if self._interrupted:
+        if self._interruption.wanted:
             return Stop.INTERRUPTED
         if self._limits.time is not None and self._limits.elapsed >= self._limits.time:
             return Stop.TIME
@@ -128,12 +141,21 @@ def solve(
     objections = backend.capabilities.objections(problem)
     if objections:
         raise RefusedError(backend.name, objections)
-    recorder = Recorder(problem, limits, listener)
-    with _interruptible(recorder):
-        outcome = backend.solve(problem, limits, recorder)
-        recorder(tree=outcome.tree, bound=outcome.bound)
-        result = _result(problem, backend, limits, recorder, outcome)
-        faults = check(problem, result)  # a Ctrl-C now must not lose the answer either
+    with interruptible() as interruption:  # to the end: a Ctrl-C now must not lose the answer either
+        return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
+
+
+def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recorder) -> Result:
+    """Runs a backend that takes the problem, and returns the verified result.
+
+    Raises:
+        LimitError: the work needs more memory than allowed; refused before it is begun.
+        InternalError: the backend's answer is wrong.
+    """
+    outcome = backend.solve(problem, limits, recorder)
+    recorder(tree=outcome.tree, bound=outcome.bound)
+    result = _result(problem, backend, limits, recorder, outcome)
+    faults = check(problem, result)
     if faults:
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
     return result
@@ -254,10 +276,11 @@ def options_of(backend: Backend) -> dict[str, Any]:
 
 
 @contextmanager
-def _interruptible(recorder: Recorder) -> Iterator[None]:
-    """Turns the first SIGINT or SIGTERM into `recorder.interrupt()`; only the main thread can."""
+def interruptible() -> Iterator[Interruption]:
+    """Yields what the first SIGINT or SIGTERM changes; none does outside the main thread."""
+    interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield interruption
         return
     previous: dict[int, Any] = {}
 
@@ -267,12 +290,12 @@ def _interruptible(recorder: Recorder) -> Iterator[None]:
             signal.signal(number, handler)
 
     def handle(_number: int, _frame: object) -> None:
-        recorder.interrupt()
+        interruption.wanted = True
         restore()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         previous[number] = signal.signal(number, handle)
     try:
-        yield
+        yield interruption
     finally:
         restore()

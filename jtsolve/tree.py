@@ -78,6 +78,11 @@ class JunctionTree:
         found = {(u, v) for clique in self.cliques for u in members(clique) for v in members(clique) if u < v}
         return tuple(sorted(found))
 
+    @property
+    def edge_sets(self) -> frozenset[VarSet]:
+        """The edges of the chordal graph as sets of two: how constraints name graphs."""
+        return frozenset(1 << u | 1 << v for u, v in self.graph_edges)
+
     def score(self, scores: LocalScores) -> float:
         """Returns Σ s(C) − Σ s(S) in nats; -inf if some clique or separator has no score."""
         terms = [scores.score(clique) for clique in self.cliques]

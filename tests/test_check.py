@@ -286,6 +286,8 @@ def test_tighter_bounds_answer_the_problem_and_looser_ones_do_not() -> None:
     asked = replace(PROBLEM, constraints=Constraints(max_treewidth=3, min_separator_size=1))
     tighter = Constraints(max_treewidth=2, min_separator_size=1)
     assert check(asked, result_of(asked, TREE, constraints=tighter)) == ()
+    forbidding = replace(tighter, forbidden_graphs=frozenset({frozenset()}))
+    assert check(asked, result_of(asked, TREE, constraints=forbidding)) == ()
     looser = Constraints(max_treewidth=4)
     assert check(asked, result_of(asked, TREE, constraints=looser)) == (
         "The result was made with max_treewidth 4, but the problem asks for 3.",

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import (
-    WITHOUT_GRAPHS,
     Recording,
     from_network,
     gaussian,
@@ -34,7 +33,8 @@ from jtsolve.backends.clutter_bound import Scale, bound_of, scaled, worth
 from jtsolve.backends.clutter_cuts import Support, set_words, violated
 from jtsolve.backends.clutter_rows import Rows, Special
 from jtsolve.backends.clutter_tree import Search
-from jtsolve.certificate import read_certificate, verify
+from jtsolve.certificate import verify
+from jtsolve.certificate_document import read_certificate
 from jtsolve.cli import run
 from jtsolve.encodings.families import Families, families_of, families_of_tree
 from jtsolve.errors import InputError
@@ -232,14 +232,14 @@ def agree(problem: Problem, backend: ClutterCuts) -> Result:
     return result
 
 
-@pytest.mark.parametrize("feature", WITHOUT_GRAPHS)
+@pytest.mark.parametrize("feature", Feature)
 def test_alone_it_agrees_with_brute_force_under_every_constraint(feature: Feature) -> None:
     for seed in range(14):
         agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems())
+@given(problem=small_problems(allowed=Feature))
 def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
     agree(problem, ALONE)
 
@@ -332,7 +332,7 @@ def holds(problem: Problem, result: Result, path: Path) -> tuple[str, ...]:
     return verify(problem, result_to_document(result), read_certificate(path))
 
 
-@pytest.mark.parametrize("feature", WITHOUT_GRAPHS)
+@pytest.mark.parametrize("feature", Feature)
 def test_certificates_hold_under_every_constraint(feature: Feature, tmp_path: Path) -> None:
     for seed in range(10):
         problem = random_problem(2000 + seed, 2 + seed % 4, frozenset({feature}))

@@ -37,6 +37,7 @@ def test_every_chordal_graph_has_its_tree_and_no_other_graph_has_one(n: int) -> 
         count += 1
         tree = JunctionTree.from_graph(graph)
         assert nx.utils.edges_equal(tree.to_graph().edges, graph.edges)
+        assert tree.edge_sets == {varset(edge) for edge in graph.edges}
         assert {frozenset(members(clique)) for clique in tree.cliques} == set(
             map(frozenset, nx.find_cliques(graph))
         )

@@ -31,13 +31,14 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.backends.clutter_neighbours import best_neighbour
 from jtsolve.backends.clutter_proof import write_certificate
 from jtsolve.backends.clutter_root import solve_root
 from jtsolve.backends.clutter_tree import Search
 from jtsolve.encodings.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.errors import InputError
 from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES, Feature, Problem
+from jtsolve.problem import ALL_FEATURES, Problem
 from jtsolve.result import Outcome, Stop
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ class ClutterCuts:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints but `forbidden_graphs`, any number of variables."""
-        return Capabilities(features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS}, exact=True)
+        """All constraints, any number of variables."""
+        return Capabilities(features=ALL_FEATURES, exact=True)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`; infinite seconds where a proof is not to be expected.
@@ -145,7 +146,9 @@ class ClutterCuts:
         return problem.names.index(self.root)
 
     def _first(self, problem: Problem, limits: Limits, report: Report) -> JunctionTree | None:
-        """Returns the tree of `start`, if it takes the problem and finds one."""
+        """Returns the tree of `start`, if it finds one; or one near a forbidden graph, if any is."""
+        if problem.constraints.forbidden_graphs:
+            return best_neighbour(problem)
         if self.start is None or self.start.capabilities.objections(problem):
             return None
         return self.start.solve(problem, limits, report).tree

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor, frexp, inf, nextafter
+from math import comb, floor, frexp, inf, nextafter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 _BITS = 61
 """Of a sum: two less than int64 has, for the sign and for differences of two."""
-_FINEST = 40
-"""The largest shift: 10^-12 nats, finer than the scores themselves are."""
+_SLACK_BITS = 23
+"""Units are as fine as keeps the slack of n units below 2^-23 nats, a tenth of what counts as optimal. Each
+further bit would be taken from the room for multipliers, of which proofs of infeasibility need much."""
 _NO_FAMILY = -(1 << 62)
 
 
@@ -85,15 +86,17 @@ def scaled(families: Families) -> tuple[Scale, NDArray[np.int64]]:
     n = families.n
     _, exponent = frexp(float(np.abs(families.scores[known]).max()))
     # A set's normalised score is at most width + 1 scores; a bound sums up n differences of two.
-    headroom = (4 * n * (families.width + 1)).bit_length()
-    shift = min(_FINEST, _BITS - 1 - exponent - headroom)
+    # A row's function is at most 1, or the number of pairs in a set (`clutter_rows`).
+    reach = max(1, comb(families.width, 2)) if families.constraints.forbidden_graphs else 1
+    headroom = (4 * n * (families.width + 1) * reach).bit_length()
+    shift = min(_SLACK_BITS + n.bit_length(), _BITS - 1 - exponent - headroom)
     units = np.zeros(families.sizes.size, dtype=np.int64)
     units[known] = np.rint(np.ldexp(families.scores[known], shift)).astype(np.int64)
     single = np.flatnonzero(families.sizes == 1)
     own = np.zeros(n + 1, dtype=np.int64)
     own[families.members[single, 0]] = units[single]
     normalised = np.where(known, units - own[families.members].sum(axis=1), 0)
-    scale = Scale(shift, int(own.sum()), n, 1 << (_BITS - 1 - (2 * n).bit_length()))
+    scale = Scale(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // reach)
     return scale, normalised
 
 

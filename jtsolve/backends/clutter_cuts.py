@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.clutter_rows import Special
+from jtsolve.backends.clutter_rows import Special, no_good
+from jtsolve.varset import members
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -69,9 +70,10 @@ def separate(
         value = total[union, slot]
     parents = families.facets[union, slot]
     clutters = violated(state.words, Support(union, parents, value), state.sinks, tolerance, pool)
+    specials = _violated_specials(families, point, tolerance) + _violated_graphs(families, point, tolerance)
     return Found(
         [clutter for clutter in clutters if clutter not in state.rows.known],
-        [row for row in _violated_specials(families, point, tolerance) if row not in state.rows.known],
+        [row for row in specials if row not in state.rows.known],
     )
 
 
@@ -99,6 +101,25 @@ def _violated_specials(families: Families, point: Point, tolerance: float) -> li
         some = np.flatnonzero(balance > _SUPPORT)
         if balance[some].sum() > most + tolerance:
             found.append(Special(tuple((int(at), -1) for at in some), (), -most))
+    return found
+
+
+def _violated_graphs(families: Families, point: Point, tolerance: float) -> list[Special]:
+    """Returns the rows of forbidden graphs that a point violates; one vertex alone has no edges to count."""
+    if not families.constraints.forbidden_graphs or families.n == 1:
+        return []
+    edges = np.zeros((families.n + 1, families.n + 1))
+    vertex = families.members[point.union, point.slot]
+    for j in range(families.width):
+        np.add.at(edges, (vertex, families.members[point.union, j]), point.value)
+    edges = edges[:-1, :-1] + edges[:-1, :-1].T
+    np.fill_diagonal(edges, 0.0)
+    total = edges.sum() / 2
+    found = []
+    for graph in sorted(families.constraints.forbidden_graphs, key=sorted):
+        inside = sum(edges[tuple(members(edge))] for edge in graph)
+        if total - 2 * inside < 1 - len(graph) - tolerance:
+            found.append(no_good(graph, families.n))
     return found
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.certificate import FORMAT, Balance, CertificateDocument, Cut, Multipliers, NodeDocument
+from jtsolve.certificate_document import (
+    FORMAT,
+    Balance,
+    CertificateDocument,
+    Cut,
+    ForbiddenGraph,
+    Multipliers,
+    NodeDocument,
+)
 from jtsolve.files import pack, write_atomically
 
 if TYPE_CHECKING:
@@ -51,4 +59,5 @@ def _multipliers(stage: Stage) -> Multipliers:
     return Multipliers(
         [Cut(weight, sets) for sets, weight in stage.cuts],
         [Balance(weight, limit, sets) for sets, limit, weight in stage.balances],
+        [ForbiddenGraph(weight, edges) for edges, weight in stage.graphs],
     )

@@ -6,13 +6,14 @@ if F holds a set that is complete in every tree, such as a single vertex, and �
 some vertex: Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1 (Studený and Cussens 2017). The clutter of one set alone,
 {{a,b}}, says that the set is complete: a and b are adjacent.
 
-*Special rows.* g is given by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. They
-state which sets are no separators or no cliques, and how many cliques there are (`encodings.families`).
+*Special rows.* g is given by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. Those of
+sets state which sets are no separators or no cliques, and how many cliques there are (`encodings.families`).
+Those of pairs state which graphs are forbidden (`no_good`).
 """
 
 from __future__ import annotations
 
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.encodings.families import Families
+    from jtsolve.varset import VarSet
 
 _A_WORD = 64
 
@@ -36,6 +38,17 @@ class Special(NamedTuple):
     sets: tuple[tuple[int, int], ...]
     pairs: tuple[tuple[int, int, int], ...]
     limit: int
+
+
+def no_good(graph: frozenset[VarSet], n: int) -> Special:
+    """Returns the row that the edges of a forbidden graph G, and no others, break.
+
+    Each edge e of a tree's graph T is made by one family, so that Σ (g(P∪v) − g(P)) with coefficients -1 for
+    the edges of G and 1 for all other pairs is |T∖G| − |T∩G| = |T∖G| + |G∖T| − |G|. It is -|G| if T = G, and
+    1 − |G| or more if not.
+    """
+    signs = ((u, v, -1 if (1 << u | 1 << v) in graph else 1) for u, v in combinations(range(n), 2))
+    return Special((), tuple(signs), 1 - len(graph))
 
 
 class Rows:

@@ -32,6 +32,7 @@ class Stage(NamedTuple):
 
     cuts: list[tuple[list[list[int]], int]]
     balances: list[tuple[list[tuple[list[int], int]], int, int]]
+    graphs: list[tuple[list[tuple[int, int]], int]]
 
 
 @dataclass(slots=True)
@@ -74,6 +75,7 @@ def meets(problem: Problem, tree: JunctionTree) -> bool:
         and all(problem.permits_separator(separator) for separator in set(tree.separators))
         and all(any(is_subset(edge, c) for c in tree.cliques) for edge in limits.required_edges)
         and (limits.max_cliques is None or len(tree.cliques) <= limits.max_cliques)
+        and tree.edge_sets not in limits.forbidden_graphs
     )
 
 
@@ -171,9 +173,14 @@ class State:
         balances = [
             ([(names(at), c) for at, c in row.sets], row.limit, weight)
             for row, weight in zip(self.rows.specials, units, strict=True)
-            if weight
+            if weight and not row.pairs
         ]
-        return Stage(cuts, balances)
+        graphs = [
+            ([(u, v) for u, v, c in row.pairs if c < 0], weight)
+            for row, weight in zip(self.rows.specials, units, strict=True)
+            if weight and row.pairs
+        ]
+        return Stage(cuts, balances, graphs)
 
 
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:

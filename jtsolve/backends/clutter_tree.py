@@ -23,7 +23,7 @@ import numpy as np
 from jtsolve.backends.clutter_bound import scaled, worth
 from jtsolve.backends.clutter_cuts import Point, set_words
 from jtsolve.backends.clutter_polish import Polish
-from jtsolve.backends.clutter_rows import Clutter, Rows, Special
+from jtsolve.backends.clutter_rows import Clutter, Rows
 from jtsolve.backends.clutter_state import Incumbent, Stage, State, set_positions
 from jtsolve.backends.clutter_volume import Volume
 from jtsolve.result import Stop
@@ -97,7 +97,7 @@ class Search:
         possible = not self.empty and len(required) == len(constraints.required_edges)
         clutters: list[Clutter] = [(at,) for at in required.values()]
         clutters += [(1 + u, 1 + v) for u in range(n) for v in range(u + 1, n)]
-        rows = Rows(families, clutters, self._no_goods())
+        rows = Rows(families, clutters)
         state = State(
             families,
             scores,
@@ -111,16 +111,6 @@ class Search:
             possible=possible,
         )
         return Subproblem(state, {}, Node(state.stages))
-
-    def _no_goods(self) -> list[Special]:
-        """Returns the rows Σ_{ab ∉ G} e_ab − Σ_{ab ∈ G} e_ab ≥ 1 − |G| of forbidden graphs G."""
-        graphs = getattr(self.problem.constraints, "forbidden_graphs", ())
-        pairs = [(u, v) for u in range(self.n) for v in range(u + 1, self.n)]
-        found = []
-        for graph in sorted(graphs, key=sorted):
-            signs = tuple((u, v, -1 if (1 << u | 1 << v) in graph else 1) for u, v in pairs)
-            found.append(Special((), signs, 1 - len(graph)))
-        return found
 
     def run(self) -> Stop:
         """Works until nothing is open, or it has to end; returns why it ended."""
@@ -169,7 +159,7 @@ class Search:
         """Writes down the multipliers of a subproblem that is not worked on any more."""
         if self.keep_stages:
             state = subproblem.state
-            subproblem.node.last = state.stage(self.scale) if state.possible else Stage([], [])
+            subproblem.node.last = state.stage(self.scale) if state.possible else Stage([], [], [])
 
     def _work(self, subproblem: Subproblem, pool: ThreadPoolExecutor | None) -> bool:
         """Bounds a subproblem, and branches if it is not done; returns False if told to end."""

@@ -7,6 +7,9 @@ comes before it (`preparing`), the families that the clutter LP leaves, and its 
 The solver runs in a process of its own (`solving`, `worker`), since it looks at no clock of ours. Whatever it
 says is computed anew: scores of trees from the problem, and bounds carry its tolerances (`ilp_solver`).
 
+Time is exponential in the number of variables in the worst case. Memory: the families, and in the solver's
+process their rows and n³/3 rows of the transitive order.
+
 References:
     Cussens, Bayesian network learning with cutting planes, UAI 2011. Huangfu and Hall, Parallelizing the dual
     revised simplex method, Mathematical Programming Computation 2018 (HiGHS). Forrest and Lougee-Heimer, CBC

@@ -9,6 +9,9 @@ for five variables.
 The solver runs in a process of its own (`solving`, `worker`), since it looks at no clock of ours. Weights are
 whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`); scores are computed anew.
 
+Time is exponential in the number of variables in the worst case. Memory: the sets or families, and in the
+solver's process their clauses, n³ clauses of the order, and what it learns.
+
 References:
     Ignatiev, Morgado and Marques-Silva, RC2: an efficient MaxSAT solver, JSAT 2019. Berg, Järvisalo and
     Malone, Learning optimal bounded treewidth Bayesian networks via maximum satisfiability, AISTATS 2014.

@@ -1,11 +1,16 @@
 """`jtsolve check`: is a result right?"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jtsolve.cli.output import FAULTY, complain, emit
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from jtsolve.ranking import RankingDocument
+    from jtsolve.result import ResultDocument
 
 
 def check(
@@ -19,24 +24,32 @@ def check(
         bool, typer.Option("--json", help="Print the verdict as JSON, and nothing else.")
     ] = False,
 ) -> None:
-    """Check a result against its instance.
+    """Check a result, or the results of solve --k-best, against its instance.
 
     Verified are the tree, its score, the constraints, and that the claims agree with one another; with a
     certificate, as the backend clutter writes, also that no tree scores more than the bound.
 
     Exit code 0: it is right; 1: it is not, and every fault is named.
     """
-    from jtsolve.certificate import read_certificate, verify
+    from jtsolve.certificate import verify
+    from jtsolve.certificate_document import read_certificate
     from jtsolve.check import check as faults_of
+    from jtsolve.check_ranking import check_ranking
     from jtsolve.instance import read_problem
-    from jtsolve.result import read_result
+    from jtsolve.result import ResultDocument
 
-    document = read_result(result)
+    document = _read(result)
     problem = read_problem(instance)
-    faults = faults_of(problem, document)
+    if isinstance(document, ResultDocument):
+        faults, status = faults_of(problem, document), document.status.value
+    elif certificate is None:
+        faults, status = check_ranking(problem, document), _status(document)
+    else:
+        raise ChoiceError("a certificate is for one result, and these are several; check without it")
     for fault in faults:
         complain(f"{result}: {fault}")
     if certificate is not None:
+        assert isinstance(document, ResultDocument), "refused before"
         wrong = verify(problem, document, read_certificate(certificate))
         for fault in wrong:
             complain(f"{certificate}: {fault}")
@@ -50,6 +63,21 @@ def check(
         emit(dumps(verdict, indent=2, ensure_ascii=False))
     elif not faults:
         what = "a bound is not verified by checking" if certificate is None else "the bound is verified"
-        emit(f"{result}: right ({document.status.value}; {what})")
+        emit(f"{result}: right ({status}; {what})")
     if faults:
         raise typer.Exit(FAULTY)
+
+
+def _read(path: Path) -> "ResultDocument | RankingDocument":
+    """Returns a result, or results in order if the file says that it has these."""
+    from jtsolve.files import read_file
+    from jtsolve.ranking import read_ranking
+    from jtsolve.result import read_result
+
+    several = b'"jtsolve-results"' in read_file(path)[:200]
+    return read_ranking(path) if several else read_result(path)
+
+
+def _status(document: "RankingDocument") -> str:
+    count = len(document.results)
+    return f"{count} {'tree' if count == 1 else 'trees'}, {'' if document.complete else 'not '}complete"

@@ -48,6 +48,31 @@ def of_result(path: Path) -> Portrait:
     )
 
 
+def of_ranking(path: Path) -> Portrait:
+    """Returns what a results file says; its tree is the best one."""
+    import json
+
+    from jtsolve.cli.summary import describe_ranking
+    from jtsolve.errors import InputError
+    from jtsolve.files import read_file
+    from jtsolve.ranking import read_ranking
+    from jtsolve.result import tree_of
+
+    document = read_ranking(path)
+
+    def best() -> "tuple[JunctionTree, tuple[str, ...]]":
+        if not document.results:
+            raise InputError(str(path), "$.results", "there is no tree", "give results with one")
+        return tree_of(document.results[0], str(path))
+
+    return Portrait(
+        json.loads(read_file(path)),
+        lambda: describe_ranking(document, str(path), {"backend": document.backend.name}),
+        best,
+        None,
+    )
+
+
 def of_model(model: "AnyModel", name: str) -> Portrait:
     """Returns the size of a model, and for each clique and separator what there is to say."""
     from jtsolve.draw import Notes, tree_text

@@ -31,7 +31,8 @@ def show(
 
     Of a model are shown the size of each table; for each separator S its entropy H, in nats, which is what
     the two sides of the tree tell one another, and the mutual information I of its two cliques' other
-    members. Of a mixture are shown the weights and the components' trees; there is no one tree to draw.
+    members. Of a mixture are shown the weights and the components' trees; there is no one tree to draw. Of
+    the results of solve --k-best are shown all scores, and the best tree.
     """
     for path in (svg, png):
         if path is not None:
@@ -59,13 +60,16 @@ def show(
 
 def _portrait(path: Path) -> "Portrait":
     """Returns what is to be shown of a file."""
-    from jtsolve.cli.portrait import of_model, of_result
+    from jtsolve.cli.portrait import of_model, of_ranking, of_result
     from jtsolve.files import read_file
 
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     # Model files say what they are at once; whatever is wrong is found when they are read.
-    if kind in ("bif", "uai") or b'"jtsolve-model"' in read_file(path)[:200]:
+    beginning = read_file(path)[:200]
+    if kind in ("bif", "uai") or b'"jtsolve-model"' in beginning:
         from jtsolve.cli.models import load
 
         return of_model(load(path), path.name)
+    if b'"jtsolve-results"' in beginning:
+        return of_ranking(path)
     return of_result(path)

@@ -1,7 +1,7 @@
 """`jtsolve solve`: the best junction tree of an instance."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -12,13 +12,28 @@ from jtsolve.cli.scored import Task, chosen_score, make_coding, score_data, sile
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jtsolve.backend import Backend, Estimate, Limits
     from jtsolve.problem import Problem
     from jtsolve.result import Result
 
 AUTO = "auto"
+
+
+class Wanted(NamedTuple):
+    """Which trees are asked for: so many, or those within so many nats of the best, or both."""
+
+    k: int | None
+    within: float | None
+
+
+class Answer(NamedTuple):
+    """The document, the exit code, and what a person wants to know."""
+
+    data: bytes
+    code: int
+    text: "Callable[[], str]"
 
 
 def solve(
@@ -49,6 +64,17 @@ def solve(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+    k_best: Annotated[
+        int | None,
+        typer.Option(metavar="K", help="The K best trees, in order."),
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NATS",
+            help="All trees within so many nats of the best; with --k-best, K at most.",
+        ),
+    ] = None,
     score: Annotated[
         str | None,
         typer.Option(
@@ -76,11 +102,18 @@ def solve(
 ) -> None:
     """Find the best junction tree of an instance, or with --score of a data file.
 
+    With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
+
     The first Ctrl-C or SIGTERM ends the run with the best tree so far; 'jtsolve score' has more options for
     data.
     """
     if output is not None:
         require_writable(output, instance)
+    several = k_best is not None or within is not None
+    if several:
+        from jtsolve.kbest import require_number
+
+        require_number(k_best, within)
     chosen = _chosen_backend(backend, option or [])
     limits = make_limits(time_limit, memory_limit, threads, seed, context.obj)
 
@@ -103,20 +136,22 @@ def solve(
             task, limits, say, shows_progress=shows_progress, on_demand=True, all_asked=exact
         )
     problem = problem.with_treewidth(treewidth)
-    result, remark, estimate = _run(problem, chosen, limits, shows_progress=shows_progress)
+    if several:
+        answer = _several(problem, chosen, limits, Wanted(k_best, within), shows_progress=shows_progress)
+    else:
+        answer = _one(problem, chosen, limits, shows_progress=shows_progress)
 
     from jtsolve.files import write_atomically
-    from jtsolve.result import result_to_json
 
     try:
         if output is not None:
-            write_atomically(output, result_to_json(result))
+            write_atomically(output, answer.data)
     finally:  # an answer that took hours is printed even if it cannot be written
         if json:
-            emit(result_to_json(result))
+            emit(answer.data)
         elif not quiet:
-            emit(_summary(result, remark, estimate))
-    raise typer.Exit(_exit_code(result))
+            emit(answer.text())
+    raise typer.Exit(answer.code)
 
 
 def _instance(source: Path, scoring: "Mapping[str, Any]") -> "Problem":
@@ -160,12 +195,12 @@ def _chosen_backend(name: str, pairs: list[str]) -> "Backend | None":
     return make_backend(name, options | split_options(pairs))
 
 
-def _run(
-    problem: "Problem", backend: "Backend | None", limits: "Limits", *, shows_progress: bool
-) -> "tuple[Result, str, Estimate]":
-    """Solves, and returns the result, a remark on the choice of the backend, and the predicted cost."""
+def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, shows_progress: bool) -> Answer:
+    """Returns the best tree."""
     from jtsolve.cli.progress import progress
+    from jtsolve.cli.summary import describe
     from jtsolve.errors import RefusedError
+    from jtsolve.result import result_to_document, result_to_json
     from jtsolve.solve import choose
     from jtsolve.solve import solve as solve_problem
 
@@ -177,9 +212,43 @@ def _run(
         if objections:
             raise RefusedError(backend.name, objections)
         estimate, remark = backend.estimate(problem, limits), "as asked for"
-    note = f"{backend.name}: {estimate.memory / 1e9:.2g} GB and {estimate.seconds:.2g} s predicted"
-    with progress(note, shown=shows_progress) as listener:
-        return solve_problem(problem, backend, limits, listener), remark, estimate
+    with progress(_predicted(backend, estimate), shown=shows_progress) as listener:
+        result = solve_problem(problem, backend, limits, listener)
+    facts = _facts(backend, remark, estimate)
+    return Answer(
+        result_to_json(result),
+        _exit_code(result),
+        lambda: describe(result_to_document(result), "the result", facts()),
+    )
+
+
+def _several(
+    problem: "Problem", backend: "Backend | None", limits: "Limits", wanted: Wanted, *, shows_progress: bool
+) -> Answer:
+    """Returns the best trees in order."""
+    from jtsolve.cli.progress import progress
+    from jtsolve.cli.summary import describe_ranking
+    from jtsolve.kbest import choose_ranker, k_best, require_ranker
+    from jtsolve.ranking import ranking_to_document, ranking_to_json
+
+    if backend is None:
+        choice = choose_ranker(problem, limits)
+        backend, estimate, remark = choice.backend, choice.estimate, choice.reason
+    else:
+        require_ranker(problem, backend)
+        estimate, remark = backend.estimate(problem, limits), "as asked for"
+    with progress(_predicted(backend, estimate), shown=shows_progress) as listener:
+        ranking = k_best(problem, backend, limits, listener, k=wanted.k, within=wanted.within)
+    facts = _facts(backend, remark, estimate)
+    return Answer(
+        ranking_to_json(ranking),
+        _exit_code(ranking.results[0] if ranking.results else ranking.last),
+        lambda: describe_ranking(ranking_to_document(ranking), "the results", facts()),
+    )
+
+
+def _predicted(backend: "Backend", estimate: "Estimate") -> str:
+    return f"{backend.name}: {estimate.memory / 1e9:.2g} GB and {estimate.seconds:.2g} s predicted"
 
 
 def _exit_code(result: "Result") -> int:
@@ -192,14 +261,11 @@ def _exit_code(result: "Result") -> int:
     return INTERRUPTED if result.stop is Stop.INTERRUPTED else NO_TREE
 
 
-def _summary(result: "Result", remark: str, estimate: "Estimate") -> str:
-    """Returns what a person wants to know of a result, the tree last."""
-    from jtsolve.cli.summary import describe
+def _facts(backend: "Backend", remark: str, estimate: "Estimate") -> "Callable[[], dict[str, str]]":
+    """Returns what there is to say of a run, for a summary."""
     from jtsolve.machine import peak_memory
-    from jtsolve.result import result_to_document
 
-    facts = {
+    return lambda: {
         "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {estimate.memory / 1e9:.3g} GB predicted",
-        "backend": f"{result.backend}: {remark.rstrip('.')}",
+        "backend": f"{backend.name}: {remark.rstrip('.')}",
     }
-    return describe(result_to_document(result), "the result", facts)

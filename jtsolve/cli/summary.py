@@ -1,10 +1,11 @@
-"""A result in words for people."""
+"""A result, or several in order, in words for people."""
 
 from collections.abc import Mapping
 from json import dumps
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jtsolve.ranking import RankingDocument
     from jtsolve.result import ResultDocument
 
 
@@ -19,25 +20,93 @@ def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) 
     Raises:
         InputError: the tree is none.
     """
-    total = document.seconds["total"]
     lines = {
         "status": f"{document.status.value} ({_STOPS[document.stop.value]})",
         "score": _nats(document.score),
         "bound": _nats(document.bound),
         "gap": _nats(document.gap),
         "treewidth": "none" if document.treewidth is None else str(document.treewidth),
-        "time": f"{total:.3g} s" if total < 100 else f"{total:.0f} s",  # noqa: PLR2004 - three digits
+        "time": _seconds(document.seconds["total"]),
         **facts,
     }
-    name = document.instance.name or "(without a name)"
-    text = [name if name.isprintable() else dumps(name)]  # no control sequences to the terminal
-    text += [f"  {heading:<10} {fact}" for heading, fact in lines.items()]
-    if document.cliques:
-        from jtsolve.draw import tree_text
-        from jtsolve.result import tree_of
+    return "\n".join([*_head(document.instance.name, lines), *_drawn(document, source)])
 
-        text += ["", tree_text(*tree_of(document, source))]
+
+def describe_ranking(document: "RankingDocument", source: str, facts: Mapping[str, str]) -> str:
+    """Returns what is known of the best trees, a line a tree with what it changes, and then the best tree.
+
+    Args:
+        document: the results.
+        source: where they are from, for messages.
+        facts: further lines, by their heading.
+
+    Raises:
+        InputError: a tree is none.
+    """
+    wanted = "all trees" if document.k is None else f"the best {document.k}"
+    if document.within is not None:
+        wanted += f" within {document.within:g} nats of the best"
+    found = len(document.results)
+    known = "complete" if document.complete else f"the first {document.proved} proved"
+    lines = {
+        "asked for": wanted,
+        "found": f"{found} ({known}; {_STOPS[document.stop.value]})",
+        "others": "there are none" if document.bound is None else f"score at most {_nats(document.bound)}",
+        "time": _seconds(document.seconds["total"]),
+        **facts,
+    }
+    text = _head(document.instance.name, lines)
+    if document.results:
+        text += [
+            "",
+            f"  {'rank':>4} {'score':>16} {'below best':>11}  status    edges beside the best tree's",
+        ]
+        text += _ranks(document, source)
+        text += _drawn(document.results[0], source)
     return "\n".join(text)
+
+
+def _ranks(document: "RankingDocument", source: str) -> list[str]:
+    """Returns a line a tree: rank, score, distance to the best, status, and the edges that differ."""
+    from itertools import combinations
+
+    from jtsolve.result import tree_of
+
+    lines = []
+    best: set[tuple[str, ...]] = set()
+    for rank, result in enumerate(document.results, 1):
+        tree_of(result, source)  # says so if it is none
+        edges = {tuple(sorted(pair)) for clique in result.cliques for pair in combinations(clique, 2)}
+        best = edges if rank == 1 else best
+        changes = [
+            f"{'+' if edge in edges else '-'}{_printable(edge[0])}–{_printable(edge[1])}"
+            for edge in sorted(edges ^ best)
+        ]
+        below = (document.results[0].score or 0.0) - (result.score or 0.0)
+        line = f"  {rank:>4} {result.score:>16.6f} {below:>11.4g}  {result.status.value:<8}"
+        lines.append(f"{line}  {' '.join(changes)}".rstrip())
+    return lines
+
+
+def _head(name: str, lines: Mapping[str, str]) -> list[str]:
+    """Returns the name, and a fact a line."""
+    name = name or "(without a name)"
+    return [_printable(name), *(f"  {heading:<10} {fact}" for heading, fact in lines.items())]
+
+
+def _printable(name: str) -> str:
+    """Returns a name without control sequences to the terminal."""
+    return name if name.isprintable() else dumps(name)
+
+
+def _drawn(document: "ResultDocument", source: str) -> list[str]:
+    """Returns a blank line and the tree, if there is one."""
+    if not document.cliques:
+        return []
+    from jtsolve.draw import tree_text
+    from jtsolve.result import tree_of
+
+    return ["", tree_text(*tree_of(document, source))]
 
 
 _STOPS = {
@@ -51,3 +120,7 @@ _STOPS = {
 
 def _nats(value: float | None) -> str:
     return "none" if value is None else f"{value:.6f} nats"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value < 100 else f"{value:.0f} s"  # noqa: PLR2004 - three digits

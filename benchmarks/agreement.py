@@ -1,0 +1,233 @@
+"""Do all exact backends agree? Random problems, every constraint, each backend that takes the problem.
+
+    python benchmarks/agreement.py --journal agreement.jsonl --output docs/benchmarks/agreement
+
+The problems are those of the tests (`tests/problems.py`), of 4 to 8 variables: independent normal scores,
+whole ones with and without ties, scores of small data, tables with holes; without a constraint, with each
+one, and with two or three. A backend that does not support a constraint refuses the problem. Every tree is
+checked and its score summed anew by `solve`. So a backend *disagrees* if another has found a tree above its
+bound, by more than 10^-6 nats and the rounding of sums; to call a feasible problem infeasible is the bound
+-inf. A run that reached the time limit is `unfinished`, and its bound has to hold all the same.
+
+The journal has a line a run; what is in it is not run again, so that it can be stopped at any moment. Parts
+(`--part 2/4`: the second of four) may run side by side; their journals, put together, make the table of the
+whole. Exit code 1: there is a disagreement, or an answer that the check rejected.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+HERE = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(HERE / "tests"))
+
+from problems import random_problem, repeatable  # noqa: E402 - found by the line above
+
+from jtsolve.backend import Limits  # noqa: E402
+from jtsolve.backends import REGISTRY  # noqa: E402
+from jtsolve.errors import InternalError  # noqa: E402
+from jtsolve.machine import describe  # noqa: E402
+from jtsolve.problem import Feature, Problem  # noqa: E402
+from jtsolve.solve import solve  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from jtsolve.backend import Backend
+
+TOLERANCE = 1e-6
+"""Nats; up to it a result counts as optimal."""
+ROUNDING = 1e-12
+"""Of the score: what sums of the same numbers in another order may differ by."""
+SIZES = (4, 5, 6, 7, 8)
+SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(Feature, count))
+SINGLE = 1 + len(Feature)
+"""So many of `SETS` have one feature or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one backend made of one problem: a line of the journal.
+
+    `outcome` is a status, `refused`, or `wrong` if its answer was rejected; score and bound are in nats, null
+    for none (a bound: the proof that there is no tree).
+    """
+
+    seed: int
+    number: int
+    problem: str
+    n: int
+    features: tuple[str, ...]
+    backend: str
+    outcome: str
+    score: float | None = None
+    bound: float | None = None
+    seconds: float = 0.0
+
+
+def features_of(seed: int, number: int) -> frozenset[Feature]:
+    """Returns the constraints of a problem: even numbers have one or none, in turn, odd ones two or three."""
+    if number % 2 == 0:
+        return SETS[number // 2 % SINGLE]
+    return repeatable(seed * 1_000_003 + number).choice(SETS[SINGLE:])
+
+
+def problem_of(seed: int, number: int) -> Problem:
+    """Returns a problem; the same for the same seed and number everywhere."""
+    features = features_of(seed, number)
+    # Sizes change after all constraints have had their turn, and so meet each constraint in time.
+    n = SIZES[number // (2 * SINGLE) % len(SIZES)] if number % 2 == 0 else SIZES[number // 2 % len(SIZES)]
+    return random_problem(seed * 1_000_003 + number, n, features)
+
+
+def run(seed: int, number: int, problem: Problem, backend: Backend, limit: float) -> Run:
+    """Runs one backend on one problem."""
+    features = tuple(sorted(feature.value for feature in problem.constraints.features))
+    row = Run(seed, number, problem.name, problem.n, features, backend.name, "refused")
+    if backend.capabilities.objections(problem):
+        return row
+    began = time.perf_counter()
+    try:
+        result = solve(problem, backend, Limits(time=limit))
+    except InternalError:
+        return replace(row, outcome="wrong", seconds=time.perf_counter() - began)
+    return replace(
+        row,
+        outcome=result.status.value,
+        score=result.score,
+        bound=None if result.bound == -inf else result.bound,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def disagreements(runs: Iterable[Run]) -> list[Run]:
+    """Returns the runs whose bound is below a tree that another backend has for the same problem."""
+    by_problem: dict[tuple[int, int], list[Run]] = defaultdict(list)
+    for one in runs:
+        if one.outcome != "refused":
+            by_problem[one.seed, one.number].append(one)
+    found = []
+    for group in by_problem.values():
+        best = max((one.score for one in group if one.score is not None), default=-inf)
+        slack = TOLERANCE + (ROUNDING * abs(best) if best > -inf else 0.0)
+        found += [
+            one
+            for one in group
+            if one.outcome != "wrong" and (-inf if one.bound is None else one.bound) < best - slack
+        ]
+    return found
+
+
+def table(runs: Sequence[Run]) -> list[str]:
+    """Returns the table by backend, and what it is about, in Markdown."""
+    columns = (
+        "backend",
+        "ran",
+        "refused",
+        "optimal",
+        "infeasible",
+        "unfinished",
+        "wrong",
+        "disagree",
+        "seconds",
+    )
+    lines = ["| " + " | ".join(columns) + " |", "|---" + "|--:" * (len(columns) - 1) + "|"]
+    against = Counter(one.backend for one in disagreements(runs))
+    for name in dict.fromkeys(one.backend for one in runs):
+        own = [one for one in runs if one.backend == name]
+        count = Counter(one.outcome for one in own)
+        ran = len(own) - count["refused"]
+        ended = count["optimal"] + count["infeasible"] + count["wrong"]
+        cells = (
+            name,
+            ran,
+            count["refused"],
+            count["optimal"],
+            count["infeasible"],
+            ran - ended,
+            count["wrong"],
+        )
+        seconds = sum(one.seconds for one in own)
+        lines.append(f"| {' | '.join(map(str, cells))} | {against[name]} | {seconds:.0f} |")
+    problems = {(one.seed, one.number): one for one in runs}
+    shared = Counter((one.seed, one.number) for one in runs if one.outcome in ("optimal", "infeasible"))
+    several = sum(count > 1 for count in shared.values())
+    sizes = Counter(one.n for one in problems.values())
+    features = Counter(feature for one in problems.values() for feature in one.features)
+    return [
+        *lines,
+        "",
+        f"{len(problems)} problems, {several} of them settled by two backends or more. Variables: "
+        + ", ".join(f"{n}: {sizes[n]}" for n in sorted(sizes))
+        + ". Constraints: "
+        + ", ".join(f"`{name}` {features[name]}" for name in sorted(features))
+        + ".",
+    ]
+
+
+def read_journal(path: Path | None) -> list[Run]:
+    """Returns the runs in a journal; a last line that was cut off is left out."""
+    if path is None or not path.exists():
+        return []
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        if line.endswith("\n"):
+            row = json.loads(line)
+            rows.append(Run(**{**row, "features": tuple(row["features"])}))
+    return rows
+
+
+def pending(arguments: argparse.Namespace, done: Iterable[Run]) -> Iterator[tuple[int, list[str]]]:
+    """Yields the problems of this part with the backends that have not run yet."""
+    index, _, parts = arguments.part.partition("/")
+    finished = {(one.number, one.backend) for one in done if one.seed == arguments.seed}
+    for number in range(int(index) - 1, arguments.count, int(parts)):
+        left = [name for name in arguments.backends.split(",") if (number, name) not in finished]
+        if left:
+            yield number, left
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs what is left, prints the table, and returns the exit code."""
+    exact = [name for name, backend in REGISTRY.items() if backend.capabilities.exact]
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=2000, help="problems")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--backends", default=",".join(exact), help="names, joined by commas")
+    parser.add_argument("--part", default="1/1", help="I/K: the I-th of K parts")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of each run")
+    parser.add_argument("--journal", type=Path, default=None, help="go on from this file, and add to it")
+    parser.add_argument("--output", type=Path, default=None, help="write NAME.md")
+    arguments = parser.parse_args(words)
+    runs = read_journal(arguments.journal)
+    for number, names in pending(arguments, runs):
+        problem = problem_of(arguments.seed, number)
+        fresh = [run(arguments.seed, number, problem, REGISTRY[name], arguments.time_limit) for name in names]
+        runs += fresh
+        if arguments.journal is not None:
+            with arguments.journal.open("a", encoding="utf-8") as journal:
+                journal.writelines(json.dumps(asdict(one)) + "\n" for one in fresh)
+    machine = ", ".join(f"{key} {value}" for key, value in describe(Limits().workers).items())
+    command = shlex.join(sys.argv if words is None else ["agreement.py", *words])
+    text = "\n".join([*table(runs), "", f"Machine: {machine}.", f"Command: `python {command}`", ""])
+    print(text)
+    if arguments.output is not None:
+        arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
+    bad = disagreements(runs) + [one for one in runs if one.outcome == "wrong"]
+    for one in bad:
+        print(one, file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""The k best trees, or all within a gap of the best, one after the other.
+
+The best tree is found, its graph is forbidden, the best of the rest is found, and so on. A graph G is
+forbidden by a linear condition on edges, Σ_{ab∈G} (1 − e_ab) + Σ_{ab∉G} e_ab ≥ 1 (a no-good cut), which every
+backend states in its own way: it has to support the constraint `forbidden_graphs`. All junction trees of a
+graph have the same score; there is one for each graph here.
+
+Trees with equal scores come in no particular order; those that differ by less than 10^-6 nats count as equal.
+
+Time and memory: those of one solve for each tree, which grow as more graphs are forbidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.errors import ChoiceError, RefusedError
+from jtsolve.problem import Feature
+from jtsolve.ranking import Ranking, score_of
+from jtsolve.result import OPTIMALITY_TOLERANCE, Result, Stop
+from jtsolve.solve import Choice, Recorder, choose, interruptible, verified
+
+if TYPE_CHECKING:
+    from jtsolve.backend import Backend
+    from jtsolve.problem import Problem
+    from jtsolve.solve import Listener
+    from jtsolve.varset import VarSet
+
+
+def k_best(
+    problem: Problem,
+    backend: Backend | None = None,
+    limits: Limits | None = None,
+    listener: Listener | None = None,
+    *,
+    k: int | None = None,
+    within: float | None = None,
+) -> Ranking:
+    """Returns the best trees of a problem, verified and in order.
+
+    Ctrl-C, SIGTERM and the limits, which are for all solves together, end it with the trees found so far, the
+    last of them perhaps without proof; `Ranking.proved` and `Ranking.bound` say how far it is proved.
+
+    Args:
+        problem: what is wanted.
+        backend: how to look for it; None takes what `choose_ranker` picks.
+        limits: time, memory, threads and seed; None for the defaults.
+        listener: is told of progress.
+        k: no more than so many trees.
+        within: only trees that score at most so many nats less than the best.
+
+    Raises:
+        ChoiceError: see `require_number`; or the backend is to write a certificate.
+        RefusedError: the backend cannot take the problem, or does not support `forbidden_graphs`.
+        LimitError: the work needs more memory than allowed; refused before it is begun.
+        InternalError: the backend's answer is wrong.
+    """
+    require_number(k, within)
+    if getattr(backend, "certificate", None) is not None:
+        raise ChoiceError(
+            "a certificate proves one bound, and each tree's would replace the one before it; to prove a "
+            "result, solve its problem again, the graphs before it in 'forbidden_graphs', with the option"
+        )
+    limits = limits or Limits()
+    backend = choose_ranker(problem, limits).backend if backend is None else backend
+    require_ranker(problem, backend)
+    results: list[Result] = []
+    with interruptible() as interruption:
+        while True:
+            rest = without(problem, {graph_of(result) for result in results})
+            recorder = Recorder(rest, limits, listener, interruption)
+            last = verified(rest, backend, limits, recorder)
+            wanted = last.tree is not None and _near(last, results, within)
+            if wanted:
+                results.append(last)
+            stop = recorder.stop if last.stop is Stop.FINISHED else last.stop
+            ranking = Ranking(tuple(results), last, problem.constraints, stop or Stop.FINISHED, k, within)
+            if not wanted or len(results) == k or ranking.exhausted or stop is not None:
+                return ranking
+
+
+def _near(result: Result, results: list[Result], within: float | None) -> bool:
+    """Tells whether a result is as near to the first as it has to be, up to the tolerance of "optimal"."""
+    if within is None or not results:
+        return True
+    return score_of(result) >= score_of(results[0]) - within - OPTIMALITY_TOLERANCE
+
+
+def graph_of(result: Result) -> frozenset[VarSet]:
+    """Returns the graph of a result's tree, as constraints name graphs."""
+    assert result.tree is not None, "asked of results with a tree only"
+    return result.tree.edge_sets
+
+
+def without(problem: Problem, graphs: set[frozenset[VarSet]]) -> Problem:
+    """Returns the problem with further graphs forbidden."""
+    forbidden = problem.constraints.forbidden_graphs | graphs
+    return replace(problem, constraints=replace(problem.constraints, forbidden_graphs=forbidden))
+
+
+def require_number(k: int | None, within: float | None) -> None:
+    """Refuses numbers of trees that make no sense.
+
+    Raises:
+        ChoiceError: neither k nor within is given, k is below 1, or within is below 0 or not finite.
+    """
+    if k is None and within is None:
+        raise ChoiceError("how many trees are wanted is not said; give k, or within, or both")
+    if k is not None and k < 1:
+        raise ChoiceError(f"k is {k}; it must be 1 or more")
+    if within is not None and not 0 <= within < inf:
+        raise ChoiceError(f"within is {within}; it must be a number of nats, 0 or more")
+
+
+def choose_ranker(problem: Problem, limits: Limits) -> Choice:
+    """Returns the backend that `auto` stands for where several trees are asked for; see `choose`."""
+    return choose(_asking(problem), limits)
+
+
+def require_ranker(problem: Problem, backend: Backend) -> None:
+    """Refuses a backend that cannot forbid graphs, or does not take the problem.
+
+    Raises:
+        RefusedError: with every reason, and the backends that can.
+    """
+    objections = backend.capabilities.objections(_asking(problem))
+    if Feature.FORBIDDEN_GRAPHS not in backend.capabilities.features:
+        able = [
+            name for name, one in REGISTRY.items() if Feature.FORBIDDEN_GRAPHS in one.capabilities.features
+        ]
+        objections += (
+            f"The next best trees are found by forbidding those before them; that can: {', '.join(able)}.",
+        )
+    if objections:
+        raise RefusedError(backend.name, objections)
+
+
+def _asking(problem: Problem) -> Problem:
+    """Returns the problem with a forbidden graph, whichever: what all but the first solve look like."""
+    return without(problem, {frozenset()})
