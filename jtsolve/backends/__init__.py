@@ -14,10 +14,13 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.clutter import ClutterCuts
 from jtsolve.backends.consistent import FindConsistentTree
+from jtsolve.backends.cpsat import ConstraintProgramming
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
+from jtsolve.backends.ilp import IntegerProgramming
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns import LargeNeighbourhoodSearch
+from jtsolve.backends.maxsat import MaximumSatisfiability
 from jtsolve.backends.portfolio import Portfolio
 from jtsolve.backends.search import LocalSearch
 
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
     from jtsolve.backend import Backend
 
 _LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4)))
+_QUICK = LargeNeighbourhoodSearch(
+    exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
+)
+_CLUTTER = ClutterCuts(start=_QUICK)
 _SEARCH = LocalSearch(start=(Forward(), KTree(steps=4)))
 
 REGISTRY: Mapping[str, Backend] = {
@@ -34,16 +41,15 @@ REGISTRY: Mapping[str, Backend] = {
     for backend in (
         Brute(),
         ChowLiu(),
-        ClutterCuts(
-            start=LargeNeighbourhoodSearch(
-                exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
-            )
-        ),
+        _CLUTTER,
         FindConsistentTree(),
+        ConstraintProgramming(start=_QUICK, relaxation=_CLUTTER),
         DynamicProgramming(start=Forward(), forest=ChowLiu()),
         Forward(),
+        IntegerProgramming(start=_QUICK, relaxation=_CLUTTER),
         KTree(),
         _LNS,
+        MaximumSatisfiability(start=_QUICK, relaxation=_CLUTTER),
         Portfolio(members=(_LNS, _LNS, _SEARCH)),
         _SEARCH,
     )

@@ -44,5 +44,6 @@ def solve_root(
     clutters = tuple(
         tuple(varset(found.members[at, : found.sizes[at]].tolist()) for at in state.rows.clutters[k])
         for k in np.flatnonzero(state.cuts > 0)
+        if (found.sizes[list(state.rows.clutters[k])] == 1).any()  # not that a required edge is there
     )
     return Relaxation(found, search.scale.nats(state.units), best, clutters)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from jtsolve import pruning
 from jtsolve.backends.relaxing import Relaxes
@@ -112,12 +112,17 @@ def require_relaxation(backend: str, relaxation: Backend | None) -> None:
         )
 
 
+def relaxes(relaxation: Backend | None, problem: Problem) -> TypeGuard[Relaxes]:
+    """Tells whether there is a relaxation, and it takes the problem."""
+    return isinstance(relaxation, Relaxes) and not relaxation.capabilities.objections(problem)
+
+
 def prepared_memory(problem: Problem, relaxation: Backend | None) -> int:
     """Returns the bytes that this process holds at most while a problem is prepared, but for the start's."""
     needed = predicted_memory(problem)
-    if isinstance(relaxation, Relaxes):
+    if relaxes(relaxation, problem):
         needed += relaxation.relaxation_memory(problem)
-    if _completes(problem, relaxation):
+    elif problem.n <= MOST_PRUNED:
         needed = max(needed, pruning.predicted_memory(problem))
     return resident_memory() + needed
 
@@ -138,7 +143,8 @@ def prepare(
         limits: of the whole run.
         report: is asked whether to go on.
         start: gives the first tree; None for none, and then neither relaxation nor pruning.
-        relaxation: gives a bound, cuts, and what to prune (`require_relaxation`); None for none.
+        relaxation: gives a bound, cuts, and what to prune (`require_relaxation`), if it takes the problem;
+            None for none.
         prune: whether to drop what is in no tree worth the first: by the relaxation if there is one, else by
             the completion bound, with at most `MOST_PRUNED` variables.
     """
@@ -146,12 +152,14 @@ def prepare(
     if start is not None and not start.capabilities.objections(problem):
         tree = start.solve(problem, limits, report).tree
     stats: dict[str, float] = {}
-    if tree is not None and prune and _completes(problem, relaxation) and report.stop is None:
+    completes = prune and not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED
+    if completes and tree is not None and report.stop is None:
         report(note="pruning")
         problem = pruning.prune(problem, tree.score(problem.scores))
     families = families_of(problem, choose_root(problem, tree))
-    bound, clutters = inf, ()
-    if tree is not None and isinstance(relaxation, Relaxes) and report.stop is None:
+    bound = inf
+    clutters: tuple[tuple[VarSet, ...], ...] = ()
+    if tree is not None and report.stop is None and relaxes(relaxation, problem):
         portion = _Portion(report, limits, _half_time(limits))
         left, bound, tree, clutters = relaxation.relax(problem, families, tree, limits, portion)
         report(tree=tree, bound=bound)
@@ -159,11 +167,6 @@ def prepare(
         stats["relaxation_bound"] = bound
     stats["families"] = int(families.allowed.sum())
     return Prepared(problem, families, tree, bound, clutters, report.stop, stats)
-
-
-def _completes(problem: Problem, relaxation: Backend | None) -> bool:
-    """Tells whether the completion bound is what prunes."""
-    return relaxation is None and problem.n <= MOST_PRUNED
 
 
 def _half_time(limits: Limits) -> float:

@@ -20,8 +20,8 @@ class Relaxation(NamedTuple):
             scores at least as much as `tree`.
         bound: no tree of the problem scores more, in nats.
         tree: the best tree known: that given, or a better one.
-        clutters: collections of sets; the sets that hold one of a collection are an up-set, into which every
-            perfect order steps at some vertex (`jtsolve.encodings.families` has the families).
+        clutters: cuts, each a collection of sets of which one is a single vertex: the sets that hold one of
+            them are an up-set, into which every perfect order steps at some vertex (`encodings.cuts`).
     """
 
     families: Families

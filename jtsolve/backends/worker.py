@@ -20,7 +20,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
-from threading import Lock
+from threading import Lock, Thread
+from time import sleep
 from traceback import format_exc
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -38,6 +39,8 @@ Say: TypeAlias = Callable[[Any], None]
 
 _POLL = 0.1
 """Seconds between two questions whether to go on."""
+_SECONDS_TO_PARENT = 1.0
+"""Seconds between two looks at whether the parent is there: it may be killed, and tells nothing then."""
 BASE_MEMORY = 150_000_000
 """Bytes of a process with a solver library loaded, before it has a problem."""
 
@@ -149,8 +152,16 @@ def run(task: Task, heard: Callable[[Any], None], report: Report, limits: Limits
         raise
 
 
+def _end_with(parent: int) -> None:
+    """Ends this process and what it started when its parent is gone: nobody would wait for an answer."""
+    while os.getppid() == parent:
+        sleep(_SECONDS_TO_PARENT)
+    os.killpg(0, signal.SIGKILL)
+
+
 def serve() -> None:
     """Works on what comes through standard input until that is closed."""
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     pipe = Connection(os.dup(0))
     lock = Lock()
 

@@ -18,6 +18,8 @@ from jtsolve.cli.check import check
 from jtsolve.cli.compare import compare
 from jtsolve.cli.convert import convert
 from jtsolve.cli.data import data
+from jtsolve.cli.decode import decode
+from jtsolve.cli.encode import encode
 from jtsolve.cli.export import export
 from jtsolve.cli.fit import fit
 from jtsolve.cli.loglik import loglik
@@ -39,7 +41,20 @@ __all__ = ["app", "run"]
 app = typer.Typer(
     rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
 )
-for command in (solve, score, check, backends, recommend, compare, report, run_one, convert, show):
+for command in (
+    solve,
+    score,
+    check,
+    backends,
+    recommend,
+    compare,
+    report,
+    run_one,
+    convert,
+    encode,
+    decode,
+    show,
+):
     app.command("run" if command is run_one else None)(command)
 for of_models in (fit, loglik, query, mpe, sample, export):
     app.command()(of_models)

@@ -1,0 +1,89 @@
+"""`jtsolve decode`: a checked result from an outside solver's answer."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from jtsolve.cli.output import emit, require_writable
+
+if TYPE_CHECKING:
+    from jtsolve.backend import Capabilities, Estimate, Limits, Report
+    from jtsolve.encodings.decoding import Answer
+    from jtsolve.problem import Problem
+    from jtsolve.result import Outcome
+
+
+def decode(
+    context: typer.Context,
+    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    model: Annotated[
+        Path, typer.Argument(readable=False, metavar="MODEL", help="What the solver wrote: its solution.")
+    ],
+    treewidth: Annotated[
+        int | None, typer.Option(metavar="K", min=0, help="The treewidth that was encoded.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(readable=False, metavar="FILE", help="Write the result here.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
+) -> None:
+    """Make a result of the answer that a solver gave to a file of 'jtsolve encode'.
+
+    MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
+    The tree is checked and its score computed from the instance; the bound is not the solver's but our own.
+    """
+    if output is not None:
+        require_writable(output, instance, model)
+
+    from jtsolve.cli.limits import make_limits
+    from jtsolve.cli.summary import describe
+    from jtsolve.encodings.decoding import read_answer
+    from jtsolve.errors import InputError, InternalError
+    from jtsolve.files import read_file, write_atomically
+    from jtsolve.instance import read_problem
+    from jtsolve.result import result_to_document, result_to_json
+    from jtsolve.solve import solve
+
+    limits = make_limits(None, None, 1, 0, context.obj)
+    problem = read_problem(instance).with_treewidth(treewidth)
+    answer = read_answer(read_file(model), problem.n, str(model))
+    try:
+        result = solve(problem, Outside(answer), limits)
+    except InternalError as error:  # the check's faults: of the file, here, and not of our own
+        remedy = "solve the file that 'jtsolve encode' makes of this instance, with the same constraints"
+        raise InputError(str(model), "", str(error), remedy) from None
+    if output is not None:
+        write_atomically(output, result_to_json(result))
+    if json:
+        emit(result_to_json(result))
+    else:
+        emit(describe(result_to_document(result), "the result", {"answer": f"{model} ({answer.kind})"}))
+
+
+class Outside:
+    """A backend that has its answer already: `solve` computes score and bound, and checks it."""
+
+    name: ClassVar[str] = "outside"
+
+    def __init__(self, answer: "Answer") -> None:
+        self.answer = answer
+
+    @property
+    def capabilities(self) -> "Capabilities":
+        """Every constraint: the check says whether the answer meets them."""
+        from jtsolve.backend import Capabilities
+
+        return Capabilities()
+
+    def estimate(self, problem: "Problem", limits: "Limits") -> "Estimate":  # noqa: ARG002 - the protocol's
+        """See `Backend.estimate`."""
+        from jtsolve.backend import Estimate
+
+        return Estimate(memory=0, seconds=0.0)
+
+    def solve(self, problem: "Problem", limits: "Limits", report: "Report") -> "Outcome":  # noqa: ARG002
+        """See `Backend.solve`."""
+        from jtsolve.result import Outcome
+
+        return Outcome(self.answer.tree, stats={"kind": self.answer.kind})

@@ -1,0 +1,155 @@
+"""All solutions of formulas, by CP-SAT in a process of its own: it cannot be loaded beside other solvers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from problems import Recording
+
+from jtsolve.backend import Limits
+from jtsolve.backends.worker import Task, run
+from jtsolve.encodings.balancing import encode_balancing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jtsolve.backends.solving import Work
+    from jtsolve.encodings.families import Families
+    from jtsolve.encodings.formula import Encoding, Formula
+    from jtsolve.encodings.rounding import Unit
+    from jtsolve.tree import JunctionTree
+    from jtsolve.varset import VarSet
+
+Edges = frozenset[tuple[int, int]]
+
+
+def in_solver(function: str, *arguments: Any) -> Any:
+    """Calls a function, of this module unless another is named, in the process of CP-SAT."""
+    named = function if ":" in function else f"enumeration:{function}"
+    task = Task("ortools", named, arguments)
+    value, stop = run(task, lambda _nothing: None, Recording(), Limits())
+    assert stop is None
+    return value
+
+
+def balanced_graphs(families: Families, clutters: list[tuple[VarSet, ...]] | None = None) -> list[Edges]:
+    """Returns the graphs that are models of the balancing formula, projected to edges: each once."""
+    found: list[Edges] = in_solver("_balanced_graphs", families, clutters or [])
+    assert len(set(found)) == len(found)
+    return found
+
+
+def possible(families: Families, graphs: list[Edges]) -> list[Edges]:
+    """Returns those of some graphs that are models of the balancing formula."""
+    found: list[Edges] = in_solver("_possible", families, graphs)
+    return found
+
+
+def solutions(formula: Formula) -> set[tuple[int, ...]]:
+    """Returns the values of all variables in every solution of the model that is made of a formula."""
+    found: set[tuple[int, ...]] = in_solver("_solutions", formula)
+    return found
+
+
+def model_text(formula: Formula) -> str:
+    """Returns the model that is made of a formula, as text."""
+    text: str = in_solver("_model_text", formula)
+    return text
+
+
+def _balanced_graphs(
+    _say: Callable[[Any], None], families: Families, clutters: list[tuple[VarSet, ...]]
+) -> list[Edges]:
+    """Solves, and forbids the graph that is found, until there is none."""
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - not where the tests run
+
+    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - the same
+
+    encoding = encode_balancing(families, clutters)
+    names = encoding.formula.names
+    model, variables = model_of(encoding.formula, [0] * len(names))
+    pairs = [variable for name, variable in zip(names, variables, strict=True) if is_pair(name)]
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.cp_model_presolve = False
+    found = []
+    while solver.solve(model) == cp_model.OPTIMAL:
+        values = [solver.value(variable) for variable in variables]
+        assert encoding.formula.broken(values) is None
+        found.append(frozenset(encoding.tree_of(values).graph_edges))
+        model.add_bool_or([pair.negated() if solver.value(pair) else pair for pair in pairs])
+    return found
+
+
+def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edges]) -> list[Edges]:
+    """Fixes the edges of one graph after the other."""
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - not where the tests run
+
+    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - the same
+
+    names = (formula := encode_balancing(families).formula).names
+    model, variables = model_of(formula, [0] * len(names))
+    pairs = {name: variable for name, variable in zip(names, variables, strict=True) if is_pair(name)}
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    found = []
+    for graph in graphs:
+        one = model.clone()
+        for name, variable in pairs.items():
+            u, v = map(int, name.split("_")[1:])
+            one.add(one.get_int_var_from_proto_index(variable.index) == ((u, v) in graph))
+        if solver.solve(one) == cp_model.OPTIMAL:
+            found.append(graph)
+    return found
+
+
+def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: Work) -> None:
+    """Runs the solver on a formula whose solutions mean no tree."""
+    from jtsolve.backends import cpsat_solver  # noqa: PLC0415 - not where the tests run
+    from jtsolve.backends.solving import encoded  # noqa: PLC0415 - the same
+
+    def wrong(*arguments: Any) -> tuple[Encoding, Unit]:
+        encoding, unit = encoded(*arguments)
+        return encoding._replace(tree_of=_no_tree), unit
+
+    with patch.object(cpsat_solver, "encoded", wrong):
+        cpsat_solver.solve(lambda _news: None, work)
+
+
+def _no_tree(_values: Sequence[int]) -> JunctionTree:
+    raise ValueError("nothing is meant")
+
+
+def is_pair(name: str) -> bool:
+    """Tells whether a variable of the balancing formula says that two are adjacent."""
+    return name.startswith("c_") and name.count("_") == 2
+
+
+def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, ...]]:
+    from ortools.sat.python import cp_model  # noqa: PLC0415 - not where the tests run
+
+    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - the same
+
+    class Collect(cp_model.CpSolverSolutionCallback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: set[tuple[int, ...]] = set()
+
+        def on_solution_callback(self) -> None:
+            self.found.add(tuple(self.value(variable) for variable in variables))
+
+    model, variables = model_of(formula, [0] * len(formula.names))
+    model.proto.clear_objective()
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.enumerate_all_solutions = True
+    collect = Collect()
+    assert solver.solve(model, collect) in {cp_model.OPTIMAL, cp_model.INFEASIBLE}
+    return collect.found
+
+
+def _model_text(_say: Callable[[Any], None], formula: Formula) -> str:
+    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - not where the tests run
+
+    return str(model_of(formula, [0] * len(formula.names))[0].proto)

@@ -1,0 +1,309 @@
+"""CP-SAT: models of formulas, agreement in all formulations, options, limits, bounds as they come."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from itertools import product
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from enumeration import in_solver, model_text, solutions
+from problems import Recording, from_network, gaussian, named, random_problem
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
+from jtsolve.backends.brute import Brute
+from jtsolve.backends.cpsat import ConstraintProgramming
+from jtsolve.backends.forward import Forward
+from jtsolve.backends.solving import Work
+from jtsolve.encodings.families import families_of
+from jtsolve.encodings.formula import Formula, LinearRow
+from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
+from jtsolve.options import make_backend, parse_backend
+from jtsolve.problem import Feature
+from jtsolve.result import Status, Stop
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from jtsolve.problem import Problem
+
+ALONE = ConstraintProgramming()
+"""Without a first tree, and so without pruning: all proofs are CP-SAT's."""
+MODELS: list[Any] = ["family", "imset", "balancing"]
+
+
+# Models of formulas
+
+
+def formula(
+    largest: tuple[int, ...],
+    rows: tuple[LinearRow, ...] = (),
+    clauses: tuple[tuple[int, ...], ...] = (),
+    exactly_one: tuple[tuple[int, ...], ...] = (),
+) -> Formula:
+    names = tuple(f"v{i}" for i in range(len(largest)))
+    return Formula(names, largest, clauses, exactly_one, rows, np.zeros(len(largest)))
+
+
+def meant(one: Formula) -> set[tuple[int, ...]]:
+    """Returns the values that break no condition."""
+    every = product(*(range(most + 1) for most in one.largest))
+    return {values for values in every if one.broken(values) is None}
+
+
+def random_formula(seed: int) -> Formula:
+    generator = np.random.default_rng(seed)
+    largest = (1, 1, 1, 1, *([3, 2] if seed % 2 else []))
+
+    def row() -> LinearRow:
+        used = generator.permutation(len(largest))[: int(generator.integers(1, 5))]
+        few = [-1, 1] if generator.random() < 0.7 else [-3, -2, -1, 1, 2, 3]
+        coefficients = generator.choice(few, used.size)
+        lower, upper = sorted(generator.integers(-2, 4, 2).tolist())
+        open_end = generator.random()
+        return LinearRow(
+            tuple((used + 1).tolist()),
+            tuple(coefficients.tolist()),
+            None if open_end < 0.3 else lower,
+            None if open_end > 0.7 else upper,
+        )
+
+    signs = generator.choice([-1, 1], 3)
+    clause = tuple((signs * (generator.permutation(4)[:3] + 1)).tolist())
+    group = tuple((generator.permutation(4)[:2] + 1).tolist())
+    return formula(largest, (row(), row()), (clause,), (group,) if seed % 3 else ())
+
+
+def test_a_model_has_the_solutions_of_its_formula() -> None:
+    sizes = set()
+    for seed in range(150):
+        one = random_formula(seed)
+        expected = meant(one)
+        assert solutions(one) == expected
+        sizes.add(len(expected))
+    assert 0 in sizes
+    assert len(sizes) > 5
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        (LinearRow((1, 2, 3), (1, 1, 1), 1, 1), "exactly_one"),
+        (LinearRow((1, 2, 3), (1, 1, -1), 0, 0), "exactly_one"),
+        (LinearRow((1, 2, 3), (1, 1, -1), None, 0), "at_most_one"),
+        (LinearRow((1, 2, 3), (1, 1, 1), 0, 1), "at_most_one"),
+        (LinearRow((1, 2, 3), (1, -1, -1), -1, None), "bool_or"),
+        (LinearRow((1, 2, 3), (1, 1, 1), 1, 3), "bool_or"),
+        (LinearRow((1, 2, 3), (1, 1, 1), 2, 2), "linear"),
+        (LinearRow((1, 2, 3), (1, 2, 1), 1, 1), "linear"),
+        (LinearRow((1, 4), (1, -1), 0, 0), "linear"),
+    ],
+)
+def test_rows_become_what_the_solver_knows_best(row: LinearRow, kind: str) -> None:
+    one = formula((1, 1, 1, 5), (row,))
+    text = model_text(one)
+    kinds = [name for name in ("exactly_one", "at_most_one", "bool_or", "linear") if f"{name} {{" in text]
+    assert kinds == [kind]
+    assert solutions(one) == meant(one)
+
+
+def test_what_can_never_hold_has_no_solution() -> None:
+    assert solutions(formula((1,), clauses=((),))) == set()
+    assert solutions(formula((1,), (LinearRow((), (), 1, 1),))) == set()
+
+
+# Agreement
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_formulation_finds_what_brute_force_finds(model: Any) -> None:
+    found = set()
+    for seed, feature in enumerate([None, *Feature], start=110):
+        problem = random_problem(seed, 3 + seed % 2, frozenset([feature] if feature else []))
+        for backend in (replace(ALONE, model=model), replace(REGISTRY["cpsat"], model=model)):  # type: ignore[type-var]
+            agrees(problem, backend, solve(problem, Brute()).bound)
+        found.add(solve(problem, Brute()).status)
+    assert found == {Status.OPTIMAL, Status.INFEASIBLE}
+
+
+def agrees(problem: Problem, backend: Any, optimum: float) -> None:
+    """Compares with the optimum in nats; -inf if there is no tree."""
+    result = solve(problem, backend, Limits(threads=2))
+    assert result.stop is Stop.FINISHED
+    if optimum == -inf:
+        assert result.status is Status.INFEASIBLE
+        return
+    assert result.status is Status.OPTIMAL
+    assert result.score == pytest.approx(optimum, abs=1e-9)
+    assert result.bound >= optimum - 1e-12
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_more_variables_with_pruning_alone_and_with_a_relaxation(model: Any) -> None:
+    for seed in range(2):
+        problem = named(gaussian(seed, 6))
+        optimum = solve(problem, REGISTRY["dp"]).score
+        assert optimum is not None
+        registered: Any = replace(REGISTRY["cpsat"], model=model)  # type: ignore[type-var]
+        agrees(problem, registered, optimum)
+        agrees(problem, replace(registered, relaxation=None), optimum)
+
+
+def test_more_variables_than_a_word_has_bits() -> None:
+    problem = named(gaussian(0, 70, 2))
+    result = solve(problem, REGISTRY["cpsat"])
+    expected = solve(problem, REGISTRY["chowliu"]).score
+    assert result.status is Status.OPTIMAL
+    assert result.score == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_the_bound_carries_the_rounding_of_scores_of_any_size(scale: float) -> None:
+    problem = named(gaussian(3, 5, scale=scale))
+    optimum = solve(problem, Brute()).score
+    result = solve(problem, REGISTRY["cpsat"])
+    assert result.score is not None
+    assert optimum is not None
+    assert result.score == pytest.approx(optimum, rel=1e-12)
+    assert result.bound >= optimum
+    assert result.bound - optimum < 1e-12 * abs(optimum) + 1e-9
+
+
+# News
+
+
+def test_trees_and_bounds_come_while_it_works() -> None:
+    report = Recording()
+    problem = named(gaussian(0, 6))
+    outcome = replace(ALONE, model="imset").solve(problem, Limits(threads=2), report)
+    bounds = [call["bound"] for call in report.calls if call.get("bound") is not None]
+    scores = [tree.score(problem.scores) for tree in report.trees]
+    assert len(bounds) > 1
+    assert bounds == sorted(bounds, reverse=True)
+    assert len(scores) > 1
+    assert scores == sorted(scores)
+    assert outcome.tree is not None
+    assert bounds[-1] >= outcome.bound >= outcome.tree.score(problem.scores)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_best_tree_as_a_hint_is_the_only_one(model: Any) -> None:
+    problem = named(gaussian(0, 5))
+    exact = REGISTRY["dp"]
+    first, report = Recording(), Recording()
+    exact.solve(problem, Limits(), first)
+    outcome = replace(ALONE, start=exact, prune=False, model=model).solve(problem, Limits(), report)
+    found = report.trees[len(first.trees) :]
+    assert found == [outcome.tree] * len(found)
+    assert outcome.tree == solve(problem, Brute()).tree
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_small_runs_are_the_same_each_time_whatever_the_threads(model: Any) -> None:
+    problem = named(gaussian(1, 5))
+    traces = []
+    for threads in (1, 2, 3):
+        result = solve(problem, replace(ALONE, model=model), Limits(threads=threads))
+        traces.append([(step.score, step.bound) for step in result.trace])
+    assert traces[0] == traces[1] == traces[2]
+
+
+def test_many_families_are_for_all_threads() -> None:
+    problem = named(gaussian(1, 20, 3))
+    backend = ConstraintProgramming(start=REGISTRY["chowliu"], prune=False)
+    report = Recording(patience=10, reason=Stop.TIME)
+    outcome = backend.solve(problem, Limits(threads=2), report)
+    assert outcome.stop is Stop.TIME
+    assert outcome.stats["families"] > 1000
+
+
+# Faults
+
+
+def work(*parameters: str) -> Work:
+    families = families_of(named(gaussian(0, 4)), 0)
+    return Work(families, (), None, "family", {"defaults": (), "parameters": parameters}, 1, 0, None)
+
+
+def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:
+    with pytest.raises(InternalError, match=r"no tree: ValueError\('nothing is meant'\)"):
+        in_solver("solve_with_a_faulty_way_back", work())
+
+
+def test_an_end_without_an_answer_is_an_internal_error() -> None:
+    with pytest.raises(InternalError, match="CP-SAT ended with UNKNOWN"):
+        in_solver("jtsolve.backends.cpsat_solver:solve", work("max_deterministic_time:0"))
+
+
+# Options
+
+
+def test_parameters_are_those_of_the_solver() -> None:
+    problem = named(gaussian(0, 4))
+    backend = make_backend("cpsat", {"parameters": "cp_model_presolve:false+linearization_level:1"})
+    assert isinstance(backend, ConstraintProgramming)
+    assert backend.parameters == ("cp_model_presolve:false", "linearization_level:1")
+    result = solve(problem, backend)
+    assert result.status is Status.OPTIMAL
+    assert result.options["parameters"] == backend.parameters
+
+
+@pytest.mark.parametrize("text", ["colour:3", "linearization_level:high", "linearization_level:2+colour:3"])
+def test_a_parameter_that_the_solver_does_not_have_is_refused(text: str) -> None:
+    backend = make_backend("cpsat", {"parameters": text})
+    with pytest.raises(ChoiceError, match=r"cannot be '(colour:3|linearization_level:high)': CP-SAT has no"):
+        solve(named(gaussian(0, 4)), backend)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("linearization_level", "give name:value"),
+        ("linearization_level:", "give name:value"),
+        ("random_seed:3", "give --seed"),
+        ("num_workers:3", "give --threads"),
+        ("max_time_in_seconds:3", "give --time-limit"),
+        ("cp_model_presolve:true max_time_in_seconds:3", "give name:value"),
+        ("relative_gap_limit:0.1", "proved"),
+    ],
+)
+def test_a_parameter_that_is_not_for_options_is_refused_at_once(text: str, reason: str) -> None:
+    with pytest.raises(ChoiceError, match=reason):
+        parse_backend(f"cpsat:parameters={text}")
+
+
+def test_a_relaxation_has_to_be_one() -> None:
+    with pytest.raises(ChoiceError, match="relaxation"):
+        ConstraintProgramming(relaxation=Forward())
+
+
+def test_a_missing_package_is_an_objection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.backends.optional.find_spec", lambda _name: None)
+    assert importlib.util.find_spec("ortools") is not None
+    with pytest.raises(RefusedError, match=r"OR-Tools.*pip install 'jtsolve\[solvers\]'"):
+        solve(named(gaussian(0, 3)), REGISTRY["cpsat"])
+
+
+# Limits
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_told_to_stop_it_returns_the_first_tree_and_a_bound(model: Any) -> None:
+    problem = named(from_network(0, 12, 5))
+    backend = ConstraintProgramming(start=Forward(), prune=False, model=model)
+    report = Recording(patience=60, reason=Stop.INTERRUPTED)
+    outcome = backend.solve(problem, Limits(), report)
+    assert outcome.stop is Stop.INTERRUPTED
+    assert outcome.tree is not None
+    assert outcome.bound >= outcome.tree.score(problem.scores)
+
+
+def test_without_pruning_the_pairs_of_cliques_count_as_memory() -> None:
+    problem = named(gaussian(0, 30, 4))
+    pruned = replace(REGISTRY["cpsat"], model="balancing")  # type: ignore[type-var]
+    with pytest.raises(LimitError, match="needs"):
+        solve(problem, replace(pruned, prune=False), Limits(memory=10**10))  # type: ignore[type-var]
+    assert pruned.estimate(problem, Limits()).memory < 10**10

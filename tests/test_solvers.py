@@ -1,0 +1,384 @@
+"""The backends on top of solvers: `maxsat`, `ilp`, what prepares problems for them, and their processes.
+
+`tests/test_contract.py` has them on a sample of its problems, every constraint among them. Most runs here
+are without relaxation and pruning, so that the proof is the solver's.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from math import inf
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+import pytest
+from problems import Recording, from_data, gaussian, named, random_problem
+
+from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY, ilp_solver, maxsat_solver
+from jtsolve.backends.preparing import Prepared, prepare
+from jtsolve.backends.solving import Method, News, Work, encoded, hand_over
+from jtsolve.encodings.families import families_of, families_of_tree
+from jtsolve.encodings.maxsat import to_maxsat
+from jtsolve.encodings.rounding import rounded
+from jtsolve.errors import ChoiceError, InternalError, LimitError
+from jtsolve.options import parse_backend
+from jtsolve.problem import Constraints, Feature
+from jtsolve.result import Status, Stop
+from jtsolve.scores import SparseScores
+from jtsolve.solve import Recorder, solve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jtsolve.backend import Backend
+    from jtsolve.problem import Problem
+    from jtsolve.tree import JunctionTree
+
+ALONE = "start=none,relaxation=none"
+UNPRUNED = "relaxation=none,prune=false"
+VARIANTS = [
+    f"maxsat:{ALONE}",
+    f"maxsat:model=family,{UNPRUNED}",
+    f"maxsat:solver=lsu,{UNPRUNED}",
+    f"maxsat:solver=lsu,model=family,{ALONE}",
+    f"maxsat:sat=cadical153,{UNPRUNED}",
+    f"ilp:{ALONE}",
+    f"ilp:order=positions,{UNPRUNED}",
+    f"ilp:solver=cbc,{UNPRUNED}",
+]
+BOTH = ["maxsat", "ilp"]
+
+
+def work_on(problem: Problem, model: str, tree: JunctionTree | None = None, **options: Any) -> Work:
+    """Returns the work of a solver's process, to be done in this one."""
+    return Work(families_of(problem), (), tree, model, options, threads=1, seed=0, seconds=None)
+
+
+def prepared(problem: Problem, report: Any, *, relaxation: str | None, prune: bool = True) -> Prepared:
+    relaxing = None if relaxation is None else REGISTRY[relaxation]
+    start = REGISTRY["forward"]
+    return prepare(problem, Limits(), report, start=start, relaxation=relaxing, prune=prune)
+
+
+# Agreement
+
+
+@pytest.mark.parametrize("text", VARIANTS)
+def test_proves_the_optimum_alone(text: str) -> None:
+    backend = parse_backend(text)
+    for scores in (gaussian(1, 5), from_data(2, 5, 4)):
+        problem = named(scores)
+        result = solve(problem, backend)
+        assert result.status is Status.OPTIMAL
+        assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("options", ["", "prune=false", "relaxation=none"])
+def test_proves_the_optimum_with_what_helps(name: str, options: str) -> None:
+    backend = parse_backend(f"{name}:{options}" if options else name)
+    for seed in range(4):
+        problem = random_problem(seed, 5, frozenset({Feature.MAX_TREEWIDTH}))
+        result = solve(problem, backend)
+        assert result.status is Status.OPTIMAL
+        assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score, abs=1e-6)
+
+
+@pytest.mark.parametrize("text", VARIANTS)
+def test_proves_that_there_is_no_tree(text: str) -> None:
+    constraints = Constraints(max_treewidth=1, required_edges=frozenset({0b011, 0b101, 0b110}))
+    assert solve(named(gaussian(0, 5), constraints), parse_backend(text)).status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("text", [f"maxsat:{ALONE}", f"ilp:order=positions,{ALONE}"])
+def test_more_variables_than_a_word_has_bits(text: str) -> None:
+    n = 66
+    table = {0: 0.0} | {1 << v: -1.0 for v in range(n)}
+    table |= {3 << v: -2.0 + (v % 3) for v in range(n - 1)}  # a path: every third edge is worth nothing
+    problem = named(SparseScores(n, table))
+    result = solve(problem, parse_backend(text))
+    assert result.status is Status.OPTIMAL
+    assert result.score == pytest.approx(sum(v % 3 for v in range(n - 1)) - n, abs=1e-6)
+
+
+# The solvers, in this process
+
+
+@pytest.mark.parametrize("model", ["imset", "family"])
+@pytest.mark.parametrize("solver", ["rc2", "lsu"])
+@pytest.mark.parametrize("hinted", [False, True])
+def test_maxsat_tells_of_bounds_that_are_never_below_the_optimum(
+    model: str, solver: str, *, hinted: bool
+) -> None:
+    problem = named(from_data(5, 6), Constraints(max_treewidth=2))
+    best = solve(problem, REGISTRY["dp"])
+    assert best.score is not None
+    told: list[News] = []
+    tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
+    work = work_on(problem, model, tree, solver=solver, sat="glucose3")
+    bound = maxsat_solver.solve(told.append, work)
+    bounds = [news.bound for news in told if news.bound is not None]
+    scores = [news.tree.score(problem.scores) for news in told if news.tree is not None]
+    assert min(*bounds, bound) >= best.score
+    assert bounds == sorted(bounds, reverse=True)
+    assert scores == sorted(scores)
+    assert bound == pytest.approx(best.score, abs=1e-6)
+    assert hinted or scores[-1] == pytest.approx(best.score)
+
+
+@pytest.mark.parametrize("solver", ["highs", "cbc"])
+@pytest.mark.parametrize("model", ["family", "positions"])
+@pytest.mark.parametrize("hinted", [False, True])
+def test_ilp_tells_of_bounds_that_are_never_below_the_optimum(
+    model: str, solver: str, tmp_path: Path, *, hinted: bool
+) -> None:
+    problem = named(from_data(5, 6), Constraints(max_treewidth=2))
+    best = solve(problem, REGISTRY["dp"])
+    assert best.score is not None
+    told: list[News] = []
+    tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
+    work = work_on(problem, model, tree, solver=solver, folder=str(tmp_path))
+    bound = ilp_solver.solve(told.append, work)
+    bounds = [news.bound for news in told if news.bound is not None]
+    scores = [news.tree.score(problem.scores) for news in told if news.tree is not None]
+    assert min([*bounds, bound]) >= best.score
+    assert bound == pytest.approx(best.score, abs=1e-6)
+    assert scores[-1] == pytest.approx(best.score)
+
+
+@pytest.mark.parametrize("solver", ["highs", "cbc"])
+def test_ilp_finds_that_there_is_no_solution(solver: str, tmp_path: Path) -> None:
+    constraints = Constraints(max_treewidth=1, required_edges=frozenset({0b011, 0b101, 0b110}))
+    work = work_on(named(gaussian(0, 4), constraints), "family", solver=solver, folder=str(tmp_path))
+    assert ilp_solver.solve(lambda _news: None, work) == -inf
+
+
+def test_maxsat_without_costs_still_has_a_tree() -> None:
+    problem = named(SparseScores(3, {0: 0.0, 1: -1.0, 2: -1.0, 4: -1.0}))
+    told: list[News] = []
+    assert maxsat_solver.solve(told.append, work_on(problem, "imset", solver="rc2", sat="glucose3")) >= -3
+    assert [news.tree.cliques for news in told if news.tree is not None] == [(1, 2, 4)]
+
+
+def test_cbc_with_no_time_left_is_not_started(tmp_path: Path) -> None:
+    work = work_on(named(gaussian(0, 5)), "family", solver="cbc", folder=str(tmp_path))._replace(seconds=0.5)
+    assert ilp_solver.solve(lambda _news: None, work) == inf
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_log_of_cbc_is_read_for_bounds(tmp_path: Path) -> None:
+    told: list[News] = []
+    encoding, unit = encoded(work_on(named(from_data(0, 4)), "family"))
+    program = ilp_solver.Program(told.append, encoding, unit)
+    lines = (
+        "Cbc0010I After 0 nodes, 1 on tree, 1e+50 best solution, best possible 100.5 (0.01 seconds)",
+        "Cbc0010I After 9 nodes, 1 on tree, 300 best solution, best possible 90 (0.02 seconds)",
+        "Lower bound:                    200.25",
+        "best possible 999999",  # not the end of a line yet
+    )
+    (tmp_path / "log").write_text("\n".join(lines))
+    ended = Event()
+    ended.set()
+    ilp_solver.read_log(tmp_path / "log", program, ended)
+    ilp_solver.read_log(tmp_path / "none", program, ended)
+    assert [news.bound for news in told] == pytest.approx([program.bound(100.5), program.bound(200.25)], 1e-6)
+    assert all(news.bound is not None and news.bound >= program.bound(200.25) for news in told)
+
+
+def test_solutions_that_break_the_formula_are_not_believed() -> None:
+    work = work_on(named(from_data(0, 4)), "family")
+    encoding, unit = encoded(work)
+    program = ilp_solver.Program(lambda _news: None, encoding, unit)
+    with pytest.raises(RuntimeError, match="wrong solution"):
+        program.conclude()  # nothing was solved
+    with pytest.raises(ValueError, match="is none: "):
+        program.solution([0.0] * len(program.variables))
+    task = to_maxsat(encoding.formula, unit)
+    teller = maxsat_solver.Teller(lambda _news: None, encoding, unit, task, None)
+    with pytest.raises(ValueError, match="is none: "):
+        teller.model([-number for number in range(1, task.variables + 1)])
+
+
+# Rounding
+
+
+def test_rounded_weights_are_whole_units_and_their_sums_are_scores_within_the_slack() -> None:
+    for seed in range(20):
+        problem = named(from_data(seed, 6) if seed % 2 else gaussian(seed, 6, 4, scale=1e3))
+        _, unit = rounded(families_of(problem))
+        for model in ("imset", "family"):
+            encoding, own = encoded(work_on(problem, model))
+            assert own == unit
+            tree = solve(problem, REGISTRY["forward"]).tree
+            assert tree is not None
+            values = encoding.values_of(tree)
+            assert values is not None
+            total = int(np.dot(np.array(unit.whole(encoding.formula.weights), dtype=object), values))
+            score = encoding.formula.constant + unit.nats(total)
+            assert abs(score - tree.score(problem.scores)) <= unit.slack
+        assert unit.slack < 1e-6
+
+
+def test_weights_that_are_not_rounded_are_refused() -> None:
+    _, unit = rounded(families_of(named(from_data(0, 4))))
+    with pytest.raises(ValueError, match="no multiple"):
+        unit.whole(np.array([0.1]))
+
+
+# Preparing
+
+
+def test_the_relaxation_keeps_the_trees_that_are_as_good_as_the_best_one() -> None:
+    for seed in range(6):
+        problem = named(from_data(seed, 7, 4))
+        report = Recording()
+        found = prepared(problem, report, relaxation="clutter")
+        best = solve(problem, REGISTRY["dp"])
+        assert best.tree is not None
+        assert best.score is not None
+        assert found.bound >= best.score - 1e-9
+        assert found.bound == min(call["bound"] for call in report.calls if call.get("bound") is not None)
+        kept = {
+            (int(v), found.families.masks()[at])
+            for v, at in zip(found.families.listing().vertex, found.families.listing().parents, strict=True)
+        }
+        assert set(families_of_tree(best.tree, found.families.root)) <= kept
+        assert found.stats["families"] < families_of(problem).allowed.sum()
+        assert solve(found.left(), REGISTRY["dp"]).score == pytest.approx(best.score, abs=1e-9)
+
+
+def test_without_pruning_all_families_stay_and_cuts_are_handed_on() -> None:
+    problem = named(from_data(1, 7, 4))
+    found = prepared(problem, Recording(), relaxation="clutter", prune=False)
+    assert found.stats["families"] == families_of(problem, found.families.root).allowed.sum()
+    assert found.clutters
+    assert all(any(mask.bit_count() == 1 for mask in clutter) for clutter in found.clutters)
+
+
+def test_without_a_relaxation_the_completion_bound_prunes() -> None:
+    problem = named(from_data(1, 7, 4))
+    found = prepared(problem, Recording(), relaxation=None)
+    assert found.bound == inf
+    assert found.stats["families"] < families_of(problem).allowed.sum()
+    whole = prepared(problem, Recording(), relaxation=None, prune=False)
+    assert whole.stats["families"] == families_of(problem).allowed.sum()
+
+
+def test_a_relaxation_that_does_not_take_the_problem_is_left_out() -> None:
+    class Refusing(type(REGISTRY["clutter"])):  # type: ignore[misc]
+        @property
+        def capabilities(self) -> Any:
+            return replace(super().capabilities, max_variables=2)
+
+    problem = named(from_data(1, 5))
+    found = prepare(
+        problem, Limits(), Recording(), start=REGISTRY["forward"], relaxation=Refusing(), prune=False
+    )
+    assert found.bound == inf
+    assert found.clutters == ()
+
+
+def test_a_backend_that_does_not_relax_is_refused_as_relaxation() -> None:
+    for name in BOTH:
+        with pytest.raises(ChoiceError, match="give relaxation=clutter or relaxation=none"):
+            parse_backend(f"{name}:relaxation=dp")
+        with pytest.raises(ChoiceError, match="cannot be 'gurobi'"):
+            parse_backend(f"{name}:solver=gurobi")
+
+
+# Limits
+
+
+def killed(problem: Problem, limits: Limits, report: Any) -> Any:
+    found = prepared(problem, Recording(), relaxation=None)
+    return found, hand_over(Method("pretenders", "pretenders:never_ends", "imset", {}), found, limits, report)
+
+
+@pytest.mark.parametrize("reason", [Stop.TIME, Stop.INTERRUPTED])
+def test_a_solver_that_never_ends_is_killed_and_what_it_said_counts(reason: Stop) -> None:
+    report = Recording(patience=20, reason=reason)
+    found, outcome = killed(named(from_data(0, 5)), Limits(), report)
+    assert outcome.stop is reason
+    assert outcome.bound == 1000.0
+    assert outcome.tree == found.tree
+    assert report.trees == [found.tree]
+
+
+def test_memory_of_both_processes_is_limited() -> None:
+    _, outcome = killed(named(from_data(0, 5)), Limits(memory=1), Recording())
+    assert outcome.stop is Stop.MEMORY
+
+
+def test_a_solver_that_denies_a_known_tree_is_a_bug() -> None:
+    found = prepared(named(from_data(0, 5)), Recording(), relaxation=None)
+    method = Method("pretenders", "pretenders:finds_nothing", "imset", {})
+    with pytest.raises(InternalError, match="one is known"):
+        hand_over(method, found, Limits(), Recording())
+
+
+@pytest.mark.parametrize("text", ["maxsat:relaxation=none", "ilp:relaxation=none", "ilp:solver=cbc"])
+def test_ctrl_c_while_the_solver_works_leaves_the_first_tree(text: str) -> None:
+    problem = named(from_data(0, 9, 4))
+
+    def interrupt(*, note: str | None, **_: object) -> None:
+        if note is not None and "are given to" in note:
+            signal.raise_signal(signal.SIGINT)
+
+    result = solve(problem, parse_backend(text), listener=interrupt)
+    assert result.stop is Stop.INTERRUPTED
+    assert result.tree is not None
+    assert result.bound >= solve(problem, REGISTRY["dp"]).bound - 1e-6
+
+
+def test_a_solver_does_not_outlive_the_process_that_it_works_for() -> None:
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "from test_solvers import Recording, killed, from_data, named, Limits\n"
+        "killed(named(from_data(0, 5)), Limits(), Recording())"
+    )
+    with subprocess.Popen([sys.executable, "-c", program]) as parent:  # noqa: S603 - our own program
+        while not (workers := psutil.Process(parent.pid).children()):
+            assert parent.poll() is None
+        parent.kill()
+        parent.wait()
+    _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
+    problem = named(gaussian(0, 13, 7, scale=100.0))
+    backend: Backend = parse_backend(f"{name}:relaxation=none,start=forward")
+    report = Recorder(problem, limits := Limits(time=4.0))
+    outcome = backend.solve(problem, limits, report)
+    assert outcome.stop is Stop.TIME
+    assert outcome.tree is not None
+    assert outcome.bound >= outcome.tree.score(problem.scores)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_does_not_fit_the_memory_is_refused_before_the_work(name: str) -> None:
+    with pytest.raises(LimitError, match=f"backend '{name}' needs"):
+        solve(named(gaussian(0, 8)), REGISTRY[name], Limits(memory=10**6))
+
+
+@pytest.mark.parametrize(("name", "package"), [("maxsat", "python-sat"), ("ilp", "PuLP")])
+def test_a_missing_package_is_an_objection(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.backends.optional.find_spec", lambda _name: None)
+    (objection,) = REGISTRY[name].capabilities.objections(named(gaussian(0, 4)))
+    assert objection == f"It needs {package}, which is not installed: pip install 'jtsolve[solvers]'."
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_no_proof_is_predicted_for_many_variables(name: str) -> None:
+    few, many = (named(gaussian(0, n, 2)) for n in (8, 25))
+    assert REGISTRY[name].estimate(few, Limits()).seconds < inf
+    assert REGISTRY[name].estimate(many, Limits()).seconds == inf
+    alone = parse_backend(f"{name}:{ALONE}")
+    assert alone.estimate(few, Limits()).seconds < REGISTRY[name].estimate(few, Limits()).seconds
