@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
-from math import frexp, inf, ldexp
+from math import ceil, floor, frexp, gcd, inf, ldexp
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,8 @@ _TOLERANCE = 1e-9
 """Of feasibility, reduced costs, integrality, and what a better solution has to be better by."""
 _DIGITS = 1e-6
 """Of a bound that is read from the log of CBC, relative: it is written with some eight digits."""
+_SUMMED = 1e-12
+"""Of a bound, relative: what a solver's sums may be rounded by."""
 _AT_THE_END = 1.0
 """Seconds of the time limit that CBC is not given, for its last steps and reading its answer."""
 _LOOK = 0.1
@@ -68,7 +70,10 @@ class Program:
         alone = sum(weight != 0 for weight in formula.weights) - len(grouped)
         paid = len(formula.exactly_one) + max(0, alone)
         tolerances = (1 + sum(formula.largest)) * _TOLERANCE + paid * written
-        self.slack = ldexp(tolerances, -self.shift) + unit.slack
+        self.tolerance = ldexp(tolerances, -self.shift)
+        self.unit = unit
+        self.whole = unit.whole(formula.weights)
+        self.grid = max(1, gcd(*self.whole))
         self.best = -inf
         self.told = inf
 
@@ -96,11 +101,20 @@ class Program:
 
     def bound(self, cost: float) -> float:
         """Returns what no tree scores more than, if no solution costs less; in nats."""
-        return self.encoding.formula.constant - ldexp(cost, -self.shift) + self.slack
+        weights = -ldexp(cost, -self.shift)
+        return self._above(floor(ldexp(weights + _SUMMED * abs(weights), self.unit.shift)))
+
+    def _above(self, units: int) -> float:
+        """Returns the bound in nats if the solver takes a sum of weights of so many units for the largest.
+
+        The sum is a multiple of the weights' greatest common divisor, which is large where scores are whole.
+        """
+        most = (units + ceil(ldexp(self.tolerance, self.unit.shift))) // self.grid * self.grid
+        return self.encoding.formula.constant + self.unit.nats(most) + self.unit.slack
 
     def lower(self, cost: float) -> None:
         """Sends a bound, if it is news."""
-        if cost > -inf and self.bound(cost) < self.told:
+        if -inf < cost < inf and self.bound(cost) < self.told:
             self.told = self.bound(cost)
             self.say(News(bound=self.told))
 
@@ -111,10 +125,10 @@ class Program:
             RuntimeError: the solution is none.
         """
         try:
-            objective = self.solution(self.values())
+            values = self.solution(self.values())
         except ValueError as failure:
             raise RuntimeError("the solver returned a wrong solution") from failure
-        return objective + self.slack
+        return self._above(sum(weight * value for weight, value in zip(self.whole, values, strict=True)))
 
     def values(self) -> list[float]:
         """Returns what the solver left as values; ValueError if nothing."""
@@ -123,8 +137,8 @@ class Program:
             raise ValueError("the solver gave no values")
         return values
 
-    def solution(self, point: Sequence[float]) -> float:
-        """Sends the tree of a solution, if it is better than before, and returns its objective in nats.
+    def solution(self, point: Sequence[float]) -> list[int]:
+        """Sends the tree of a solution, if it is better than before, and returns its values.
 
         Raises:
             ValueError: rounded, the solution breaks the formula.
@@ -137,7 +151,7 @@ class Program:
         if objective > self.best:
             self.best = objective
             self.say(News(tree=self.encoding.tree_of(values)))
-        return objective
+        return values
 
 
 class _HiGHS(pulp.HiGHS):  # type: ignore[misc]  # pulp has no types
