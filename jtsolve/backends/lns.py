@@ -10,7 +10,8 @@ Before each region, a tree edge moves to other cliques that hold its separator: 
 same graph, with other regions. After many regions in a row without success, the regions become larger; of
 the largest, fewer are tried, since they take long. After these, the search goes back to the best tree and is
 kicked: some regions are solved under noisy scores and put in as they come. Most regions then begin at cliques
-that are new since the kick, and fewer are tried.
+that are new since the kick, and fewer are tried. Where the search comes back to the best tree, the next kick
+is stronger; where it ends at a worse one, weaker.
 If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
 
 It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
@@ -65,6 +66,10 @@ _RARER = 8
 """By how much fewer the regions above that are: then all sizes take about as long."""
 _GROUPS_OF_LARGE = 2
 """Groups at a time of regions above that: more would be more than the share of such regions after a kick."""
+_STRONGER, _WEAKER = 1.3, 1.1
+"""Factors of the strength of kicks: constant if about one in four leads back to the best tree."""
+_STRONGEST = 16.0
+"""By how much kicks may become stronger or weaker than the first."""
 _KEPT = 1 << 18
 """Regions whose best is kept, and scores: some tens of megabytes each."""
 _CLIQUES_PER_GROUP = 16
@@ -95,8 +100,8 @@ class LargeNeighbourhoodSearch:
         start: give the first trees; the best is taken.
         region: the most variables of a region, at least 4, and no more than `exact` takes.
         kicks: ends after so many kicks in a row that give no better tree.
-        strength: of a kick: the largest standard deviation of its noise, as a multiple of what a region's
-            tree gains on the empty graph per variable.
+        strength: of the first kick: the largest standard deviation of its noise, as a multiple of what a
+            region's tree gains on the empty graph per variable. It is adapted, up to sixteen times each way.
         steps: the most exact solves; None for no limit.
 
     Raises:
@@ -188,6 +193,7 @@ class _Search:
         self.level = 0
         self.failures = 0  # regions in a row without success
         self.idle_kicks = 0
+        self.strength = options.strength
         self.fresh = 0  # nodes from this number on came with the last kick, or after it
         self.known: dict[tuple[VarSet, frozenset[VarSet]], float] = {}  # what a region's best is worth
         self.scores: dict[VarSet, float] = {}
@@ -279,6 +285,8 @@ class _Search:
 
     def kick(self) -> None:
         """Goes back to the best tree, and changes regions of it at random: more after many in vain."""
+        if self.kicks:
+            self.strength = self.adapted()
         self.kicks += 1
         self.idle_kicks += 1
         self.level = self.failures = 0
@@ -304,10 +312,17 @@ class _Search:
                 if part is not None:
                     self.put(region, part, old)
 
+    def adapted(self) -> float:
+        """Returns the strength for the next kick: more if the last was too weak to leave the best tree."""
+        first = self.options.strength
+        if self.value > self.best_value - _TOLERANCE:
+            return min(self.strength * _STRONGER, first * _STRONGEST)
+        return max(self.strength / _WEAKER, first / _STRONGEST)
+
     def noise(self, region: Region, old: float) -> Noise:
         """Returns the noise for a region whose tree is worth `old`."""
         gain = abs(old - sum(self.own[v] for v in members(region.variables)))
-        deviation = self.options.strength * self.random.random() * gain / region.variables.bit_count()
+        deviation = self.strength * self.random.random() * gain / region.variables.bit_count()
         return Noise(deviation, self.generator)
 
     def adopt(self) -> None:
