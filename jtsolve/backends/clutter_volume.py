@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.clutter_cuts import Point, separate
+from jtsolve.backends.clutter_cuts import Inwards, Point, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,11 +42,10 @@ _PATIENCE = 200
 _SUPPORT = 1e-3
 _NOTHING = 1e-9
 _HALF = 0.5
-_MIX = 0.5
-_TOLERANCE = 0.01
+_INWARDS = Inwards(0.5, 1e-3, 0.01)
 _CHECK = 10
 """Separations between two looks at how much the bound has moved."""
-_LEAST_PROGRESS = 0.05
+_LEAST_PROGRESS = 0.1
 """Of the gap, between two such looks."""
 
 
@@ -194,7 +193,7 @@ class Volume:
             state.cuts, self.idle = state.cuts[~old], self.idle[~old]
         union, slot = np.nonzero(self.x > _SUPPORT)
         point = Point(union, slot, self.x[union, slot])
-        found = separate(state, point, _MIX, _TOLERANCE, self.pool)
+        found = separate(state, self.last, point, _INWARDS, self.pool)
         state.rows.add_clutters(found.clutters)
         state.rows.add_specials(found.specials)
         state.cuts = np.concatenate((state.cuts, np.zeros(len(found.clutters))))
