@@ -62,6 +62,7 @@ class Polish:
         if state.possible and not self.closed:
             try:
                 master = Master(state.families, Rows(state.families, self.kept[0], self.kept[2]), _ESCAPE)
+                master.age[:] = _PATIENCE  # of the many rows of the steps, those slack at first go at once
                 ended = not self._rounds(master, tell, go_on)
             except LPFailure:  # the best multipliers stay, and branching goes on from them
                 self.failures += 1
