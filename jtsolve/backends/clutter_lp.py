@@ -68,8 +68,7 @@ class Master:
 
     def _ask(self, event: Any) -> None:
         """Tells the solver to stop, if it has to: it asks at every iteration."""
-        if not self.go_on():
-            event.interrupt()
+        event.interrupt(not self.go_on())
 
     def _add_columns(self, escape: float) -> None:
         """Adds a row for each vertex, then the escape and all families as columns."""

@@ -8,7 +8,8 @@ that the best bound rules out go. So the bound falls fast from the first second 
 has to solve LP after LP; the last digits are left to that (`clutter_lp`).
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
-go between steps; the step is not made shorter than a share of its first length, since new rows make room.
+go between steps; the step is not made shorter than a share of its first length, since new rows make room;
+when the steps stall, a new average begins, and cuts without a multiplier go.
 """
 
 from __future__ import annotations
