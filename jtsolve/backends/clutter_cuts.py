@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.backends.clutter_bound import Bound
     from jtsolve.backends.clutter_rows import Clutter
     from jtsolve.backends.clutter_state import State
     from jtsolve.encodings.families import Families
 
 _SUPPORT = 1e-7
+_NEAREST = 1000
+"""Families that get a little capacity."""
 _SHARES = 16
 """Into which the sinks are divided for threads."""
 _WORTH_THREADS = 8000
@@ -45,6 +48,17 @@ class Point(NamedTuple):
     value: NDArray[np.float64]
 
 
+class Inwards(NamedTuple):
+    """Where to separate: how far towards the centre (1 is there), with what capacity for near families.
+
+    Cuts have to be violated there by more than the tolerance.
+    """
+
+    mix: float
+    creep: float
+    tolerance: float
+
+
 class Found(NamedTuple):
     """Rows that a point violates and that are not at hand."""
 
@@ -53,28 +67,57 @@ class Found(NamedTuple):
 
 
 def separate(
-    state: State, point: Point, mix: float, tolerance: float, pool: ThreadPoolExecutor | None
+    state: State,
+    bound: Bound,
+    point: Point,
+    inwards: Inwards,
+    pool: ThreadPoolExecutor | None,
 ) -> Found:
-    """Returns rows that (1 − mix)·point + mix·centre violates, the centre being the incumbent's families.
+    """Returns rows that a point between `point` and the centre, the incumbent's families, violates.
 
     Cuts at a point between an optimal one and a good tree are deeper: in-out separation (Ben-Ameur and Neto,
     Networks 2007). Without a centre in the subproblem, the cuts are those of the point itself.
+
+    Minimum cuts are many, and say nothing of families that are not in the point. So the families that lack
+    least to their vertex's best get a little capacity: of equal cuts, that with fewest of them is found, the
+    one that leaves the next point least to go to (creep flow, Koch and Martin 1998).
+
+    Args:
+        state: the subproblem.
+        bound: of some multipliers over the families of the subproblem: tells which lack least.
+        point: see above.
+        inwards: where, and what counts.
+        pool: to share the work among its threads, or None.
     """
     families = state.families
-    union, slot, value = point
-    if mix > 0 and state.centre is not None:
-        total = np.zeros(families.allowed.shape)
-        total[union, slot] = (1 - mix) * value
+    total = np.zeros(families.allowed.shape)
+    mix, creep, tolerance = inwards
+    if creep > 0:
+        total[nearest(families, bound)] = creep
+    between = state.centre is not None and mix > 0
+    total[point.union, point.slot] += (1 - mix if between else 1.0) * point.value
+    if state.centre is not None and between:
         total[state.centre] += mix
-        union, slot = np.nonzero(total)
-        value = total[union, slot]
+    union, slot = np.nonzero(total)
     parents = families.facets[union, slot]
-    clutters = violated(state.words, Support(union, parents, value), state.sinks, tolerance, pool)
+    support = Support(union, parents, total[union, slot])
+    clutters = violated(state.words, support, state.sinks, tolerance, pool)
     specials = _violated_specials(families, point, tolerance) + _violated_graphs(families, point, tolerance)
     return Found(
         [clutter for clutter in clutters if clutter not in state.rows.known],
         [row for row in specials if row not in state.rows.known],
     )
+
+
+def nearest(families: Families, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the families that lack least to their vertex's best: positions and slots."""
+    best = np.append(bound.best, 0)
+    lack = best[families.members] - bound.values[:, None] + bound.values[families.facets]
+    lack[~families.allowed] = np.iinfo(np.int64).max
+    most = min(_NEAREST, int(families.allowed.sum()))
+    chosen = np.sort(np.argpartition(lack.ravel(), most - 1)[:most])
+    union, slot = np.divmod(chosen, families.width)
+    return union, slot
 
 
 def _violated_specials(families: Families, point: Point, tolerance: float) -> list[Special]:

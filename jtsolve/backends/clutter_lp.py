@@ -1,4 +1,4 @@
-"""The linear program over some of the families and rows, kept in HiGHS from solve to solve.
+"""The linear program over the families and some of the rows, kept in HiGHS from solve to solve.
 
 max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the rows at hand, and x ≥ 0. One more column, the
 escape, meets all rows at a price above all that weights can gain, so that the program is never infeasible.
@@ -30,7 +30,6 @@ _OPTIONS = (
     ("presolve", "off"),  # it would forget the basis
     ("solver", "simplex"),
     ("simplex_strategy", 1),  # dual: cuts leave the basis dual feasible
-    ("simplex_iteration_limit", 1000),  # then it is asked whether to go on; not a time, to be repeatable
     ("dual_feasibility_tolerance", 1e-9),
     ("primal_feasibility_tolerance", 1e-9),
 )
@@ -50,63 +49,44 @@ class Master:
         self.highspy = highspy
         self.families = families
         self.rows = Rows(families)
-        self.union = np.zeros(0, dtype=np.int64)
-        self.slot = np.zeros(0, dtype=np.int64)
-        self.parents = np.zeros(0, dtype=np.int32)
-        self.vertex = np.zeros(0, dtype=np.int32)
-        self.present = np.zeros(families.allowed.shape, dtype=np.bool_)
+        self.union, self.slot = np.nonzero(families.allowed)
+        self.parents = families.facets[self.union, self.slot]
+        self.vertex = families.members[self.union, self.slot]
         self.flips = np.zeros((0, families.n), dtype=np.bool_)  # of the cuts
         self.order: list[tuple[bool, int]] = []  # of the rows after the first n: (is a cut, number)
         self.age = np.zeros(0, dtype=np.int64)
+        self.go_on: Callable[[], bool] = lambda: True
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.solver = solver
         for name, value in _OPTIONS:
             solver.setOptionValue(name, value)
-        n = families.n
-        largest = float(np.abs(families.values).max())
-        self.unit = max(1.0, 2.0 ** (frexp(largest)[1] - 20))  # nats in a unit of the program's costs
-        price = escape * families.n * max(1.0, largest) / self.unit
-        solver.addCol(price, 0.0, highspy.kHighsInf, 0, np.zeros(0, np.int32), np.zeros(0))
-        nothing = np.zeros(0)
-        solver.addRows(n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), np.zeros(0, np.int32), nothing)
+        solver.cbSimplexInterrupt.subscribe(self._ask)
+        self._add_columns(escape)
+        solver.run()  # at once; its basis is dual feasible, and cuts leave it so
         self.add_cuts(rows.clutters)
         self.add_specials(rows.specials)
 
-    def add_columns(self, union: NDArray[np.int64], slot: NDArray[np.int64]) -> None:
-        """Adds families that are not there."""
-        fresh = ~self.present[union, slot]
-        union, slot = union[fresh], slot[fresh]
-        if union.size == 0:
-            return
-        families = self.families
-        self.present[union, slot] = True
-        parents = families.facets[union, slot]
-        vertex = families.members[union, slot]
-        matrix = np.zeros((len(self.order), union.size))
-        for i, (cut, number) in enumerate(self.order):
-            if cut:
-                matrix[i] = self.rows.coefficients(number, union, parents) - self.flips[number, vertex]
-            else:
-                matrix[i] = self.rows.special_coefficients(number, union, parents)
-        column, row = np.nonzero(matrix.T)
-        starts = np.zeros(union.size, dtype=np.int32)
-        np.cumsum(np.bincount(column, minlength=union.size)[:-1] + 1, out=starts[1:])
-        index = np.empty(column.size + union.size, dtype=np.int32)
-        value = np.ones(index.size)
-        rest = np.ones(index.size, dtype=np.bool_)
-        rest[starts] = False
-        index[starts] = vertex
-        index[rest] = families.n + row
-        value[rest] = matrix[row, column]
+    def _ask(self, event: Any) -> None:
+        """Tells the solver to stop, if it has to: it asks at every iteration."""
+        event.interrupt(not self.go_on())
+
+    def _add_columns(self, escape: float) -> None:
+        """Adds a row for each vertex, then the escape and all families as columns."""
+        families, highspy = self.families, self.highspy
+        n = families.n
+        largest = float(np.abs(families.values).max())
+        self.unit = max(1.0, 2.0 ** (frexp(largest)[1] - 20))  # nats in a unit of the program's costs
+        nothing = np.zeros(0)
+        none = np.zeros(0, np.int32)
+        self.solver.addRows(n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), none, nothing)
+        price = escape * n * max(1.0, largest) / self.unit
+        self.solver.addCol(price, 0.0, highspy.kHighsInf, 0, none, nothing)
+        count = self.union.size
+        weight = families.values[self.union] - families.values[self.parents]
         self.solver.addCols(
-            union.size, (families.values[parents] - families.values[union]) / self.unit,
-            np.zeros(union.size), np.full(union.size, self.highspy.kHighsInf),
-            index.size, starts, index, value,
+            count, -weight / self.unit, np.zeros(count), np.full(count, highspy.kHighsInf),
+            count, np.arange(count, dtype=np.int32), self.vertex, np.ones(count),
         )  # fmt: skip
-        self.union = np.concatenate((self.union, union))
-        self.slot = np.concatenate((self.slot, slot))
-        self.parents = np.concatenate((self.parents, parents))
-        self.vertex = np.concatenate((self.vertex, vertex))
 
     def add_cuts(self, fresh: Sequence[Clutter]) -> None:
         """Adds cuts that are not there."""
@@ -149,25 +129,23 @@ class Master:
         self.solver.addRows(len(lines), limits, upper, index.size, starts, index, value)
 
     def solve(self, go_on: Callable[[], bool]) -> bool:
-        """Solves, and leaves x and the multipliers; asks in between whether to go on, and returns that.
+        """Solves, and leaves x and the multipliers; asks all the time whether to go on, and returns that.
 
         Raises:
             LPFailure: the solver gave up.
         """
         status = self.highspy.HighsModelStatus
-        fresh = False
-        while True:
+        self.go_on = go_on
+        for _ in range(2):
             self.solver.run()
             found = self.solver.getModelStatus()
             if found == status.kOptimal:
                 break
-            if found != status.kIterationLimit:
-                if fresh:
-                    raise LPFailure(self.solver.modelStatusToString(found))
-                self.solver.clearSolver()  # from nothing: the basis at hand was numerically bad
-                fresh = True
             if not go_on():
                 return False
+            self.solver.clearSolver()  # from nothing: the basis at hand was numerically bad
+        else:
+            raise LPFailure(self.solver.modelStatusToString(found))
         solution = self.solver.getSolution()
         x = np.array(solution.col_value)
         self.escaped, self.x = float(x[0]), x[1:]
@@ -207,5 +185,3 @@ class Master:
         self.union, self.slot, self.vertex = union[keep], self.slot[keep], self.vertex[keep]
         self.parents = position[self.parents[keep]].astype(np.int32)
         self.x = self.x[keep]
-        self.present = np.zeros(families.allowed.shape, dtype=np.bool_)
-        self.present[self.union, self.slot] = True

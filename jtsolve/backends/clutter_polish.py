@@ -1,9 +1,8 @@
 """The cutting-plane loop with the simplex method: the last digits, on the families that the steps left.
 
-Solve over some columns and rows; evaluate the multipliers over all families, which gives a bound (not the
-LP's value: columns may be missing) and reduced costs; add the families that would enter, and rows that the
-point violates; drop what the bound rules out. When no row is violated and no family would enter, the LP is
-solved, and its bound is the best that its rows give.
+Solve over the rows at hand; evaluate the multipliers in exact numbers, which gives a bound and reduced
+costs; drop the families that these rule out, and rows that have been slack for long; add rows that the point
+violates. When no row is violated, the LP is solved, and its bound is the best that its rows give.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.clutter_cuts import Point, separate
+from jtsolve.backends.clutter_cuts import Inwards, Point, separate
 from jtsolve.backends.clutter_lp import LPFailure, Master
 from jtsolve.backends.clutter_rows import Rows
 
@@ -25,18 +24,13 @@ if TYPE_CHECKING:
     from jtsolve.backends.clutter_bound import Bound
     from jtsolve.backends.clutter_rows import Clutter, Special
     from jtsolve.backends.clutter_state import Incumbent, State
-    from jtsolve.encodings.families import Families
 
-_FIRST_COLUMNS = 1000
-_COLUMNS_A_VERTEX = 10
-"""That enter after a solve, at most."""
 _PATIENCE = 6
 """Solves after which a slack row goes."""
-_ENTERS = 1e-8
-"""Of the largest score: what a family has to beat those at hand by."""
 _SUPPORT = 1e-9
 _TOLERANCE = 1e-6
-_MIXES = (0.5, 0.25, 0.0)
+_INWARDS = (Inwards(0.5, 1e-3, 1e-4), Inwards(0.1, 1e-4, 1e-5), Inwards(0.0, 0.0, _TOLERANCE))
+"""One after the other, until something is found: far inside, cuts are deeper."""
 _CHECK = 8
 _LEAST_PROGRESS = 0.05
 """Of the gap, in `_CHECK` rounds: else branching does more."""
@@ -67,7 +61,9 @@ class Polish:
         ended = False
         if state.possible and not self.closed:
             try:
-                ended = not self._rounds(self._master(bound), tell, go_on)
+                master = Master(state.families, Rows(state.families, self.kept[0], self.kept[2]), _ESCAPE)
+                master.age[:] = _PATIENCE  # of the many rows of the steps, those slack at first go at once
+                ended = not self._rounds(master, tell, go_on)
             except LPFailure:  # the best multipliers stay, and branching goes on from them
                 self.failures += 1
         clutters, cuts, rows, specials = self.kept
@@ -96,9 +92,8 @@ class Polish:
             self.point = Point(master.union[at], master.slot[at], master.x[at])
             if not tell(self.point, bound):
                 return False
-            entered = self._enter(bound, master)
             master.purge(_PATIENCE)
-            if not self._cut(master) and not entered:
+            if not self._cut(master, bound):
                 return True
             gaps.append(float(state.units - self.incumbent.target))
             if len(gaps) > _CHECK and gaps[-1 - _CHECK] - gaps[-1] < _LEAST_PROGRESS * gaps[-1]:
@@ -134,21 +129,6 @@ class Polish:
         self.kept = self._snapshot()
         return position
 
-    def _master(self, bound: Bound) -> Master:
-        """Returns the program with the rows at hand, and the columns that lack least."""
-        state = self.state
-        families = state.families
-        clutters, _, specials, _ = self.kept  # those with multipliers: others come back if they are violated
-        master = Master(families, Rows(families, clutters, specials), _ESCAPE)
-        lack = np.where(families.allowed, self._lacks(families, bound), np.inf)
-        most = min(_FIRST_COLUMNS, int(families.allowed.sum()))
-        chosen = np.argpartition(lack.ravel(), most - 1)[:most]
-        master.add_columns(*np.divmod(np.sort(chosen), families.width))
-        master.add_columns(bound.union, bound.slot)
-        if state.centre is not None:
-            master.add_columns(*state.centre)
-        return master
-
     def _evaluate(self, master: Master) -> Bound | None:
         """Returns the bound of the program's multipliers, and drops families; None if there is no tree."""
         state = self.state
@@ -163,40 +143,13 @@ class Polish:
             bound = state.evaluate(self.scale, state.cuts, state.specials)
         return bound
 
-    def _lacks(self, families: Families, bound: Bound) -> NDArray[np.float64]:
-        """Returns what every family lacks to its vertex's best, in units."""
-        best = np.append(bound.best, 0)
-        gains = bound.values[:, None] - bound.values[families.facets]
-        lacks: NDArray[np.float64] = (best[families.members] - gains).astype(np.float64)
-        return lacks
-
-    def _enter(self, bound: Bound, master: Master) -> bool:
-        """Adds the best of the families that beat those at hand; tells whether there were any."""
-        families = self.state.families
-        lack = self._lacks(families, bound)
-        least = np.full(families.n + 1, np.inf)
-        np.minimum.at(least, master.vertex, lack[master.union, master.slot])
-        margin = _ENTERS * max(1.0, float(np.abs(families.values).max())) / self.scale.unit
-        better = families.allowed & ~master.present & (lack < least[families.members] - margin)
-        union, slot = np.nonzero(better)
-        if union.size == 0:
-            return False
-        vertex = families.members[union, slot]
-        order = np.lexsort((lack[union, slot], vertex))
-        union, slot, vertex = union[order], slot[order], vertex[order]
-        rank = np.arange(union.size) - np.searchsorted(vertex, vertex)
-        first = rank < _COLUMNS_A_VERTEX
-        master.add_columns(union[first], slot[first])
-        return True
-
-    def _cut(self, master: Master) -> bool:
+    def _cut(self, master: Master, bound: Bound) -> bool:
         """Adds rows that the point violates, found at or near it; tells whether there were any."""
         state, point = self.state, self.point
         assert point is not None, "set before"
         parents = state.families.facets[point.union, point.slot]
-        for mix in _MIXES if state.centre is not None else (0.0,):
-            tolerance = max(_TOLERANCE, 1e-4 * mix)
-            found = separate(state, point, mix, tolerance, self.pool)
+        for inwards in _INWARDS:
+            found = separate(state, bound, point, inwards, self.pool)
             trial = Rows(state.families, found.clutters)
             left, _ = trial.weighted_activity(point.union, parents.astype(np.int64), point.value)
             deep = [

@@ -8,7 +8,8 @@ that the best bound rules out go. So the bound falls fast from the first second 
 has to solve LP after LP; the last digits are left to that (`clutter_lp`).
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
-go between steps; the step is not made shorter than a share of its first length, since new rows make room.
+go between steps; the step is not made shorter than a share of its first length, since new rows make room;
+when the steps stall, a new average begins, and cuts without a multiplier go.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.clutter_cuts import Point, separate
+from jtsolve.backends.clutter_cuts import Inwards, Point, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
     from jtsolve.backends.clutter_bound import Bound
     from jtsolve.backends.clutter_state import Incumbent, State
 
-_FIRST_ALPHA, _LAST_ALPHA = 0.1, 0.01
-"""Large is fast at first, small goes further: on nltcs at treewidth 3, with a fixed α, 2600 steps with 0.02
-ended 101 nats from the optimum, with 0.01 half a nat, and 3600 with 0.05 ended 635 nats from it."""
+_FIRST_ALPHA, _LAST_ALPHA = 0.1, 0.005
+"""Large is fast at first, small goes further: on alarm at treewidth 2, the steps stalled 221 nats from the
+optimum with a last α of 0.01, and went on to families few enough for the simplex method with 0.005."""
 _POOR = 0.2
 """Progress, as a share of the gap, below which α is halved."""
-_LONGEST, _SHORTEST = 2.0, 0.05
+_FIRST_LENGTH, _LONGEST, _SHORTEST = 0.5, 2.0, 0.05
 _LONGER, _SHORTER = 1.1, 0.66
 _IN_VAIN = 15
 """Steps without a better bound before the step gets shorter."""
@@ -42,12 +43,13 @@ _PATIENCE = 200
 _SUPPORT = 1e-3
 _NOTHING = 1e-9
 _HALF = 0.5
-_MIX = 0.5
-_TOLERANCE = 0.01
-_CHECK = 10
+_INWARDS = Inwards(0.5, 1e-3, 0.01)
+_CHECK = 5
 """Separations between two looks at how much the bound has moved."""
 _LEAST_PROGRESS = 0.05
-"""Of the gap, between two such looks."""
+"""Of the gap, between two such looks: else the steps stall."""
+_WORTH_RESTARTING = 0.97
+"""Share of the gap at the last stall: with more left, the steps end, with less they begin anew."""
 
 
 class Volume:
@@ -57,7 +59,7 @@ class Volume:
         self.state, self.incumbent, self.pool = state, incumbent, pool
         self.scale = incumbent.scale
         self.x = np.zeros(state.families.allowed.shape)
-        self.length, self.alpha = 0.5, _FIRST_ALPHA
+        self.length, self.alpha = _FIRST_LENGTH, _FIRST_ALPHA
         self.last: Bound
         self.vain = 0
         self.idle = np.zeros(state.cuts.size, dtype=np.int64)
@@ -85,6 +87,7 @@ class Volume:
         self.x[bound.union, bound.slot] = 1.0
         self._shrink(bound)
         before: float = inf
+        stalled: float = inf
         while state.possible and not self.closed:
             if self.steps % _BETWEEN_CUTS == 0:
                 if not tell(self._renew_rows(), self.last):
@@ -94,8 +97,11 @@ class Volume:
                 if self.steps % (_BETWEEN_CUTS * _CHECK) == 0:
                     gap = self.gap
                     if before - gap < _LEAST_PROGRESS * gap and self.alpha <= _LAST_ALPHA:
-                        return True
-                    if before - gap < _POOR * gap:
+                        if gap > _WORTH_RESTARTING * stalled:
+                            return True
+                        stalled = gap
+                        self._restart()
+                    elif before - gap < _POOR * gap:
                         self.alpha = max(_LAST_ALPHA, self.alpha / 2)
                     before = gap
             self._step()
@@ -152,6 +158,21 @@ class Volume:
         self.vain = 0
         self._shrink(bound)
 
+    def _restart(self) -> None:
+        """Begins a new average at the best multipliers, with the rows that have one."""
+        state = self.state
+        used = state.cuts > 0
+        state.rows.keep(used)
+        state.cuts = state.cuts[used]
+        self.idle = np.zeros(state.cuts.size, dtype=np.int64)
+        again = state.evaluate(self.scale, state.cuts, state.specials)
+        assert again is not None, "it had families before"
+        self.last = again
+        self.x[:] = 0.0
+        self.x[again.union, again.slot] = 1.0
+        self.length, self.alpha, self.vain = _FIRST_LENGTH, _FIRST_ALPHA, 0
+        self.stale = True
+
     def _refresh(self) -> None:
         """Makes the violations at the average point anew, where rows or families have changed."""
         state = self.state
@@ -194,7 +215,7 @@ class Volume:
             state.cuts, self.idle = state.cuts[~old], self.idle[~old]
         union, slot = np.nonzero(self.x > _SUPPORT)
         point = Point(union, slot, self.x[union, slot])
-        found = separate(state, point, _MIX, _TOLERANCE, self.pool)
+        found = separate(state, self.last, point, _INWARDS, self.pool)
         state.rows.add_clutters(found.clutters)
         state.rows.add_specials(found.specials)
         state.cuts = np.concatenate((state.cuts, np.zeros(len(found.clutters))))
