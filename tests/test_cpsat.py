@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 import pytest
 from enumeration import in_solver, model_text, solutions
 from problems import Recording, from_network, gaussian, named, random_problem
@@ -236,6 +237,16 @@ def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:
 def test_an_end_without_an_answer_is_an_internal_error() -> None:
     with pytest.raises(InternalError, match="CP-SAT ended with UNKNOWN"):
         in_solver("jtsolve.backends.cpsat_solver:solve", work("max_deterministic_time:0"))
+
+
+def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
+    problem = named(gaussian(0, 4))
+    backend = ConstraintProgramming()
+    optimum = solve(problem, backend).score
+    for child in psutil.Process().children(recursive=True):
+        child.kill()
+        child.wait(10)
+    assert solve(problem, backend).score == optimum
 
 
 # Options

@@ -407,11 +407,11 @@ def test_members_are_written_with_plus_signs() -> None:
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_auto_takes_its_first_member_where_that_takes_the_problem(threads: int) -> None:
-    assert choose(named(gaussian(0, 40, 3)), Limits(threads=threads)).backend.name == "lns"
+    assert choose(named(gaussian(0, 45, 3)), Limits(threads=threads)).backend.name == "lns"
 
 
 def test_auto_takes_it_on_several_threads_where_its_first_member_does_not() -> None:
-    problem = replace(named(gaussian(0, 40, 3)), constraints=Constraints(max_cliques=20))
+    problem = replace(named(gaussian(0, 45, 3)), constraints=Constraints(max_cliques=20))
     assert choose(problem, Limits(threads=2)).backend.name == "portfolio"
     assert choose(problem, Limits(threads=1)).backend.name == "search"
 

@@ -123,7 +123,7 @@ def run(task: Task, heard: Callable[[Any], None], report: Report, limits: Limits
         InternalError: the function failed, or the process died.
     """
     waiting = _idle.setdefault(task.kind, [])
-    process = waiting.pop() if waiting else _Process()
+    process = _alive(waiting) or _Process()
     try:
         process.pipe.send((task.function, task.arguments))
         while True:
@@ -150,6 +150,16 @@ def run(task: Task, heard: Callable[[Any], None], report: Report, limits: Limits
     except BaseException:
         process.close()
         raise
+
+
+def _alive(waiting: list[_Process]) -> _Process | None:
+    """Takes a process off the list; those that somebody has killed meanwhile are dropped."""
+    while waiting:
+        process = waiting.pop()
+        if process.process.poll() is None:
+            return process
+        process.close()
+    return None
 
 
 def _end_with(parent: int) -> None:
