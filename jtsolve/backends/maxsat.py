@@ -1,7 +1,8 @@
-"""Weighted MaxSAT: the imset or the family formulation, solved by python-sat.
+"""Weighted MaxSAT: the family or the imset formulation, solved by python-sat.
 
-The default is RC2 with stratification on the imset form (`encodings.imset`); `model=family` is the form of
-Berg, Järvisalo and Malone, with clutter cuts as clauses. `solver=lsu` is linear search with weighted
+The default is RC2 with stratification on the form of Berg, Järvisalo and Malone (`encodings.family`), with
+clutter cuts as clauses; `model=imset` is the form by complete sets (`encodings.imset`), which has no such
+clauses, and took RC2 one to two minutes where families took seconds (docs/benchmarks.md). `solver=lsu` is linear search with weighted
 constraints, which CaDiCaL propagates, since the LSU of python-sat takes no weights. FM and RC2 without
 stratification are not offered: they split weights as fine as these over and over, and take seconds to minutes
 for five variables.
@@ -49,7 +50,7 @@ class MaximumSatisfiability:
         prune: whether to drop what the relaxation rules out, or, without one, the completion bound.
     """
 
-    model: Literal["imset", "family"] = "imset"
+    model: Literal["family", "imset"] = "family"
     solver: Literal["rc2", "lsu"] = "rc2"
     sat: Literal["glucose3", "glucose4", "cadical153", "minisat22"] = "glucose3"
     start: Backend | None = None
