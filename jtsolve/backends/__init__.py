@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4)))
 _QUICK = LargeNeighbourhoodSearch(
-    exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=5, steps=1000
+    exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=20, steps=20_000
 )
 _CLUTTER = ClutterCuts(start=_QUICK)
 _SEARCH = LocalSearch(start=(Forward(), KTree(steps=4)))
