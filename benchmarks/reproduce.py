@@ -87,12 +87,39 @@ BENCHMARKS = (
         ("scores/alarm_10000.dat.gz", NLTCS),
     ),
     Benchmark(
+        "exact_large",
+        "proofs and bounds by clutter on the largest sets",
+        30,
+        "exact.py --backends clutter --cases mushroom:3,alarm:3,plants:2,accidents:2 --time-limit 580 "
+        "--data {data} --output {output}/exact_large",
+        "exact.py --backends clutter --cases nursery:2 --time-limit 60 --output {output}/exact_large",
+        ("scores/alarm_10000.dat.gz", PLANTS),
+    ),
+    Benchmark(
+        "exact_solvers",
+        "proofs by maxsat, ilp and cpsat",
+        1,
+        "exact.py --backends maxsat,ilp,cpsat --cases zoo:2,voting:2 --time-limit 120 "
+        "--output {output}/exact_solvers",
+        "exact.py --backends ilp,cpsat --cases nursery:2 --time-limit 60 --output {output}/exact_solvers",
+    ),
+    Benchmark(
         "networks",
-        "proofs on samples of random networks",
-        20,
-        "networks.py --backends dp clutter --output {output}/networks",
+        "proofs on samples of random networks, with and without a relaxation",
+        5,
+        "networks.py --time-limit 120 --backends maxsat ilp cpsat maxsat:relaxation=none "
+        "ilp:relaxation=none cpsat:relaxation=none --output {output}/networks",
         "networks.py --backends dp clutter --seeds 1 --variables 8 --treewidth 2 --time-limit 60 "
         "--output {output}/networks",
+    ),
+    Benchmark(
+        "balancing",
+        "proofs by balancing constraints, 8 variables without a bound",
+        1,
+        "networks.py --variables 8 --treewidth 7 --time-limit 60 --backends cpsat:model=balancing "
+        "cpsat:model=balancing,relaxation=none --output {output}/balancing",
+        "networks.py --variables 6 --treewidth 5 --seeds 1 --time-limit 60 --backends "
+        "cpsat:model=balancing --output {output}/balancing",
     ),
     Benchmark(
         "agreement",

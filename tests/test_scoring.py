@@ -25,7 +25,7 @@ from jtsolve.scoring.bdj import Bdj
 from jtsolve.scoring.bge import Bge
 from jtsolve.scoring.bic import Bic
 from jtsolve.scoring.gaussian_bic import GaussianBic
-from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.lazy import _MANY, DataScores
 from jtsolve.scoring.mdl import Mdl
 from jtsolve.scoring.ml import MaximumLikelihood
 from jtsolve.scoring.options import Coding
@@ -485,6 +485,20 @@ def test_lazy_scores_and_threads_change_no_bit(name: str) -> None:
     assert [fresh.score(mask) for mask in masks] == [one.score(mask) for mask in masks]
     least, most = lazy.extremes()
     assert least <= one.values.min() <= one.values.max() <= most
+
+
+def test_thousands_of_pairs_pass_a_cache_that_has_no_room_for_all() -> None:
+    generator = np.random.default_rng(0)
+    table = DataTable(
+        tuple(f"V{v}" for v in range(120)), (("a", "b"),) * 120, generator.integers(0, 2, (120, 40))
+    )
+    pairs = np.array([(u, v) for v in range(120) for u in range(v)])[::-1]
+    assert len(pairs) > _MANY
+    narrow = DataScores(table, Bic(), 2, cache=5000)
+    wide = DataScores(table, Bic(), 2)
+    assert narrow.batch(pairs).tolist() == wide.batch(pairs).tolist()
+    assert narrow.stats == {"hits": 0, "misses": len(pairs), "cached": 0}
+    assert wide.stats["cached"] == len(pairs)
 
 
 def test_lazy_scores_count_hits_and_misses_and_forget() -> None:

@@ -2,10 +2,10 @@
 
 The default is RC2 with stratification on the form of Berg, Järvisalo and Malone (`encodings.family`), with
 clutter cuts as clauses; `model=imset` is the form by complete sets (`encodings.imset`), which has no such
-clauses, and took RC2 one to two minutes where families took seconds (docs/benchmarks.md). `solver=lsu` is linear search with weighted
-constraints, which CaDiCaL propagates, since the LSU of python-sat takes no weights. FM and RC2 without
-stratification are not offered: they split weights as fine as these over and over, and take seconds to minutes
-for five variables.
+clauses, and took RC2 one to two minutes where families took seconds (docs/benchmarks.md). `solver=lsu` is
+linear search with weighted constraints, which CaDiCaL propagates, since the LSU of python-sat takes no
+weights. FM and RC2 without stratification are not offered: they split weights as fine as these over and over,
+and take seconds to minutes for five variables.
 
 The solver runs in a process of its own (`solving`, `worker`), since it looks at no clock of ours. Weights are
 whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`); scores are computed anew.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from itertools import islice
-from math import inf
+from math import comb, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,12 +24,16 @@ if TYPE_CHECKING:
 
 DEFAULT_CACHE = 1_000_000
 """Scores kept: some 150 bytes each in the dictionary, 150 MB in all."""
+_PAIR = 2
+_MANY = 4096
+"""Pairs in a batch from which on it counts as a part of all pairs."""
 
 
 class DataScores:
     """`LocalScores` computed from data when asked for, and kept; equal to those of a table, to the bit.
 
-    Threads may share it. Where the cache is full, the oldest scores are forgotten.
+    Threads may share it. Where the cache is full, the oldest scores are forgotten. Pairs that are asked for
+    by thousands pass it by if it has no room for all pairs: they would push out everything else.
 
     Args:
         table: the data.
@@ -126,6 +130,8 @@ class DataScores:
             return np.full(count, -inf)
         if sets.size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
             raise InputError("scores", "sets", f"a variable is not among 0 to {self.n - 1}", "mend the set")
+        if size == _PAIR and count > _MANY and comb(self.n, _PAIR) > self._room:
+            return self._passing(sets)
         masks = [sum(1 << v for v in row) for row in sets.tolist()]
         values = np.empty(count)
         with self._lock:
@@ -149,6 +155,15 @@ class DataScores:
             if mask in computed:
                 values[i] = computed[mask]
         self._keep(computed)
+        return values
+
+    def _passing(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Returns the scores of sets; the cache has no part."""
+        order = np.lexsort(sets.T)  # colex, as above
+        values = np.empty(len(sets))
+        values[order] = self._scorer.values(np.ascontiguousarray(sets[order, ::-1], dtype=np.int64))
+        with self._lock:
+            self._misses += len(sets)
         return values
 
     def _keep(self, computed: dict[VarSet, float]) -> None:
