@@ -153,11 +153,23 @@ BENCHMARKS = (
     ),
     Benchmark(
         "anytime",
-        "trees of all heuristics over time, on density-estimation sets",
-        60,
-        "anytime.py --data {data}/density --output {output}/anytime --draw {images}/anytime.png",
+        "lns against the best figures known, on density-estimation sets",
+        8,
+        "anytime.py --data {data}/density --backends lns --seconds 30 --threads 2 --seeds 1 "
+        "--output {output}/anytime",
+        "anytime.py --data {data}/density --cases nltcs:3 --backends lns --seconds 2 "
+        "--output {output}/anytime",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
+        "anytime_all",
+        "trees of all heuristics over time",
+        10,
+        "anytime.py --data {data}/density --seconds 15 "
+        "--cases nltcs:4,plants:4,jester:3,bnetflix:3,accidents:4,dna:4 "
+        "--output {output}/anytime_all --draw {images}/anytime.png",
         "anytime.py --data {data}/density --cases nltcs:3 --backends forward,lns --seconds 2 "
-        "--output {output}/anytime --draw {images}/anytime.png",
+        "--output {output}/anytime_all --draw {images}/anytime.png",
         (NLTCS, PLANTS),
     ),
     Benchmark(
@@ -211,7 +223,7 @@ BENCHMARKS = (
         "density",
         "test log-likelihoods of single trees (docs/models.md)",
         40,
-        "density.py --data {data}/density --output {output}/density",
+        "density.py --data {data}/density --sizes 2,4,5,6 --time 30 --threads 1 --output {output}/density",
         "density.py --data {data}/density --sets nltcs --sizes 2 --time 2 --output {output}/density",
         (NLTCS, PLANTS),
     ),
@@ -219,7 +231,8 @@ BENCHMARKS = (
         "mixtures",
         "test log-likelihoods of mixtures of trees (docs/models.md)",
         60,
-        "density.py --data {data}/density --mixtures --sizes 2,3 --output {output}/mixtures",
+        "density.py --data {data}/density --mixtures --sets plants,nltcs,baudio,jester,bnetflix "
+        "--sizes 2,3 --components 2,4,8,16 --single 4,6 --time 30 --threads 1 --output {output}/mixtures",
         "density.py --data {data}/density --sets nltcs --mixtures --sizes 2 --components 1,2 --single 2 "
         "--time 2 --output {output}/mixtures",
         (NLTCS, PLANTS),
