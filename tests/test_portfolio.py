@@ -17,6 +17,7 @@ from members import Member, Odd
 from problems import Recording, from_network, gaussian, named, with_holes
 
 from jtsolve.backend import Limits
+from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.dp import DynamicProgramming
 from jtsolve.backends.forward import Forward
@@ -405,12 +406,16 @@ def test_members_are_written_with_plus_signs() -> None:
     assert [member.name for member in portfolio.members] == ["forward", "ktree"]
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-def test_auto_takes_its_first_member_where_that_takes_the_problem(threads: int) -> None:
-    assert choose(named(gaussian(0, 45, 3)), Limits(threads=threads)).backend.name == "lns"
+def test_auto_takes_it_above_the_exact_range() -> None:
+    assert choose(named(gaussian(0, 45, 3)), Limits(threads=2)).backend.name == "portfolio"
+    assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["lns"].capabilities.rank
 
 
-def test_auto_takes_it_on_several_threads_where_its_first_member_does_not() -> None:
+def test_auto_takes_its_first_member_on_one_thread() -> None:
+    assert choose(named(gaussian(0, 45, 3)), Limits(threads=1)).backend.name == "lns"
+
+
+def test_auto_takes_it_where_its_first_member_does_not_take_the_problem() -> None:
     problem = replace(named(gaussian(0, 45, 3)), constraints=Constraints(max_cliques=20))
     assert choose(problem, Limits(threads=2)).backend.name == "portfolio"
     assert choose(problem, Limits(threads=1)).backend.name == "search"

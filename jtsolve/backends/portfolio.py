@@ -77,7 +77,7 @@ class Portfolio:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What some member supports; exact if all are; the highest rank of theirs, on several threads."""
+        """What some member supports; exact if all are; a rank above theirs, on several threads."""
         each = [member.capabilities for member in self.members]
 
         def all_object(problem: Problem) -> str | None:
@@ -91,7 +91,7 @@ class Portfolio:
         return Capabilities(
             features=ALL_FEATURES & frozenset().union(*(one.features for one in each)),
             exact=all(one.exact for one in each),
-            rank=max(one.rank for one in each),
+            rank=1 + max(one.rank for one in each),
             threads=2,
             rules=(all_object,),
         )
