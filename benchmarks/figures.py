@@ -177,6 +177,7 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415 - see above
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - see above
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - see above
 
     lines = points(rows, limit)
@@ -188,19 +189,11 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
     for (synthetic, w, backend), line in lines.items():
         place = axes[0 if synthetic else 1][sizes.index(w)]
         colour = f"C{backends.index(backend)}"
-        place.plot(*zip(*line, strict=True), color=colour, marker="o", markersize=3, linewidth=1.2)
+        # Instances of as many variables are different problems: no line joins them.
+        width = 1.2 if synthetic else 0.0
+        place.plot(*zip(*line, strict=True), color=colour, marker="o", markersize=4, linewidth=width)
         over = [point for point in line if point[1] >= limit]
         place.plot(*zip(*over, strict=True) if over else ((), ()), "^", color=colour, markersize=6)
-        struck = line[-1][1] >= limit  # by the line of the limit, if the name were beside it
-        place.annotate(
-            backend,
-            line[-1],
-            xytext=(4, 8 if struck else 0),
-            textcoords="offset points",
-            color=colour,
-            fontsize=8,
-            va="center",
-        )
     for column, w in enumerate(sizes):
         bound = "no bound" if w == "inf" else f"treewidth {int(w) - 1}"
         axes[0][column].set_title(f"w = {'∞' if w == 'inf' else w}\n{bound}", fontsize=9)
@@ -220,13 +213,16 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
                 color="C3",
                 fontsize=7,
             )
-            place.margins(x=0.25)
+            place.margins(x=0.1)
             place.tick_params(labelsize=7)
             place.xaxis.label.set_size(8)
             place.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             place.grid(visible=True, axis="y", linewidth=0.3)
             place.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
+            place.set_visible(bool(place.lines[1:]))  # beside the limit
+    keys = [Line2D([], [], color=f"C{i}", marker="o", markersize=4) for i in range(len(backends))]
+    figure.legend(keys, backends, loc="upper center", ncols=len(backends), fontsize=9, frameon=False)
+    figure.tight_layout(rect=(0, 0, 1, 0.95))
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
