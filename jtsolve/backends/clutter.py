@@ -7,7 +7,7 @@ every clutter (`clutter_rows`), is a tight relaxation; its cuts are found by min
 1. A backend gives the first tree; the root is a vertex with most neighbours in it.
 2. Multipliers of the LP by steps of the volume algorithm, with cuts on the way (`clutter_volume`). Each
    step gives a bound, and families that the bound rules out are dropped for good.
-3. The rest by the simplex method (`clutter_polish`, `clutter_lp`), on the few families that are left.
+3. The rest by the simplex method (`clutter_polish`, `clutter_lp`), on all families that are left.
 4. Where the LP leaves a gap: branch and bound on edges (`clutter_tree`).
 
 Every bound is computed anew from its multipliers, over all families, in exact integers (`clutter_bound`):
