@@ -12,18 +12,17 @@ score, and in percent of the score.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import shlex
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from publishing import publish
+
 from jtsolve.encodings.families import families_of
 from jtsolve.instance import read_problem
-from jtsolve.machine import describe
 
 HERE = Path(__file__).resolve().parents[1]
 COLUMNS = ["set", "n", "treewidth", "families", "backend", "status", "seconds", "score", "gap", "gap %"]
@@ -105,17 +104,7 @@ def main() -> None:
             for backend in arguments.backends.split(","):
                 rows.append(measure(case, backend, arguments))
                 print(rows[-1], file=sys.stderr, flush=True)
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(str(row.get(column, "")) for column in COLUMNS) + " |" for row in rows]
-    machine = ", ".join(f"{key} {value}" for key, value in describe(arguments.threads).items())
-    table = "\n".join([*lines, "", f"Machine: {machine}.", f"Command: `python {shlex.join(sys.argv)}`", ""])
-    print(table)
-    if arguments.output is not None:
-        arguments.output.with_suffix(".md").write_text(table, encoding="utf-8")
-        with arguments.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+    publish(rows, COLUMNS, arguments.threads, arguments.output)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ of its own, `jtsolve solve`, so that starting the program and reading the scores
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -23,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from publishing import publish
 
 from jtsolve.data.bif import Network, Node
 from jtsolve.data.sample import sample
 from jtsolve.instance import write_problem
-from jtsolve.machine import describe
 from jtsolve.options import split_backend
 from jtsolve.problem import Problem, Variable
 from jtsolve.scoring.bdeu import Bdeu
@@ -109,17 +107,7 @@ def main() -> None:
             for backend in arguments.backends:
                 rows.append({"seed": seed} | measure(path, problem, backend, arguments))
                 print(rows[-1], file=sys.stderr, flush=True)
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    lines += ["| " + " | ".join(str(row.get(column, "")) for column in COLUMNS) + " |" for row in rows]
-    machine = ", ".join(f"{key} {value}" for key, value in describe(arguments.threads).items())
-    table = "\n".join([*lines, "", f"Machine: {machine}.", f"Command: `python {shlex.join(sys.argv)}`", ""])
-    print(table)
-    if arguments.output is not None:
-        arguments.output.with_suffix(".md").write_text(table, encoding="utf-8")
-        with arguments.output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
-            writer = csv.DictWriter(stream, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+    publish(rows, COLUMNS, arguments.threads, arguments.output)
 
 
 if __name__ == "__main__":
