@@ -30,7 +30,7 @@ from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter import ClutterCuts
 from jtsolve.backends.clutter_bound import Scale, bound_of, scaled, worth
-from jtsolve.backends.clutter_cuts import Support, set_words, violated
+from jtsolve.backends.clutter_cuts import violated
 from jtsolve.backends.clutter_lp import Master
 from jtsolve.backends.clutter_rows import Rows, Special
 from jtsolve.backends.clutter_tree import Search
@@ -103,16 +103,22 @@ def random_point(seed: int, families: Families) -> NDArray[np.float64]:
     return x
 
 
+def capacities(families: Families, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns a point, given by the listing, as separation takes it."""
+    found = np.zeros(families.allowed.shape)
+    found[np.nonzero(families.allowed)] = x
+    return found
+
+
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_a_clutter_cut_is_found_iff_one_is_violated(n: int) -> None:
     families = families_of(named(gaussian(0, n)), root=n - 1)
-    listed, words, masks = families.listing(), set_words(families), families.masks()
+    masks = families.masks()
     every = antichains(n)
     verdicts = set()
     for seed in range(40 if n < 4 else 15):
         x = random_point(seed, families)
-        support = Support(listed.union[x > 0].astype(np.int64), listed.parents[x > 0], x[x > 0])
-        found = violated(words, support, list(range(1, n + 1)), 1e-6)
+        found = violated(families, capacities(families, x), list(range(1, n + 1)), 1e-6)
         least = min(left_hand_side(families, x, clutter) for clutter in every)
         assert bool(found) == (least < 1 - 1e-6)
         verdicts.add(bool(found))
@@ -126,26 +132,26 @@ def test_a_clutter_cut_is_found_iff_one_is_violated(n: int) -> None:
 
 def test_threads_find_the_same_cuts() -> None:
     families = families_of(named(gaussian(0, 40, 3)), root=3)
-    listed, words = families.listing(), set_words(families)
     x = np.mean([random_point(seed, families) for seed in range(4)], axis=0)
-    support = Support(listed.union[x > 0].astype(np.int64), listed.parents[x > 0], x[x > 0])
+    point = capacities(families, x)
     with ThreadPoolExecutor(2) as pool:
-        shared = violated(words, support, list(range(1, 41)), 1e-4, pool)
-    assert shared == violated(words, support, list(range(1, 41)), 1e-4)
+        shared = violated(families, point, list(range(1, 41)), 1e-4, pool=pool)
+    assert shared == violated(families, point, list(range(1, 41)), 1e-4)
     assert len(shared) > 40
 
 
 @pytest.mark.parametrize(("n", "graphs"), [(1, 1), (2, 2), (3, 8), (4, 61)])
 def test_choices_that_no_cut_forbids_are_the_chordal_graphs(n: int, graphs: int) -> None:
     families = families_of(named(gaussian(0, n)), root=0)
-    listed, words = families.listing(), set_words(families)
+    listed = families.listing()
     own = [np.flatnonzero(listed.vertex == v) for v in range(n)]
     masks = families.masks()
     found = set()
     for choice in product(*own):
         at = np.array(choice)
-        support = Support(listed.union[at].astype(np.int64), listed.parents[at], np.ones(n))
-        if not violated(words, support, list(range(1, n + 1)), 1e-6):
+        x = np.zeros(listed.vertex.size)
+        x[at] = 1.0
+        if not violated(families, capacities(families, x), list(range(1, n + 1)), 1e-6):
             edges = set()
             for k in choice:
                 edges |= {(int(listed.vertex[k]), u) for u in members(masks[listed.parents[k]])}
@@ -155,14 +161,14 @@ def test_choices_that_no_cut_forbids_are_the_chordal_graphs(n: int, graphs: int)
 
 def test_every_perfect_order_of_the_822_chordal_graphs_passes() -> None:
     families = families_of(named(gaussian(0, 5)), root=2)
-    words = set_words(families)
     at = {mask: k for k, mask in enumerate(families.masks())}
     graphs = set()
     for tree in chordal_trees(5):
-        order = families_of_tree(tree, 2)
-        union = np.array([at[parents | 1 << v] for v, parents in order])
-        parents = np.array([at[parents] for _, parents in order], dtype=np.int32)
-        assert not violated(words, Support(union, parents, np.ones(5)), [1, 2, 3, 4, 5], 1e-6)
+        point = np.zeros(families.allowed.shape)
+        for v, parents in families_of_tree(tree, 2):
+            union = at[parents | 1 << v]
+            point[union, families.members[union].tolist().index(v)] = 1.0
+        assert not violated(families, point, [1, 2, 3, 4, 5], 1e-6)
         graphs.add(tree.graph_edges)
     assert len(graphs) == 822
 

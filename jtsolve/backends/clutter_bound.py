@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter_rows import Rows
@@ -116,11 +118,13 @@ def bound_of(
     rows: Rows,
     cuts: NDArray[np.int64],
     specials: NDArray[np.int64],
+    *,
+    pool: ThreadPoolExecutor | None = None,
 ) -> Bound | None:
-    """Returns D(λ); None if some vertex has no family, so that there is no tree."""
+    """Returns D(λ); None if some vertex has no family, so that there is no tree. The pool shares the work."""
     from jtsolve.kernels.clutters import best_families  # noqa: PLC0415 - loads the compiler
 
-    values, price = rows.function(scores, cuts, specials)
+    values, price = rows.function(scores, cuts, specials, pool)
     best, union, slot = best_families(
         values, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
     )

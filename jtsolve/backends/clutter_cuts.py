@@ -1,17 +1,17 @@
 """Separation of clutter cuts by minimum cuts (`kernels.cuts`).
 
-A point x over families is a network: ∅ feeds the families without parents, a family i passes on at most
-x_i, and feeds the families j with ∅ ≠ P_j ⊆ P_i∪v_i. A vertex a is reached through the families with a ∈
-P_i∪v_i. If the maximum flow from ∅ to a is below 1, the parent sets on the sink's side of a minimum cut,
-with {a}, generate an up-set whose cut x violates: the families across it are those that the minimum cut
-cuts.
+A point x over families is a network on the sets: the family (v,P) is an arc from P to P∪v that passes on at
+most x(v,P), and every set passes on anything to its subsets. If the maximum flow from ∅ to {a} is below 1,
+the sets on the sink's side of a minimum cut are an up-set F that holds {a} and not ∅. The families that
+enter F, which are those across the cut, are worth less than 1: the clutter cut of F is violated.
 
-Conversely, let F be an up-set that holds {a}, and the families across F be worth less than 1. They cut all
-ways from ∅ to a, so that the flow is below 1. So there is a violated clutter cut iff some flow is below 1.
+Conversely, let F be an up-set that holds {a}, and the families that enter it be worth less than 1. They are a
+cut of the network, so that the flow is below 1. So there is a violated clutter cut iff some flow is below 1.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from jtsolve.backends.clutter_rows import Special, no_good
 from jtsolve.varset import members
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
     from jtsolve.encodings.families import Families
 
 _SUPPORT = 1e-7
-_NEAREST = 1000
-"""Families that get a little capacity."""
+_NEAREST, _SHARE = 500, 0.06
+"""Families that get a little capacity: so many at least, and this share of all."""
 _SHARES = 16
 """Into which the sinks are divided for threads."""
-_WORTH_THREADS = 8000
-"""Families of the support times sinks: below it, waking up threads takes longer than the work."""
+_WORTH_SHARES = 8000
+"""Sets times sinks: below it, waking up threads takes longer than the work."""
 _DEPTH = 5
 """Cuts that are disjoint on the support, for each sink, at most."""
 
@@ -49,7 +50,7 @@ class Point(NamedTuple):
 
 
 class Inwards(NamedTuple):
-    """Where to separate: how far towards the centre (1 is there), with what capacity for near families.
+    """Where to separate: how far towards the centre (1 is there), with what capacity for the nearest family.
 
     Cuts have to be violated there by more than the tolerance.
     """
@@ -71,7 +72,9 @@ def separate(
     bound: Bound,
     point: Point,
     inwards: Inwards,
+    *,
     pool: ThreadPoolExecutor | None,
+    go_on: Callable[[], bool],
 ) -> Found:
     """Returns rows that a point between `point` and the centre, the incumbent's families, violates.
 
@@ -79,8 +82,10 @@ def separate(
     Networks 2007). Without a centre in the subproblem, the cuts are those of the point itself.
 
     Minimum cuts are many, and say nothing of families that are not in the point. So the families that lack
-    least to their vertex's best get a little capacity: of equal cuts, that with fewest of them is found, the
-    one that leaves the next point least to go to (creep flow, Koch and Martin 1998).
+    least to their vertex's best get a little capacity, the more the less they lack: the cut that is found has
+    few of them, and leaves the next point little to go to (creep flow, Koch and Martin 1998). The capacity
+    together may be far above 1. Then only cuts with few of these families are found, which are the strongest;
+    the caller lowers it when there are no more.
 
     Args:
         state: the subproblem.
@@ -88,20 +93,19 @@ def separate(
         point: see above.
         inwards: where, and what counts.
         pool: to share the work among its threads, or None.
+        go_on: is asked now and then; if it says no, fewer rows are found.
     """
     families = state.families
-    total = np.zeros(families.allowed.shape)
+    capacity = np.zeros(families.allowed.shape)
     mix, creep, tolerance = inwards
     if creep > 0:
-        total[nearest(families, bound)] = creep
+        union, slot, nearness = nearest(families, bound)
+        capacity[union, slot] = creep * nearness
     between = state.centre is not None and mix > 0
-    total[point.union, point.slot] += (1 - mix if between else 1.0) * point.value
+    capacity[point.union, point.slot] += (1 - mix if between else 1.0) * point.value
     if state.centre is not None and between:
-        total[state.centre] += mix
-    union, slot = np.nonzero(total)
-    parents = families.facets[union, slot]
-    support = Support(union, parents, total[union, slot])
-    clutters = violated(state.words, support, state.sinks, tolerance, pool)
+        capacity[state.centre] += mix
+    clutters = violated(families, capacity, state.sinks, tolerance, pool=pool, go_on=go_on)
     specials = _violated_specials(families, point, tolerance) + _violated_graphs(families, point, tolerance)
     return Found(
         [clutter for clutter in clutters if clutter not in state.rows.known],
@@ -109,15 +113,22 @@ def separate(
     )
 
 
-def nearest(families: Families, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the families that lack least to their vertex's best: positions and slots."""
+def nearest(
+    families: Families, bound: Bound
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Returns the families that lack least to their vertex's best: positions, slots, and how near they are.
+
+    Nearness is 1 for families that lack nothing, and falls to 0 for the one of these that lacks most.
+    """
     best = np.append(bound.best, 0)
     lack = best[families.members] - bound.values[:, None] + bound.values[families.facets]
     lack[~families.allowed] = np.iinfo(np.int64).max
-    most = min(_NEAREST, int(families.allowed.sum()))
+    count = int(families.allowed.sum())
+    most = min(count, max(_NEAREST, int(_SHARE * count)))
     chosen = np.sort(np.argpartition(lack.ravel(), most - 1)[:most])
+    missing = lack.ravel()[chosen].astype(np.float64)
     union, slot = np.divmod(chosen, families.width)
-    return union, slot
+    return union, slot, 1.0 - missing / max(1.0, float(missing.max()))
 
 
 def _violated_specials(families: Families, point: Point, tolerance: float) -> list[Special]:
@@ -166,72 +177,49 @@ def _violated_graphs(families: Families, point: Point, tolerance: float) -> list
     return found
 
 
-def set_words(families: Families) -> NDArray[np.uint64]:
-    """Returns the sets as bit masks of as many words as n needs; shape (count, words)."""
-    words = np.zeros((families.sizes.size, -(-(families.n + 1) // 64)), dtype=np.uint64)
-    for j in range(families.width):
-        v = families.members[:, j].astype(np.int64)
-        at = np.flatnonzero(v < families.n)
-        words[at, v[at] // 64] |= np.uint64(1) << (v[at] % 64).astype(np.uint64)
-    return words
-
-
-class Support(NamedTuple):
-    """The families with a positive value: positions of P∪v and P, and the value."""
-
-    union: NDArray[np.int64]
-    parents: NDArray[np.int32]
-    value: NDArray[np.float64]
-
-
 def violated(
-    words: NDArray[np.uint64],
-    support: Support,
+    families: Families,
+    capacity: NDArray[np.float64],
     sinks: list[int],
     tolerance: float,
+    *,
     pool: ThreadPoolExecutor | None = None,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> list[Clutter]:
     """Returns clutters whose cuts the point violates by more than the tolerance; none if there are none.
 
     Args:
-        words: the sets as bit masks.
-        support: the point.
+        families: what the point is about.
+        capacity: the point, as `families.allowed`.
         sinks: positions of the sets that are complete in every tree.
         tolerance: of the violation.
         pool: to share the sinks among its threads, or None.
+        go_on: is asked before each share of the sinks; if it says no, the rest is left out.
     """
-    from jtsolve.kernels.cuts import minimum_cuts, network, reverse  # noqa: PLC0415
+    from jtsolve.kernels.cuts import arcs_up, minimum_cuts  # noqa: PLC0415 - loads the compiler
 
-    distinct, parent = np.unique(support.parents, return_inverse=True)
-    parent = parent.astype(np.int32)
-    if distinct.size and distinct[0] == 0:
-        distinct, parent = distinct[1:], parent - 1
-    parent = parent.astype(np.int32)
-    sources = words[distinct]
-    unions = words[support.union]
-    starts, targets = network(unions, sources, parent)
-    begins, origins, places = reverse(starts, targets, distinct.size)
-    by_parent = np.argsort(parent, kind="stable").astype(np.int32)
-    bounds = np.searchsorted(parent[by_parent], np.arange(-1, distinct.size + 1)).astype(np.int32)
-    firsts = by_parent[: bounds[1]]
-    graph = (starts, targets, begins, origins, places, bounds[1:], by_parent, firsts)
-    # Positions are in the order of size, which is what the minimal sets are chosen by.
-    order = np.arange(distinct.size)
-    room = 64 + 2 * _DEPTH * len(sinks) * max(8, distinct.size)
+    needed = np.zeros(families.sizes.size, dtype=np.bool_)
+    needed[np.nonzero(capacity)[0]] = True
+    needed[[0, *sinks]] = True
+    for size in range(families.width, 1, -1):
+        first, last = np.searchsorted(families.sizes, [size, size + 1])
+        needed[families.facets[first:last, :size][needed[first:last]]] = True
+    nodes = np.flatnonzero(needed)
+    local = np.zeros(needed.size, dtype=np.int32)
+    local[nodes] = np.arange(nodes.size)
+    facets, sizes = local[families.facets[nodes]], families.sizes[nodes]
+    lattice = (facets, sizes, *arcs_up(facets, sizes))
+    room = capacity[nodes].ravel()
 
     def part(mine: list[int]) -> list[Clutter]:
-        out = np.empty(room, dtype=np.int32)
-        whose, ends = minimum_cuts(
-            unions, sources, order, parent, support.value, graph, words[mine], _DEPTH, tolerance, out
-        )
-        found = []
-        begin = 0
-        for which, end in zip(whose.tolist(), ends.tolist(), strict=True):
-            found.append(tuple(sorted({mine[which], *distinct[out[begin:end]].tolist()})))
-            begin = end
-        return found
+        if not go_on():
+            return []
+        generators, ends = minimum_cuts(lattice, room, local[mine], _DEPTH, tolerance)
+        at = nodes[generators].tolist()
+        return [tuple(at[first:last]) for first, last in pairwise([0, *ends.tolist()])]
 
-    if pool is None or support.value.size * len(sinks) < _WORTH_THREADS:
+    if nodes.size * len(sinks) < _WORTH_SHARES:
         return sorted(set(part(sinks)))
-    lists = pool.map(part, [sinks[k::_SHARES] for k in range(min(_SHARES, len(sinks)))])
+    shares = [sinks[k::_SHARES] for k in range(min(_SHARES, len(sinks)))]
+    lists = map(part, shares) if pool is None else pool.map(part, shares)
     return sorted({clutter for found in lists for clutter in found})

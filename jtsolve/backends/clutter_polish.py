@@ -93,7 +93,7 @@ class Polish:
             if not tell(self.point, bound):
                 return False
             master.purge(_PATIENCE)
-            if not self._cut(master, bound):
+            if not self._cut(master, bound, go_on):
                 return True
             gaps.append(float(state.units - self.incumbent.target))
             if len(gaps) > _CHECK and gaps[-1 - _CHECK] - gaps[-1] < _LEAST_PROGRESS * gaps[-1]:
@@ -143,13 +143,13 @@ class Polish:
             bound = state.evaluate(self.scale, state.cuts, state.specials)
         return bound
 
-    def _cut(self, master: Master, bound: Bound) -> bool:
+    def _cut(self, master: Master, bound: Bound, go_on: Callable[[], bool]) -> bool:
         """Adds rows that the point violates, found at or near it; tells whether there were any."""
         state, point = self.state, self.point
         assert point is not None, "set before"
         parents = state.families.facets[point.union, point.slot]
         for inwards in _INWARDS:
-            found = separate(state, bound, point, inwards, self.pool)
+            found = separate(state, bound, point, inwards, pool=self.pool, go_on=go_on)
             trial = Rows(state.families, found.clutters)
             left, _ = trial.weighted_activity(point.union, parents.astype(np.int64), point.value)
             deep = [

@@ -20,6 +20,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from jtsolve.varset import VarSet
 
 _A_WORD = 64
+_PARTS = 4
+"""Into which the sets are divided for threads."""
+_WORTH_THREADS = 2_000_000
+"""Sets times cuts: below it, waking up threads takes longer than the work."""
 
 Clutter = tuple[int, ...]
 """The positions of the generators, in increasing order."""
@@ -160,13 +165,23 @@ class Rows:
         return (function[union] - function[parents]).astype(np.float64)
 
     def function(
-        self, scores: NDArray[np.int64], cuts: NDArray[np.int64], specials: NDArray[np.int64]
+        self,
+        scores: NDArray[np.int64],
+        cuts: NDArray[np.int64],
+        specials: NDArray[np.int64],
+        pool: ThreadPoolExecutor | None = None,
     ) -> tuple[NDArray[np.int64], int]:
-        """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units."""
+        """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units; shares the sets among threads."""
         from jtsolve.kernels.clutters import add_multipliers  # noqa: PLC0415 - loads the compiler
 
         total = scores.copy()
-        add_multipliers(total, self.words, cuts)
+        parts = 1 if pool is None or total.size * cuts.size < _WORTH_THREADS else _PARTS
+        ends = [total.size * part // parts for part in range(parts + 1)]
+
+        def add(part: tuple[int, int]) -> None:
+            add_multipliers(total, self.words, cuts, *part)
+
+        list((map if pool is None else pool.map)(add, pairwise(ends)))
         price = int(cuts.sum())
         for function, row, weight in zip(self.functions, self.specials, specials.tolist(), strict=True):
             if weight:

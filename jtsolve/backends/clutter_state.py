@@ -13,6 +13,8 @@ from jtsolve.encodings.families import families_of_tree
 from jtsolve.varset import is_subset, members
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from numpy.typing import NDArray
 
     from jtsolve.backend import Report
@@ -91,7 +93,7 @@ class State:
         specials: shape (special rows,), in nats.
         sinks: positions of the sets that are complete in every tree looked for.
         units: the best bound.
-        words: the sets as bit masks of several words.
+        creep: the capacity of the nearest family where cuts are looked for by steps (`clutter_volume`).
         stages: what justified dropping families here; None if nobody wants to know.
         centre: the incumbent's families (positions, slots), if the subproblem has them all.
         possible: False if some vertex or sink has no family left: there is no tree.
@@ -104,16 +106,21 @@ class State:
     specials: NDArray[np.float64]
     sinks: list[int]
     units: int
-    words: NDArray[np.uint64]
+    creep: float
     stages: list[Stage] | None = None
     possible: bool = True
     centre: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def evaluate(
-        self, scale: Scale, cuts: NDArray[np.float64], specials: NDArray[np.float64]
+        self,
+        scale: Scale,
+        cuts: NDArray[np.float64],
+        specials: NDArray[np.float64],
+        pool: ThreadPoolExecutor | None = None,
     ) -> Bound | None:
         """Returns the bound of some multipliers."""
-        return bound_of(self.families, self.scores, self.rows, scale.units_of(cuts), scale.units_of(specials))
+        units, more = scale.units_of(cuts), scale.units_of(specials)
+        return bound_of(self.families, self.scores, self.rows, units, more, pool=pool)
 
     def shrink(self, bound: Bound, scale: Scale, target: int) -> NDArray[np.int64] | None:
         """Drops what the bound's reduced costs rule out, if it is worth it; `bound` is of `cuts`, `specials`.
@@ -135,7 +142,6 @@ class State:
         self.families = families
         self.scores = self.scores[position >= 0]
         self.rows = self.rows.moved(families, position)
-        self.words = self.words[position >= 0]
         self.sinks = [int(position[at]) for at in self.sinks]
         self.possible = self.possible and min(self.sinks) >= 0
         if self.centre is not None:

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.clutter_bound import scaled, worth
-from jtsolve.backends.clutter_cuts import Point, set_words
+from jtsolve.backends.clutter_cuts import Point
 from jtsolve.backends.clutter_polish import Polish
 from jtsolve.backends.clutter_rows import Clutter, Rows
 from jtsolve.backends.clutter_state import Incumbent, Stage, State, set_positions
-from jtsolve.backends.clutter_volume import Volume
+from jtsolve.backends.clutter_volume import FIRST_CREEP, Volume
 from jtsolve.result import Stop
 from jtsolve.tree import JunctionTree
 
@@ -106,7 +106,7 @@ class Search:
             np.zeros(len(rows.specials)),
             [*range(1, n + 1), *required.values()],
             self.top,
-            set_words(families),
+            FIRST_CREEP,
             [] if self.keep_stages else None,
             possible=possible,
         )
@@ -190,16 +190,19 @@ class Search:
             self.current = state.units
             return self.report(bound=self.bound, note=f"{int(state.families.allowed.sum())} families")
 
+        def go_on() -> bool:
+            return self.report.stop is None
+
         if int(state.families.allowed.sum()) > _FEW:
             volume = Volume(state, self.incumbent, pool)
-            went_on = volume.run(_FEW, tell)
+            went_on = volume.run(_FEW, tell, go_on)
             self.steps += volume.steps
             if not went_on:
                 return None
         few = int(state.families.allowed.sum()) <= _MANY
         if few and state.possible and state.units > self.incumbent.close:
             polish = Polish(state, self.incumbent, pool)
-            went_on = polish.run(tell, lambda: self.report.stop is None)
+            went_on = polish.run(tell, go_on)
             self.rounds += polish.rounds
             self.failures += polish.failures
             if not went_on:
@@ -277,7 +280,7 @@ class Search:
             state.specials.copy(),
             sinks,
             state.units,
-            state.words,
+            state.creep,
             [] if self.keep_stages else None,
         )
         if not present:

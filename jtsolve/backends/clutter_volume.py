@@ -33,18 +33,23 @@ _FIRST_ALPHA, _LAST_ALPHA = 0.1, 0.005
 optimum with a last α of 0.01, and went on to families few enough for the simplex method with 0.005."""
 _POOR = 0.2
 """Progress, as a share of the gap, below which α is halved."""
-_FIRST_LENGTH, _LONGEST, _SHORTEST = 0.5, 2.0, 0.05
+_FIRST_LENGTH, _LONGEST, _SHORTEST = 0.5, 2.0, 0.01
 _LONGER, _SHORTER = 1.1, 0.66
 _IN_VAIN = 15
 """Steps without a better bound before the step gets shorter."""
-_BETWEEN_CUTS = 20
+_BETWEEN_CUTS = 50
+"""Steps. The average has to follow the cuts before it tells of more: on alarm at treewidth 3, a minute with
+20 steps left a gap five times as large."""
+FIRST_CREEP, _LAST_CREEP = 4e-3, 1e-5
+_FEW_CUTS = 0.5
+"""Cuts found, per sink, below which the creep is halved."""
 _PATIENCE = 200
 """Steps after which a cut without a multiplier goes."""
 _SUPPORT = 1e-3
 _NOTHING = 1e-9
 _HALF = 0.5
-_INWARDS = Inwards(0.5, 1e-3, 0.01)
-_CHECK = 5
+_INWARDS, _TOLERANCE = 0.5, 0.01
+_CHECK = 4
 """Separations between two looks at how much the bound has moved."""
 _LEAST_PROGRESS = 0.05
 """Of the gap, between two such looks: else the steps stall."""
@@ -67,12 +72,13 @@ class Volume:
         self.violation = self.special_violation = np.full(1, np.nan)  # made when the first step is taken
         self.stale = True
 
-    def run(self, enough: int, tell: Callable[[Point, Bound], bool]) -> bool:
+    def run(self, enough: int, tell: Callable[[Point, Bound], bool], go_on: Callable[[], bool]) -> bool:
         """Takes steps until the bound stalls or meets the incumbent, or few families are left.
 
         Args:
             enough: families that are few.
             tell: is told of the average point and the last bound now and then; answers whether to go on.
+            go_on: is asked the same at every step, and while cuts are looked for.
 
         Returns:
             False if it was told to end.
@@ -90,7 +96,7 @@ class Volume:
         stalled: float = inf
         while state.possible and not self.closed:
             if self.steps % _BETWEEN_CUTS == 0:
-                if not tell(self._renew_rows(), self.last):
+                if not tell(self._renew_rows(go_on), self.last):
                     return False
                 if int(state.families.allowed.sum()) <= enough:
                     return True
@@ -98,13 +104,17 @@ class Volume:
                     gap = self.gap
                     if before - gap < _LEAST_PROGRESS * gap and self.alpha <= _LAST_ALPHA:
                         if gap > _WORTH_RESTARTING * stalled:
-                            return True
+                            if state.creep <= _LAST_CREEP:
+                                return True
+                            state.creep = max(_LAST_CREEP, state.creep / 4)
                         stalled = gap
                         self._restart()
                     elif before - gap < _POOR * gap:
                         self.alpha = max(_LAST_ALPHA, self.alpha / 2)
                     before = gap
             self._step()
+            if not go_on():
+                return False
         return True
 
     @property
@@ -133,7 +143,7 @@ class Volume:
         step = self.length * max(self.gap, self.scale.unit) / norm
         cuts = np.maximum(0.0, state.cuts + step * toward)
         specials = np.maximum(0.0, state.specials + step * special)
-        bound = state.evaluate(self.scale, cuts, specials)
+        bound = state.evaluate(self.scale, cuts, specials, self.pool)
         if bound is None:
             state.possible = False
             return
@@ -206,7 +216,7 @@ class Volume:
         self.state.units = min(self.state.units, again.units)
         self.stale = True
 
-    def _renew_rows(self) -> Point:
+    def _renew_rows(self, go_on: Callable[[], bool]) -> Point:
         """Drops cuts that have been slack for long, adds rows that the average point violates; returns it."""
         state = self.state
         old = self.idle > _PATIENCE
@@ -215,7 +225,10 @@ class Volume:
             state.cuts, self.idle = state.cuts[~old], self.idle[~old]
         union, slot = np.nonzero(self.x > _SUPPORT)
         point = Point(union, slot, self.x[union, slot])
-        found = separate(state, self.last, point, _INWARDS, self.pool)
+        inwards = Inwards(_INWARDS, state.creep, _TOLERANCE)
+        found = separate(state, self.last, point, inwards, pool=self.pool, go_on=go_on)
+        if len(found.clutters) < _FEW_CUTS * len(state.sinks):
+            state.creep = max(_LAST_CREEP, state.creep / 2)
         state.rows.add_clutters(found.clutters)
         state.rows.add_specials(found.specials)
         state.cuts = np.concatenate((state.cuts, np.zeros(len(found.clutters))))

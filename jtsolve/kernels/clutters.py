@@ -26,15 +26,17 @@ def spread_up(words, facets, sizes):
 
 
 @njit(nogil=True, cache=True)
-def add_weights(total, words, table):
-    """total(A) += Σ over the bits of words(A) of their weights.
+def add_weights(total, words, table, first, last):
+    """total(A) += Σ over the bits of words(A) of their weights, for the sets from `first` to `last` - 1.
 
     Args:
         total: shape (count,), int64.
         words: shape (count,), uint64.
         table: shape (8, 256), int64: for each byte of a word, the sum of the weights of its bits.
+        first: see above.
+        last: see above.
     """
-    for at in range(words.size):
+    for at in range(first, last):
         word = words[at]
         gain = np.int64(0)
         for byte in range(8):
@@ -92,13 +94,15 @@ def best_families(values, members, facets, sizes, allowed, n, least):
 
 
 @njit(nogil=True, cache=True)
-def add_multipliers(total, words, weights):
-    """total(A) += Σ of the weights of the up-sets that hold A.
+def add_multipliers(total, words, weights, first, last):
+    """total(A) += Σ of the weights of the up-sets that hold A, for the sets from `first` to `last` - 1.
 
     Args:
         total: shape (count,), int64.
         words: shape (at least weights/64, count), uint64: up-set c is bit c % 64 of word c // 64.
         weights: shape (up-sets,), int64.
+        first: see above.
+        last: see above.
     """
     table = np.zeros((8, 256), np.int64)
     for word in range((weights.size + 63) // 64):
@@ -114,7 +118,7 @@ def add_multipliers(total, words, weights):
                 some = some or gain != 0
                 table[byte, pattern] = table[byte, pattern ^ low] + gain
         if some:
-            add_weights(total, words[word], table)
+            add_weights(total, words[word], table, first, last)
 
 
 @njit(nogil=True, cache=True)

@@ -1,7 +1,14 @@
-"""Minimum cuts in networks of families, for clutter cuts: maximum flows by shortest augmenting paths.
+"""Minimum cuts in a lattice of sets, for clutter cuts: maximum flows by Dinic's algorithm.
 
-Nodes are the families of the support, with capacities, and the distinct parent sets. A family feeds the
-parent sets that it holds, a parent set feeds its families, and ∅ is the source.
+Nodes are the sets of a collection with all their subsets, in the order of size, ∅ first. A family (v,P) is an
+arc from P to P∪v with a capacity, and every set is joined to its subsets by arcs without one. So the sets on
+the sink's side of a cut are an up-set, and the families across the cut are those that enter it.
+
+Between P and P∪v there are both kinds of arcs, one each way. What is left of the capacity upwards, its
+`room`, grows by what is sent down; downwards there is always room.
+
+Reference: Dinic, Algorithm for solution of a problem of maximum flow in networks with power estimation,
+Soviet Math. Doklady 1970.
 """
 
 from __future__ import annotations
@@ -10,314 +17,215 @@ import numpy as np
 from numba import njit
 
 _EPSILON = 1e-9
-"""Capacity and flow below it count as none."""
+"""Room below it counts as none."""
 
 
 @njit(nogil=True, cache=True)
-def _subset(inner, outer):
-    for k in range(inner.size):  # noqa: SIM110 - the compiler knows no generators
-        if inner[k] & ~outer[k]:
-            return False
-    return True
+def arcs_up(facets, sizes):
+    """Returns of each set P the arcs to the sets P∪v: starts (m+1,), arcs, both int32.
 
-
-@njit(nogil=True, cache=True)
-def network(unions, sources, parent):
-    """Returns which parent sets each family can feed, as lists: starts (s+1,), targets, both int32.
-
-    Its own parent set is left out: what it would feed, its giver feeds.
+    The arc to the set A from that without its j-th member has the number A·width + j.
 
     Args:
-        unions: shape (s, words), uint64: P∪v of the families in the support.
-        sources: shape (d, words), uint64: the distinct parent sets, without ∅.
-        parent: shape (s,), int32: the number of each family's parent set; -1 for ∅.
+        facets: shape (m, width), int32: the position of each set without its j-th member.
+        sizes: shape (m,), int32.
     """
-    starts = np.zeros(unions.shape[0] + 1, np.int32)
-    targets = np.empty(unions.shape[0] * sources.shape[0], np.int32)
-    filled = 0
-    for i in range(unions.shape[0]):
-        for q in range(sources.shape[0]):
-            if q != parent[i] and _subset(sources[q], unions[i]):
-                targets[filled] = q
-                filled += 1
-        starts[i + 1] = filled
-    return starts, targets[:filled].copy()
+    m, width = facets.shape
+    starts = np.zeros(m + 1, np.int32)
+    for a in range(1, m):
+        for j in range(sizes[a]):
+            starts[facets[a, j] + 1] += 1
+    for a in range(m):
+        starts[a + 1] += starts[a]
+    arcs = np.empty(starts[m], np.int32)
+    free = starts[:-1].copy()
+    for a in range(1, m):
+        for j in range(sizes[a]):
+            p = facets[a, j]
+            arcs[free[p]] = a * width + j
+            free[p] += 1
+    return starts, arcs
 
 
 @njit(nogil=True, cache=True)
-def reverse(starts, targets, count):
-    """Returns the lists turned around: of each target its origins, and the places of these arcs."""
-    begins = np.zeros(count + 1, np.int32)
-    for q in targets:
-        begins[q + 1] += 1
-    for q in range(count):
-        begins[q + 1] += begins[q]
-    origins = np.empty(targets.size, np.int32)
-    places = np.empty(targets.size, np.int32)
-    free = begins[:-1].copy()
-    for i in range(starts.size - 1):
-        for place in range(starts[i], starts[i + 1]):
-            q = targets[place]
-            origins[free[q]] = i
-            places[free[q]] = place
-            free[q] += 1
-    return begins, origins, places
+def _find_levels(sink, lattice, room, level, queue):
+    """Writes how many arcs each set is from ∅, -1 if it is not reached; returns whether the sink is.
 
-
-@njit(nogil=True, cache=True)
-def _search(ends, capacity, flow, feed, parent, graph, seen_family, seen_set, came_family, came_set, queue):
-    """Breadth-first search for an augmenting path; returns the family that meets the sink, or -1.
-
-    Nodes are families (0..s-1) and parent sets (s..s+d-1). `came_family` is the set from which a family was
-    reached (-1: the source; -2 - q: by taking back flow that it feeds to set q); `came_set` is the family.
+    Where the sink is reached, sets that are as far or farther may be left out.
     """
-    starts, targets, begins, origins, places, member_starts, member_list, firsts = graph
-    s = capacity.size
-    seen_family[:] = False
-    seen_set[:] = False
-    head = 0
-    tail = 0
-    for k in range(firsts.size):
-        i = firsts[k]
-        if capacity[i] - flow[i] > _EPSILON:
-            seen_family[i] = True
-            came_family[i] = -1
-            if ends[i]:
-                return i
-            queue[tail] = i
-            tail += 1
+    facets, sizes, starts, arcs = lattice
+    width = facets.shape[1]
+    level[:] = -1
+    level[0] = 0
+    queue[0] = 0
+    head, tail = 0, 1
     while head < tail:
-        node = queue[head]
+        a = queue[head]
         head += 1
-        if node < s:
-            i = node
-            for place in range(starts[i], starts[i + 1]):
-                q = targets[place]
-                if not seen_set[q]:
-                    seen_set[q] = True
-                    came_set[q] = i
-                    queue[tail] = s + q
-                    tail += 1
-            q = parent[i]
-            if q >= 0 and flow[i] > _EPSILON and not seen_set[q]:
-                seen_set[q] = True
-                came_set[q] = i
-                queue[tail] = s + q
+        if level[sink] >= 0 and level[a] >= level[sink]:
+            break
+        for j in range(sizes[a]):
+            p = facets[a, j]
+            if level[p] < 0:
+                level[p] = level[a] + 1
+                queue[tail] = p
                 tail += 1
-        else:
-            q = node - s
-            for k in range(member_starts[q], member_starts[q + 1]):
-                i = member_list[k]
-                if not seen_family[i] and capacity[i] - flow[i] > _EPSILON:
-                    seen_family[i] = True
-                    came_family[i] = q
-                    if ends[i]:
-                        return i
-                    queue[tail] = i
-                    tail += 1
-            for k in range(begins[q], begins[q + 1]):
-                i = origins[k]
-                if not seen_family[i] and feed[places[k]] > _EPSILON:
-                    seen_family[i] = True
-                    came_family[i] = -2 - q
-                    if ends[i]:
-                        return i
-                    queue[tail] = i
-                    tail += 1
-    return -1
-
-
-@njit(nogil=True, cache=True)
-def _place(i, q, starts, targets):
-    for place in range(starts[i], starts[i + 1]):
-        if targets[place] == q:
-            return place
-    return -1
-
-
-@njit(nogil=True, cache=True)
-def _augment(last, capacity, flow, feed, parent, graph, came_family, came_set, limit):
-    """Sends flow along the path that ends at the family `last`; returns how much.
-
-    From family i to set q there is an arc that feeds q, and one back along q → i if i's parents are q.
-    """
-    starts, targets = graph[0], graph[1]
-    for turn in range(2):
-        i = last
-        while True:
-            q = came_family[i]
-            if q >= -1:  # forward: the source or a set gives to i
-                if turn == 0:
-                    limit = min(limit, capacity[i] - flow[i])
-                else:
-                    flow[i] += limit
-            else:
-                q = -2 - q
-                place = _place(i, q, starts, targets)
-                if turn == 0:
-                    limit = min(limit, feed[place])
-                else:
-                    feed[place] -= limit
-            if q < 0:
-                break
-            giver = came_set[q]
-            if parent[giver] == q:  # by taking back what the giver gets
-                if turn == 0:
-                    limit = min(limit, flow[giver])
-                else:
-                    flow[giver] -= limit
-            elif turn == 1:
-                feed[_place(giver, q, starts, targets)] += limit
-            i = giver
-    return limit
-
-
-@njit(nogil=True, cache=True)
-def _mark_sink_side(ends, capacity, flow, feed, parent, graph, near_family, near_set, queue):
-    """Marks the families and sets from which the sink can be reached in what flow leaves."""
-    starts, targets, begins, origins, _places, member_starts, member_list, _firsts = graph
-    s = capacity.size
-    near_set[:] = False
-    tail = 0
-    for i in range(s):
-        near_family[i] = ends[i]
-        if ends[i]:
-            queue[tail] = i
-            tail += 1
-    head = 0
-    while head < tail:
-        node = queue[head]
-        head += 1
-        if node < s:
-            q = parent[node]
-            if q >= 0 and not near_set[q] and capacity[node] - flow[node] > _EPSILON:
-                near_set[q] = True
-                queue[tail] = s + q
+        for k in range(starts[a], starts[a + 1]):
+            above = arcs[k] // width
+            if level[above] < 0 and room[arcs[k]] > _EPSILON:
+                level[above] = level[a] + 1
+                queue[tail] = above
                 tail += 1
-            for place in range(starts[node], starts[node + 1]):
-                q = targets[place]
-                if not near_set[q] and feed[place] > _EPSILON:
-                    near_set[q] = True
-                    queue[tail] = s + q
-                    tail += 1
-        else:
-            q = node - s
-            for k in range(begins[q], begins[q + 1]):
-                i = origins[k]
-                if not near_family[i]:
-                    near_family[i] = True
-                    queue[tail] = i
-                    tail += 1
-            for k in range(member_starts[q], member_starts[q + 1]):
-                i = member_list[k]
-                if not near_family[i] and flow[i] > _EPSILON:
-                    near_family[i] = True
-                    queue[tail] = i
-                    tail += 1
+    return level[sink] >= 0
 
 
 @njit(nogil=True, cache=True)
-def _write_clutter(chosen, sink, order, sources, out, filled):
-    """Writes the minimal sets among the sink and the chosen parent sets, but for the sink; returns the end.
+def _send(sink, lattice, room, level, turn, path, most):
+    """Sends flow along shortest ways to the sink until none is left, or `most` is sent; returns how much.
 
-    `order` lists the parent sets by size. Returns -1 if there is no room.
+    A way is a list of arcs: a number for one up, -1 less the number for one down.
     """
-    begin = filled
-    for q in order:
-        if not chosen[q] or _subset(sink, sources[q]):
+    facets, sizes, starts, arcs = lattice
+    width = facets.shape[1]
+    turn[:] = 0  # of each set, the arcs that lead nowhere: those down come first
+    sent = 0.0
+    length = 0
+    a = np.int32(0)
+    while True:
+        if a == sink:
+            amount = most - sent
+            for k in range(length):
+                if path[k] >= 0:
+                    amount = min(amount, room[path[k]])
+            full = -1
+            for k in range(length):
+                if path[k] < 0:
+                    room[-1 - path[k]] += amount
+                else:
+                    room[path[k]] -= amount
+                    if full < 0 and room[path[k]] <= _EPSILON:
+                        full = k
+            sent += amount
+            if sent >= most - _EPSILON or full < 0:
+                return sent
+            length = full
+            a = facets[path[full] // width, path[full] % width]
             continue
-        minimal = True
-        for k in range(begin, filled):
-            if _subset(sources[out[k]], sources[q]):
-                minimal = False
+        ahead = False
+        while turn[a] < sizes[a] + starts[a + 1] - starts[a]:
+            if turn[a] < sizes[a]:
+                arc = -1 - (a * width + turn[a])
+                goal = facets[a, turn[a]]
+            else:
+                arc = arcs[starts[a] + turn[a] - sizes[a]]
+                goal = np.int32(arc // width)
+            if level[goal] == level[a] + 1 and (arc < 0 or room[arc] > _EPSILON):
+                ahead = True
+                path[length] = arc
+                length += 1
+                a = goal
                 break
-        if minimal:
-            if filled == out.size:
-                return -1
-            out[filled] = q
-            filled += 1
-    return filled
+            turn[a] += 1
+        if not ahead:
+            if length == 0:
+                return sent
+            length -= 1
+            arc = path[length]
+            a = facets[arc // width, arc % width] if arc >= 0 else np.int32((-1 - arc) // width)
+            turn[a] += 1
 
 
 @njit(nogil=True, cache=True)
-def minimum_cuts(unions, sources, order, parent, capacity, graph, sinks, depth, tolerance, out):
-    """Finds clutters {sink} ∪ {parent sets on its side} whose cuts are below 1 - tolerance.
+def _mark_sink_side(sink, lattice, room, inside, queue):
+    """Marks the sets from which there is a way to the sink."""
+    facets, sizes, starts, arcs = lattice
+    width = facets.shape[1]
+    inside[:] = False
+    inside[sink] = True
+    queue[0] = sink
+    head, tail = 0, 1
+    while head < tail:
+        a = queue[head]
+        head += 1
+        for k in range(starts[a], starts[a + 1]):
+            above = arcs[k] // width
+            if not inside[above]:
+                inside[above] = True
+                queue[tail] = above
+                tail += 1
+        for j in range(sizes[a]):
+            p = facets[a, j]
+            if not inside[p] and room[a * width + j] > _EPSILON:
+                inside[p] = True
+                queue[tail] = p
+                tail += 1
 
-    For each sink: a maximum flow from ∅ through families to those that hold the sink, at most 1. If it is
-    less, the cut nearest to the source and the one nearest to the sink; the capacities of the families
-    across the former are raised to 1, and the flow goes on: up to `depth` times, so that cuts are disjoint.
+
+@njit(nogil=True, cache=True)
+def _add_minimal(inside, lattice, generators):
+    """Appends the minimal sets of an up-set."""
+    facets, sizes, _, _ = lattice
+    for a in range(1, sizes.size):
+        if inside[a]:
+            minimal = True
+            for j in range(sizes[a]):
+                if inside[facets[a, j]]:
+                    minimal = False
+                    break
+            if minimal:
+                generators.append(np.int32(a))
+
+
+@njit(nogil=True, cache=True)
+def minimum_cuts(lattice, capacity, sinks, depth, tolerance):
+    """Finds up-sets that hold a sink and are entered by families of a capacity below 1 - tolerance.
+
+    For each sink: a maximum flow from ∅, at most 1. If it is less, the cut nearest to ∅ and the one nearest
+    to the sink; the families across the former may then pass on more, and the flow goes on: up to `depth`
+    times, so that these cuts have no family with a capacity in common.
 
     Args:
-        unions: shape (s, words), uint64: P∪v of the families in the support.
-        sources: shape (d, words), uint64: the distinct parent sets, without ∅.
-        order: shape (d,): the parent sets by size.
-        parent: shape (s,), int32: the number of each family's parent set; -1 for ∅.
-        capacity: shape (s,), float64.
-        graph: lists of arcs, see `network` and `reverse`; the families of each parent set; those of ∅.
-        sinks: shape (t, words), uint64.
+        lattice: (facets, sizes, starts, arcs), see `arcs_up`.
+        capacity: shape (m · width,), float64, of the families by the numbers of their arcs.
+        sinks: shape (t,), positions.
         depth: at least 1.
         tolerance: cuts have to be below 1 by it.
-        out: shape (room,), int32: takes the numbers of parent sets.
 
     Returns:
-        The number of each cut's sink, and where its parent sets end in `out`.
+        The minimal sets of all up-sets, int32, one up-set after the other, and where each ends, int64.
     """
-    targets = graph[1]
-    s = capacity.size
-    d = sources.shape[0]
-    seen_family = np.zeros(s, np.bool_)
-    seen_set = np.zeros(d, np.bool_)
-    near_family = np.zeros(s, np.bool_)
-    near_set = np.zeros(d, np.bool_)
-    came_family = np.zeros(s, np.int32)
-    came_set = np.zeros(d, np.int32)
-    queue = np.empty(s + d + 1, np.int32)
-    ends = np.zeros(s, np.bool_)
-    flow = np.zeros(s)
-    feed = np.zeros(targets.size)
-    whose: list[int] = []
-    finish: list[int] = []
-    filled = 0
-    for t in range(sinks.shape[0]):
-        sink = sinks[t]
-        for i in range(s):
-            ends[i] = _subset(sink, unions[i])
-        flow[:] = 0.0
-        feed[:] = 0.0
-        raised = capacity.copy()
+    facets, sizes, _, _ = lattice
+    m, width = facets.shape
+    level = np.empty(m, np.int32)
+    queue = np.empty(m, np.int32)
+    turn = np.empty(m, np.int32)
+    path = np.empty(m, np.int32)
+    outer = np.empty(m, np.bool_)
+    inner = np.empty(m, np.bool_)
+    generators = [np.int32(0) for _ in range(0)]
+    ends = [0 for _ in range(0)]
+    for sink in sinks:
+        room = capacity.copy()
         total = 0.0
         for _ in range(depth):
-            while total < 1.0 - tolerance:
-                last = _search(
-                    ends, raised, flow, feed, parent, graph,
-                    seen_family, seen_set, came_family, came_set, queue,
-                )  # fmt: skip
-                if last < 0:
-                    break
-                total += _augment(last, raised, flow, feed, parent, graph, came_family, came_set, 1.0)
-            if total >= 1.0 - tolerance:
+            reached = True
+            while reached and total < 1.0 - tolerance:
+                reached = _find_levels(sink, lattice, room, level, queue)
+                if reached:
+                    total += _send(sink, lattice, room, level, turn, path, 1.0 - total)
+            if reached:
                 break
-            # The search ended without a way: what it has not seen is on the sink's side.
-            end = _write_clutter(~seen_set, sink, order, sources, out, filled)
-            if end < 0:
-                return np.array(whose, dtype=np.int64), np.array(finish, dtype=np.int64)
-            whose.append(t)
-            finish.append(end)
-            filled = end
-            _mark_sink_side(ends, raised, flow, feed, parent, graph, near_family, near_set, queue)
-            differs = False
-            for q in range(d):
-                if near_set[q] == seen_set[q]:
-                    differs = True
-                    break
-            if differs:
-                end = _write_clutter(near_set, sink, order, sources, out, filled)
-                if end < 0:
-                    return np.array(whose, dtype=np.int64), np.array(finish, dtype=np.int64)
-                whose.append(t)
-                finish.append(end)
-                filled = end
-            for i in range(s):
-                if not seen_family[i] and (parent[i] < 0 or seen_set[parent[i]]):
-                    raised[i] = 1.0
-    return np.array(whose, dtype=np.int64), np.array(finish, dtype=np.int64)
+            for a in range(m):
+                outer[a] = level[a] < 0
+            _add_minimal(outer, lattice, generators)
+            ends.append(len(generators))
+            _mark_sink_side(sink, lattice, room, inner, queue)
+            if (inner != outer).any():
+                _add_minimal(inner, lattice, generators)
+                ends.append(len(generators))
+            for a in range(1, m):
+                if outer[a]:
+                    for j in range(sizes[a]):
+                        if not outer[facets[a, j]] and capacity[a * width + j] > 0:
+                            room[a * width + j] += 1.0
+    return np.array(generators, dtype=np.int32), np.array(ends, dtype=np.int64)
