@@ -11,6 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -110,6 +111,24 @@ def capacities(families: Families, x: NDArray[np.float64]) -> NDArray[np.float64
     return found
 
 
+def random_tree(families: Families, seed: int) -> NDArray[np.float64]:
+    """Returns the families of a random tree as a point: each vertex joins within a complete set."""
+    generator = np.random.default_rng(seed)
+    position = {mask: at for at, mask in enumerate(families.masks())}
+    point = np.zeros(families.allowed.shape)
+    cliques = [1 << families.root]
+    for v in generator.permutation([v for v in range(families.n) if v != families.root]).tolist():
+        inside = list(members(cliques[int(generator.integers(len(cliques)))]))
+        size = int(generator.integers(0, min(len(inside), families.width - 1) + 1))
+        parents = varset(generator.choice(inside, size, replace=False).tolist())
+        cliques.append(parents | 1 << v)
+        at = position[cliques[-1]]
+        point[at, families.members[at].tolist().index(v)] = 1.0
+    at = position[1 << families.root]
+    point[at, families.members[at].tolist().index(families.root)] = 1.0
+    return point
+
+
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_a_clutter_cut_is_found_iff_one_is_violated(n: int) -> None:
     families = families_of(named(gaussian(0, n)), root=n - 1)
@@ -130,14 +149,60 @@ def test_a_clutter_cut_is_found_iff_one_is_violated(n: int) -> None:
     assert verdicts >= ({True} if n > 2 else set())
 
 
-def test_threads_find_the_same_cuts() -> None:
+def test_cuts_are_minimum_cuts_of_the_lattice() -> None:
+    families = families_of(named(gaussian(0, 8)).with_treewidth(3), root=3)
+    verdicts = set()
+    for seed in range(6):
+        # Between a tree, which no cut is violated by, and a random point.
+        tree = random_tree(families, seed)
+        x = 0.5 * capacities(families, random_point(seed, families)) + 0.5 * tree
+        network = nx.DiGraph()
+        for at, slot in np.argwhere(np.arange(families.width) < families.sizes[:, None]).tolist():
+            below = int(families.facets[at, slot])
+            network.add_edge(below, at, capacity=float(x[at, slot]))
+            network.add_edge(at, below)  # without a capacity: anything
+        for sink in range(1, 9):
+            least = nx.maximum_flow_value(network, 0, sink)
+            found = violated(families, x, [sink], 1e-6)
+            verdicts.add(bool(found))
+            assert bool(found) == (least < 1 - 1e-6)
+            if found:
+                masks, listed = families.masks(), x[np.nonzero(families.allowed)]
+                values = [
+                    left_hand_side(families, listed, tuple(masks[at] for at in clutter)) for clutter in found
+                ]
+                assert min(values) == pytest.approx(least)
+    assert verdicts == {True, False}
+
+
+def test_threads_find_the_same_cuts_and_bounds() -> None:
     families = families_of(named(gaussian(0, 40, 3)), root=3)
     x = np.mean([random_point(seed, families) for seed in range(4)], axis=0)
     point = capacities(families, x)
+    sinks = list(range(1, 41))
     with ThreadPoolExecutor(2) as pool:
-        shared = violated(families, point, list(range(1, 41)), 1e-4, pool=pool)
-    assert shared == violated(families, point, list(range(1, 41)), 1e-4)
-    assert len(shared) > 40
+        shared = violated(families, point, sinks, 1e-4, pool=pool)
+        assert shared == violated(families, point, sinks, 1e-4)
+        assert len(shared) > 40
+        rows = Rows(families, shared)
+        scale, scores = scaled(families)
+        multipliers = scale.units_of(np.random.default_rng(0).random(len(shared)))
+        arguments = (families, scores, rows, multipliers, np.zeros(0, dtype=np.int64))
+        alone, together = bound_of(*arguments), bound_of(*arguments, pool=pool)
+    assert alone is not None
+    assert together is not None
+    assert alone.units == together.units
+    assert (alone.values == together.values).all()
+
+
+def test_told_to_end_no_more_cuts_are_looked_for() -> None:
+    families = families_of(named(gaussian(0, 40, 3)), root=3)
+    point = capacities(families, random_point(0, families))
+    answers = iter([True, *[False] * 40])
+    some = violated(families, point, list(range(1, 41)), 1e-4, go_on=lambda: next(answers))
+    every = violated(families, point, list(range(1, 41)), 1e-4)
+    assert 0 < len(some) < len(every)
+    assert set(some) <= set(every)
 
 
 @pytest.mark.parametrize(("n", "graphs"), [(1, 1), (2, 2), (3, 8), (4, 61)])
