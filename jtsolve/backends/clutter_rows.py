@@ -57,7 +57,10 @@ def no_good(graph: frozenset[VarSet], n: int) -> Special:
 
 
 class Rows:
-    """Clutter cuts, 64 in a word for each set, and special rows, with the weight of each row in the bound."""
+    """Clutter cuts, 64 in a word for each set, and special rows, with the weight of each row in the bound.
+
+    The words are written when they are asked for.
+    """
 
     def __init__(
         self, families: Families, clutters: Sequence[Clutter] = (), specials: Sequence[Special] = ()
@@ -65,7 +68,7 @@ class Rows:
         self.families = families
         self.clutters: list[Clutter] = []
         self.specials: list[Special] = []
-        self.words = np.zeros((0, families.sizes.size), dtype=np.uint64)
+        self.release()
         self.known: set[Clutter | Special] = set()
         self.functions: list[NDArray[np.int64]] = []
         self.add_clutters(clutters)
@@ -73,10 +76,8 @@ class Rows:
 
     def add_clutters(self, fresh: Sequence[Clutter]) -> None:
         """Appends cuts."""
-        first = len(self.clutters)
         self.clutters.extend(fresh)
         self.known.update(fresh)
-        self._write(first)
 
     def add_specials(self, fresh: Sequence[Special]) -> None:
         """Appends special rows."""
@@ -88,7 +89,19 @@ class Rows:
         """Keeps some of the cuts, and all special rows."""
         self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
         self.known = {*self.clutters, *self.specials}
-        self._write(0)
+        self._written = 0
+
+    @property
+    def words(self) -> NDArray[np.uint64]:
+        """The up-sets, shape (at least cuts/64, sets): up-set c is bit c % 64 of word c // 64."""
+        if self._written < len(self.clutters):
+            self._write(self._written)
+        return self._words
+
+    def release(self) -> None:
+        """Gives the words' memory back, of rows that wait."""
+        self._words = np.zeros((0, self.families.sizes.size), dtype=np.uint64)
+        self._written = 0
 
     def moved(self, families: Families, position: NDArray[np.int64]) -> Rows:
         """Returns the rows over fewer sets; `position` is -1 for sets that are gone.
@@ -117,21 +130,22 @@ class Rows:
 
         word = first // _A_WORD
         needed = -(-len(self.clutters) // _A_WORD)
-        if needed > self.words.shape[0]:
+        if needed > self._words.shape[0]:
             grown = np.zeros(
-                (max(needed, self.words.shape[0] * 3 // 2), self.families.sizes.size), dtype=np.uint64
+                (max(needed, self._words.shape[0] * 3 // 2), self.families.sizes.size), dtype=np.uint64
             )
-            grown[:word] = self.words[:word]
-            self.words = grown
+            grown[:word] = self._words[:word]
+            self._words = grown
         part = self.clutters[word * _A_WORD :]
         sizes = np.fromiter(map(len, part), dtype=np.int64, count=len(part))
         number = np.repeat(np.arange(len(part)), sizes)
         flat = np.fromiter(chain.from_iterable(part), dtype=np.int64, count=int(sizes.sum()))
-        self.words[word:needed] = 0
+        self._words[word:needed] = 0
         bits = np.uint64(1) << (number % _A_WORD).astype(np.uint64)
-        np.bitwise_or.at(self.words, (word + number // _A_WORD, flat), bits)
+        np.bitwise_or.at(self._words, (word + number // _A_WORD, flat), bits)
         for at in range(word, needed):
-            spread_up(self.words[at], self.families.facets, self.families.sizes)
+            spread_up(self._words[at], self.families.facets, self.families.sizes)
+        self._written = len(self.clutters)
 
     def _function(self, row: Special) -> NDArray[np.int64]:
         """Returns g of a special row for every set."""
@@ -174,12 +188,12 @@ class Rows:
         """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units; shares the sets among threads."""
         from jtsolve.kernels.clutters import add_multipliers  # noqa: PLC0415 - loads the compiler
 
-        total = scores.copy()
+        total, words = scores.copy(), self.words
         parts = 1 if pool is None or total.size * cuts.size < _WORTH_THREADS else _PARTS
         ends = [total.size * part // parts for part in range(parts + 1)]
 
         def add(part: tuple[int, int]) -> None:
-            add_multipliers(total, self.words, cuts, *part)
+            add_multipliers(total, words, cuts, *part)
 
         list((map if pool is None else pool.map)(add, pairwise(ends)))
         price = int(cuts.sum())

@@ -153,6 +153,7 @@ class Search:
 
     def _push(self, subproblem: Subproblem) -> None:
         self.made += 1
+        subproblem.state.rows.release()
         heapq.heappush(self.open, (-subproblem.state.units, self.made, subproblem))
 
     def _finish(self, subproblem: Subproblem) -> None:
