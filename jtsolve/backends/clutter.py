@@ -52,8 +52,8 @@ _BYTES_A_SET = 3000
 """Bytes of a set while steps run: some thousands of cuts, and copies. Measured: 1400 to 3900."""
 
 _MOST_PROVED = 40
-"""Variables beyond which proofs are not counted on: with 37 at treewidth 2 they take seconds, with 69 a minute
-or two, and with 111 they did not end in seven."""
+"""Variables beyond which proofs are not counted on: with 37 at treewidth 2 they take seconds, with 69 some
+minutes, and with 111 they did not end in seven."""
 _STARTING = 2.0
 _FAMILIES_A_SECOND = 1500.0
 """At 20 variables."""
