@@ -31,6 +31,7 @@ from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter import ClutterCuts
 from jtsolve.backends.clutter_bound import Scale, bound_of, scaled, worth
+from jtsolve.backends.clutter_columns import Columns, at_positions, pieces
 from jtsolve.backends.clutter_cuts import violated
 from jtsolve.backends.clutter_lp import Master
 from jtsolve.backends.clutter_rows import Rows, Special
@@ -39,11 +40,11 @@ from jtsolve.certificate import verify
 from jtsolve.certificate_document import read_certificate
 from jtsolve.cli import run
 from jtsolve.encodings.families import Families, families_of, families_of_tree
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, LimitError
 from jtsolve.instance import write_problem
 from jtsolve.problem import Constraints, Feature, Problem
 from jtsolve.result import Result, Status, Stop, result_to_document
-from jtsolve.scores import DenseScores
+from jtsolve.scores import DenseScores, SparseScores
 from jtsolve.solve import solve
 from jtsolve.tree import JunctionTree
 from jtsolve.varset import is_subset, members, varset
@@ -602,3 +603,77 @@ def test_what_a_search_keeps_is_what_it_needs() -> None:
     assert isinstance(search.incumbent.tree, JunctionTree)
     assert search.root.node.last is None
     assert varset(chain([0], [1])) == 3
+
+
+# Column generation
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("n", "treewidth"), [(6, 1), (7, 3), (9, 2)])
+def test_priced_families_lead_to_the_same_optimum(seed: int, n: int, treewidth: int) -> None:
+    problem = named(gaussian(seed, n)).with_treewidth(treewidth)
+    report = Recording()
+    few = ClutterCuts(listed=5).solve(problem, Limits(), report)
+    optimum = solve(problem, ALONE)
+    assert optimum.score is not None
+    assert few.tree is not None
+    assert few.stop is Stop.FINISHED
+    assert few.tree.score(problem.scores) == pytest.approx(optimum.score, abs=1e-6)
+    assert few.bound == pytest.approx(optimum.score, abs=1e-6)
+    # What is reported on the way is a bound on all trees, those of families that are not listed too.
+    told = [call["bound"] for call in report.calls if call.get("bound") is not None]
+    assert all(bound >= optimum.score - 1e-9 for bound in told)
+
+
+@pytest.mark.parametrize(("n", "size"), [(5, 2), (7, 3), (8, 4)])
+def test_a_pass_bounds_all_families(n: int, size: int) -> None:
+    problem = named(gaussian(1, n)).with_treewidth(size - 1)
+    families = families_of(problem, root=0)
+    masks = families.masks()
+    small = [mask for mask in masks if mask.bit_count() < size]
+    every = np.concatenate([piece.members for piece in pieces(problem)])
+    assert sorted(map(varset, every.tolist())) == [mask for mask in sorted(masks) if mask.bit_count() == size]
+    columns = Columns(problem, 0, Limits(), Recording(), 3)
+    search = columns._search(every[::3], {}, Recording())
+    listed = search.root.state.families
+    assert listed.masks()[: len(small)] == small  # in this order: positions of facets rest on it
+    generator = np.random.default_rng(0)
+    multipliers: dict[tuple[int, ...], float] = {}
+    for v in range(n):
+        pair = [varset([(v + 1) % n, (v + 2) % n])] if size > 2 else []
+        multipliers[1 << v, *pair] = float(generator.random())
+    priced = columns._price(listed, multipliers)
+    assert priced is not None
+    scale, scores = scaled(listed)
+    _, scores = scaled(families)
+    rows = Rows(families, list(at_positions(multipliers, {mask: at for at, mask in enumerate(masks)})))
+    weights = scale.units_of(np.array(list(multipliers.values())))
+    assert scaled(families)[0].shift == scale.shift
+    bound = bound_of(families, scores, rows, weights, np.zeros(0, dtype=np.int64))
+    assert bound is not None
+    assert priced.units == bound.units
+
+
+def test_what_is_priced_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = named(gaussian(0, 12, 3))
+    ended = ClutterCuts(listed=20).solve(problem, Limits(), Recording(patience=3, reason=Stop.TIME))
+    assert ended.stop is Stop.TIME
+    constrained = replace(problem, constraints=Constraints(max_cliques=3))
+    for backend, asked in (
+        (ClutterCuts(listed=5), constrained),
+        (ClutterCuts(listed=5, certificate=str(tmp_path / "proof")), problem),
+        (ClutterCuts(listed=0), problem),
+        (ClutterCuts(listed=5), named(SparseScores(3, {1: 0.0, 2: 0.0, 4: 0.0, 3: 1.0}))),
+    ):
+        with pytest.raises(InputError, match="listed"):
+            backend.solve(asked, Limits(), Recording())
+    many = named(gaussian(0, 60, 3))
+    every, few = ALONE.estimate(many, Limits()), ClutterCuts(listed=1000).estimate(many, Limits())
+    assert few.memory < every.memory
+    between = (few.memory + every.memory) // 2
+    assert ALONE.estimate(many, Limits(memory=between)).memory > between  # 50,000 at a time do not fit either
+    with pytest.raises(LimitError):
+        ALONE.solve(many, Limits(memory=between), Recording())
+    monkeypatch.setattr("jtsolve.backends.clutter._LISTED", 1000)  # so many do, and are taken unasked
+    priced = ALONE.solve(many, Limits(memory=between), Recording(patience=200, reason=Stop.TIME))
+    assert priced.stats["passes"] >= 1

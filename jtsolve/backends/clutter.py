@@ -10,6 +10,8 @@ every clutter (`clutter_rows`), is a tight relaxation; its cuts are found by min
 3. The rest by the simplex method (`clutter_polish`, `clutter_lp`), on all families that are left.
 4. Where the LP leaves a gap: branch and bound on edges (`clutter_tree`).
 
+Where there are too many families to list, most are priced (`clutter_columns`).
+
 Every bound is computed anew from its multipliers, over all families, in exact integers (`clutter_bound`):
 what the LP solver says is never believed. With `certificate`, multipliers and branches are written to a
 file that `jtsolve check` verifies with code of its own (`jtsolve.certificate`). More in docs/clutter.md.
@@ -26,11 +28,14 @@ References:
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.backends.clutter_columns import Columns, memory_of, takes
 from jtsolve.backends.clutter_neighbours import best_neighbour
 from jtsolve.backends.clutter_proof import write_certificate
 from jtsolve.backends.clutter_root import solve_root
@@ -55,6 +60,8 @@ _MOST_PROVED = 40
 """Variables beyond which proofs are not counted on: with 37 at treewidth 2 they take seconds, with 69 some
 minutes, and with 111 they did not end in seven."""
 _STARTING = 2.0
+_LISTED, _LISTED_TIMES = 50_000, 3
+"""Sets of the largest size that are listed anew in a round where not all fit; how often that there are."""
 _FAMILIES_A_SECOND = 1500.0
 """At 20 variables."""
 
@@ -67,11 +74,14 @@ class ClutterCuts:
         start: gives the first tree, or None.
         root: the name of the variable that comes first; None for a good one.
         certificate: a file to write a proof of the bound to, which `jtsolve check` verifies; None for none.
+        listed: how many sets of the largest size are listed anew in a round, while the others are priced
+            (`clutter_columns`); None for all at once, or 50,000 where all do not fit into memory.
     """
 
     start: Backend | None = None
     root: str | None = None
     certificate: str | None = None
+    listed: int | None = None
 
     name: ClassVar[str] = "clutter"
 
@@ -85,9 +95,11 @@ class ClutterCuts:
 
         The seconds are a rough guess: they depend on the scores more than on the sizes.
         """
-        sets = predicted_sets(problem)
-        families = sets * problem.max_clique_size
+        families = predicted_sets(problem) * problem.max_clique_size
         memory = resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
+        listed = self._listed(problem, limits)
+        if listed is not None:
+            memory = resident_memory() + _LIBRARIES + memory_of(problem, _LISTED_TIMES * listed)
         seconds = inf
         if problem.n <= _MOST_PROVED:
             seconds = _STARTING + families * (problem.n / 20) ** 2 / _FAMILIES_A_SECOND
@@ -104,6 +116,10 @@ class ClutterCuts:
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             first = self._first(problem, limits, report)
             root = choose_root(problem, first) if self.root is None else self._named_root(problem)
+            listed = self._listed(problem, limits)
+            if listed is not None:
+                with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+                    return Columns(problem, root, limits, report, listed).run(first, pool)
             families = families_of(problem, root)
             search = Search(problem, families, limits, report, keep_stages=self.certificate is not None)
             if first is not None:
@@ -123,6 +139,28 @@ class ClutterCuts:
             "root": problem.names[root],
         }
         return Outcome(search.incumbent.tree, bound, stop, stats)
+
+    def _listed(self, problem: Problem, limits: Limits) -> int | None:
+        """Returns how many sets of the largest size are listed at a time; None for all.
+
+        Raises:
+            InputError: the option does not go with the problem, or with a certificate.
+        """
+        if self.listed is None:
+            need = resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
+            fits = need <= limits.memory_bytes or self.certificate is not None or not takes(problem)
+            return None if fits else _LISTED
+        if self.listed < 1:
+            raise InputError("clutter", "listed", f"{self.listed} is less than 1", "list some sets")
+        if not takes(problem) or self.certificate is not None:
+            raise InputError(
+                "clutter",
+                "listed",
+                "families are priced only without constraints but on treewidth, without a certificate, and "
+                "where every set has a score",
+                "leave the option out",
+            )
+        return self.listed
 
     def relaxation_memory(self, problem: Problem) -> int:
         """See `relaxing.Relaxes`."""

@@ -94,6 +94,23 @@ def best_families(values, members, facets, sizes, allowed, n, least):
 
 
 @njit(nogil=True, cache=True)
+def weight_tables(weights, words):
+    """Returns for each byte of each word of up-sets the sums of the weights of its bits: (words, 8, 256)."""
+    tables = np.zeros((words, 8, 256), np.int64)
+    for word in range(words):
+        for byte in range(8):
+            for pattern in range(1, 256):
+                low = pattern & -pattern
+                bit = 0
+                while low >> bit != 1:
+                    bit += 1
+                c = 64 * word + 8 * byte + bit
+                gain = weights[c] if c < weights.size else 0
+                tables[word, byte, pattern] = tables[word, byte, pattern ^ low] + gain
+    return tables
+
+
+@njit(nogil=True, cache=True)
 def add_multipliers(total, words, weights, first, last):
     """total(A) += Σ of the weights of the up-sets that hold A, for the sets from `first` to `last` - 1.
 
@@ -104,21 +121,10 @@ def add_multipliers(total, words, weights, first, last):
         first: see above.
         last: see above.
     """
-    table = np.zeros((8, 256), np.int64)
-    for word in range((weights.size + 63) // 64):
-        some = False
-        for byte in range(8):
-            for pattern in range(1, 256):
-                low = pattern & -pattern
-                bit = 0
-                while low >> bit != 1:
-                    bit += 1
-                c = 64 * word + 8 * byte + bit
-                gain = weights[c] if c < weights.size else 0
-                some = some or gain != 0
-                table[byte, pattern] = table[byte, pattern ^ low] + gain
-        if some:
-            add_weights(total, words[word], table, first, last)
+    tables = weight_tables(weights, (weights.size + 63) // 64)
+    for word in range(tables.shape[0]):
+        if tables[word].any():
+            add_weights(total, words[word], tables[word], first, last)
 
 
 @njit(nogil=True, cache=True)
@@ -209,3 +215,44 @@ def grow(members, facets, sizes, allowed, worth, root, n):
                     stack[top] = facet
                     top += 1
     return union, slot
+
+
+@njit(nogil=True, cache=True)
+def price_sets(scores, members, facets, words, tables, values, best, root):
+    """Prices sets that are in an up-set iff a facet is: how much their families exceed the best at hand.
+
+    Args:
+        scores: shape (count,), int64.
+        members: shape (count, k), int32.
+        facets: shape (count, k), int32: positions in `words` and `values`.
+        words: shape (at least those of `tables`, sets), uint64.
+        tables: see `weight_tables`.
+        values: shape (sets,), int64.
+        best: shape (n,), int64, of each vertex.
+        root: no family is of the root.
+
+    Returns:
+        Shape (count,), int64: the largest values(A) − values(A∖v) − best(v) over v ∈ A; and shape (n,): the
+        best over these sets and `best`.
+    """
+    count, k = members.shape
+    excess = np.empty(count, np.int64)
+    better = best.copy()
+    for at in range(count):
+        total = scores[at]
+        for word in range(tables.shape[0]):
+            joint = words[word, facets[at, 0]]
+            for j in range(1, k):
+                joint |= words[word, facets[at, j]]
+            for byte in range(8):
+                total += tables[word, byte, joint & np.uint64(255)]
+                joint >>= np.uint64(8)
+        most = np.int64(-(1 << 62))
+        for j in range(k):
+            v = members[at, j]
+            if v != root:
+                gain = total - values[facets[at, j]]
+                most = max(most, gain - best[v])
+                better[v] = max(better[v], gain)
+        excess[at] = most
+    return excess, better
