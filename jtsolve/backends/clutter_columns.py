@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from jtsolve.tree import JunctionTree
     from jtsolve.varset import VarSet
 
-SMALLEST = 2
-"""Largest sets of fewer members are all listed."""
+_SMALLEST = 2
+"""Members of the largest sets: with fewer, there is nothing to price."""
 _FIRST_SECONDS, _GROWTH = 2.0, 1.3
 """Of the steps between two passes, which take at least as long as a pass; longer from round to round."""
 _KEPT, _BUFFER = 2, 4
@@ -64,7 +64,7 @@ Multipliers = dict[tuple["VarSet", ...], float]
 def takes(problem: Problem) -> bool:
     """Tells whether families of a problem can be priced: no constraint but on treewidth, a score for all."""
     plain = problem.constraints.features <= {Feature.MAX_TREEWIDTH}
-    return plain and not isinstance(problem.scores, SparseScores) and problem.max_clique_size >= SMALLEST
+    return plain and not isinstance(problem.scores, SparseScores) and problem.max_clique_size >= _SMALLEST
 
 
 def memory_of(problem: Problem, listed: int) -> int:
@@ -161,9 +161,8 @@ class Columns:
         self.small_masks = [varset(row[:size]) for row, size in zip(self.small.tolist(), sizes, strict=True)]
         self.small_scores: list[float] = [0.0]
         for size in range(1, problem.max_clique_size):
-            self.small_scores += problem.scores.batch(
-                self.small[sizes == size, :size].astype(np.intp)
-            ).tolist()
+            rows = self.small[sizes == size, :size]
+            self.small_scores += problem.scores.batch(rows.astype(np.intp)).tolist()
         self.tree: JunctionTree | None = None
         self.bound = inf
         self.rounds = self.passes = self.steps = self.nodes = 0
@@ -274,18 +273,14 @@ class Columns:
         bound = bound_of(listed, scores, rows, weights, np.zeros(0, dtype=np.int64))
         assert bound is not None, "all single vertices are listed"
         tables = weight_tables(weights, -(-len(at) // 64))
-        own = np.rint(np.ldexp(self.problem.scores.batch(np.arange(n)[:, None]), scale.shift)).astype(
-            np.int64
-        )
+        own = _rounded(self.problem.scores.batch(np.arange(n)[:, None]), scale)
         better = bound.best
         sets, excess = np.zeros((0, size), np.int32), np.zeros(0, np.int64)
         for piece in pieces(self.problem):
             if self.report.stop is not None:
                 return None
             _require_room(piece.scores, n, size, scale)
-            units = np.rint(np.ldexp(piece.scores, scale.shift)).astype(np.int64) - own[piece.members].sum(
-                axis=1
-            )
+            units = _rounded(piece.scores, scale) - own[piece.members].sum(axis=1)
             found, over = price_sets(
                 units, piece.members, piece.facets, rows.words, tables, bound.values, bound.best, self.root
             )
@@ -309,6 +304,11 @@ def _first(
     """Returns the sets that exceed most, in that order."""
     order = np.argsort(-excess, kind="stable")[:most]
     return sets[order], excess[order]
+
+
+def _rounded(scores: NDArray[np.float64], scale: Scale) -> NDArray[np.int64]:
+    """Returns scores in units, as `scaled` rounds them."""
+    return np.rint(np.ldexp(scores, scale.shift)).astype(np.int64)
 
 
 def _require_room(scores: NDArray[np.float64], n: int, size: int, scale: Scale) -> None:
