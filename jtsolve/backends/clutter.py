@@ -35,7 +35,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.backends.clutter_columns import Columns, memory_of, takes
+from jtsolve.backends.clutter_columns import BYTES_A_SET, Columns, memory_of, takes
 from jtsolve.backends.clutter_neighbours import best_neighbour
 from jtsolve.backends.clutter_proof import write_certificate
 from jtsolve.backends.clutter_root import solve_root
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 
 _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
-_BYTES_A_SET = 3000
-"""Bytes of a set while steps run: some thousands of cuts, and copies. Measured: 1400 to 3900."""
-
 _MOST_PROVED = 40
 """Variables beyond which proofs are not counted on: with 37 at treewidth 2 they take seconds, with 69 some
 minutes, and with 111 they did not end in seven."""
@@ -164,7 +161,7 @@ class ClutterCuts:
 
     def relaxation_memory(self, problem: Problem) -> int:
         """See `relaxing.Relaxes`."""
-        return _LIBRARIES + _BYTES_A_SET * predicted_sets(problem)
+        return _LIBRARIES + BYTES_A_SET * predicted_sets(problem)
 
     def relax(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report

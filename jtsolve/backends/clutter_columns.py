@@ -14,9 +14,8 @@ Reference: Desaulniers, Desrosiers and Solomon (eds.), Column Generation, Spring
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb, inf, ldexp
-from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy as np
 from jtsolve.backends.clutter_bound import bound_of, scaled
 from jtsolve.backends.clutter_rows import Rows
 from jtsolve.backends.clutter_tree import Search
+from jtsolve.backends.portion import Portion
 from jtsolve.encodings.families import families_of
 from jtsolve.encodings.sets import all_sets
 from jtsolve.errors import LimitError
@@ -53,7 +53,9 @@ _FIRST_SECONDS, _GROWTH = 2.0, 1.3
 """Of the steps between two passes, which take at least as long as a pass; longer from round to round."""
 _KEPT, _BUFFER = 2, 4
 """Times the sets that are listed anew: so many are kept, and gathered before the best are chosen."""
-_BYTES_A_SET, _BYTES_A_PIECE = 3000, 200
+BYTES_A_SET = 3000
+"""Bytes of a set while steps run: some thousands of cuts, and copies. Measured: 1400 to 3900."""
+_BYTES_A_PIECE = 200
 _NEVER = -(1 << 62)
 _BITS = 60
 
@@ -71,7 +73,7 @@ def memory_of(problem: Problem, listed: int) -> int:
     """Returns the bytes that are predicted with so many sets of the largest size listed, if there are."""
     listed = min(listed, comb(problem.n, problem.max_clique_size))
     small = count_bounded_subsets(problem.n, problem.max_clique_size - 1)
-    return (small + listed) * _BYTES_A_SET + comb(problem.n, problem.max_clique_size - 1) * _BYTES_A_PIECE
+    return (small + listed) * BYTES_A_SET + comb(problem.n, problem.max_clique_size - 1) * _BYTES_A_PIECE
 
 
 class Piece(NamedTuple):
@@ -122,36 +124,6 @@ def pieces(problem: Problem) -> Iterator[Piece]:
         yield Piece(members, facets, problem.scores.batch(members.astype(np.intp)))
 
 
-@dataclass(slots=True)
-class _Round:
-    """A report for one round: passes trees on, not bounds, which are of listed families, and ends in time."""
-
-    report: Report
-    until: float
-
-    @property
-    def stop(self) -> Stop | None:
-        """See `Report`."""
-        return self.report.stop or (Stop.STEPS if monotonic() > self.until else None)
-
-    @property
-    def incumbent(self) -> JunctionTree | None:
-        """See `Report`."""
-        return self.report.incumbent
-
-    def __call__(
-        self,
-        *,
-        tree: JunctionTree | None = None,
-        bound: float | None = None,  # noqa: ARG002 - of the listed families only
-        done: float | None = None,
-        note: str | None = None,
-    ) -> bool:
-        """See `Report`."""
-        self.report(tree=tree, done=done, note=note)
-        return self.stop is None
-
-
 class Columns:
     """The rounds on one problem."""
 
@@ -176,15 +148,15 @@ class Columns:
         stop = self.report.stop
         while stop is None:
             self.rounds += 1
-            round_report = _Round(self.report, monotonic() + seconds)
-            search = self._search(listed, multipliers, round_report)
+            portion = Portion(self.report, self.limits, self.limits.elapsed + seconds, bounds=False)
+            search = self._search(listed, multipliers, portion)
             full = search.root.state.families
             search.relax(pool)
-            solved = round_report.stop is None
+            solved = portion.stop is None
             self.steps += search.steps
             self.tree = search.incumbent.tree or self.tree
             multipliers = multipliers_of(search)
-            began = monotonic()
+            began = self.limits.elapsed
             priced = self._price(full, multipliers)
             if priced is None:
                 break
@@ -200,7 +172,7 @@ class Columns:
             if not priced.exceeds and solved:
                 self.most *= 2
             listed = self._choose(priced, multipliers)
-            seconds = max(seconds * _GROWTH, monotonic() - began)
+            seconds = max(seconds * _GROWTH, self.limits.elapsed - began)
             need = resident_memory() + memory_of(self.problem, len(listed))
             stop = Stop.MEMORY if need > self.limits.memory_bytes else self.report.stop
         return Outcome(self.tree, self.bound, stop or self.report.stop or Stop.FINISHED, self._stats())

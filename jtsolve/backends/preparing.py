@@ -19,17 +19,18 @@ from math import inf
 from typing import TYPE_CHECKING, TypeGuard
 
 from jtsolve import pruning
+from jtsolve.backends.portion import Portion
 from jtsolve.backends.relaxing import Relaxes
 from jtsolve.encodings.families import choose_root, families_of, predicted_memory
 from jtsolve.errors import ChoiceError
 from jtsolve.machine import resident_memory
-from jtsolve.result import Stop
 from jtsolve.scores import SparseScores
 
 if TYPE_CHECKING:
     from jtsolve.backend import Backend, Limits, Report
     from jtsolve.encodings.families import Families
     from jtsolve.problem import Problem
+    from jtsolve.result import Stop
     from jtsolve.tree import JunctionTree
     from jtsolve.varset import VarSet
 
@@ -66,37 +67,6 @@ class Prepared:
         scores = zip(self.families.masks(), self.families.scores.tolist(), known.tolist(), strict=True)
         table = {mask: score for mask, score, has_one in scores if has_one}
         return replace(self.problem, scores=SparseScores(self.problem.n, table))
-
-
-@dataclass(frozen=True, slots=True)
-class _Portion:
-    """A report that wants the work to end at a time of its own, in seconds since the start."""
-
-    report: Report
-    limits: Limits
-    until: float
-
-    @property
-    def stop(self) -> Stop | None:
-        """Why the work has to end now, or None."""
-        return self.report.stop or (Stop.TIME if self.limits.elapsed >= self.until else None)
-
-    @property
-    def incumbent(self) -> JunctionTree | None:
-        """See `backend.Report`."""
-        return self.report.incumbent
-
-    def __call__(
-        self,
-        *,
-        tree: JunctionTree | None = None,
-        bound: float | None = None,
-        done: float | None = None,
-        note: str | None = None,
-    ) -> bool:
-        """See `backend.Report`."""
-        self.report(tree=tree, bound=bound, done=done, note=note)
-        return self.stop is None
 
 
 def require_relaxation(backend: str, relaxation: Backend | None) -> None:
@@ -160,7 +130,7 @@ def prepare(
     bound = inf
     clutters: tuple[tuple[VarSet, ...], ...] = ()
     if tree is not None and report.stop is None and relaxes(relaxation, problem):
-        portion = _Portion(report, limits, _half_time(limits))
+        portion = Portion(report, limits, _half_time(limits))
         left, bound, tree, clutters = relaxation.relax(problem, families, tree, limits, portion)
         report(tree=tree, bound=bound)
         families = left if prune else families
