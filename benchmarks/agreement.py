@@ -33,17 +33,17 @@ sys.path.insert(0, str(HERE / "tests"))
 
 from problems import random_problem, repeatable  # noqa: E402 - found by the line above
 
-from jtsolve.backend import Limits  # noqa: E402
-from jtsolve.backends import REGISTRY  # noqa: E402
+from jtsolve.backends.registry import REGISTRY  # noqa: E402
+from jtsolve.core.backend import Limits  # noqa: E402
+from jtsolve.core.machine import describe  # noqa: E402
+from jtsolve.core.problem import Feature, Problem  # noqa: E402
 from jtsolve.errors import InternalError  # noqa: E402
-from jtsolve.machine import describe  # noqa: E402
-from jtsolve.problem import Feature, Problem  # noqa: E402
 from jtsolve.solve import solve  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from jtsolve.backend import Backend
+    from jtsolve.core.backend import Backend
 
 TOLERANCE = 1e-6
 """Nats; up to it a result counts as optimal."""

@@ -28,22 +28,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from labels import label_ends
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
-from jtsolve.data.bif import read_network
-from jtsolve.data.sample import sample
-from jtsolve.machine import describe
-from jtsolve.models.fitting import fit
-from jtsolve.models.likelihood import log_likelihood
-from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.scoring import DISCRETE
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning.fit import fit
+from jtsolve.networks.bif import read_network
+from jtsolve.networks.sample import sample
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.registry import DISCRETE
 from jtsolve.solve import solve
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Backend
-    from jtsolve.data.bif import Network
+    from jtsolve.core.backend import Backend
+    from jtsolve.networks.bif import Network
 
 METHODS = "chowliu:ml,forward:bic,consistent:ml,consistent:bic,search:ml,search:bic,lns:ml,lns:bic"
 TEST_SEED = 1_000_003
@@ -159,10 +159,10 @@ def draw(rows: list[dict[str, str]], true: float, path: Path) -> None:
 
     Chow-Liu's trees, which no treewidth or penalty changes much, are in all panels to compare with.
     """
-    import matplotlib as mpl  # noqa: PLC0415 - only to draw
+    import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - only to draw
+    from matplotlib import pyplot as plt
 
     methods = sorted({row["method"] for row in rows})
     names = [name for name in dict.fromkeys(m.partition(":")[0] for m in methods) if name != "chowliu"]

@@ -32,20 +32,20 @@ from typing import TYPE_CHECKING, Any
 
 from labels import label_ends
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
+from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import cores, describe
+from jtsolve.core.problem import Problem, Variable
 from jtsolve.errors import LimitError, RefusedError
-from jtsolve.instance import read_problem
-from jtsolve.machine import cores, describe
-from jtsolve.options import parse_backend
-from jtsolve.problem import Problem, Variable
-from jtsolve.scoring.bic import Bic
+from jtsolve.io.instance import read_problem
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.options import Coding
-from jtsolve.scoring.reading import read_states
 from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.tabulate import estimate, tabulate_with
 from jtsolve.solve import Recorder, solve
+from jtsolve.tables.options import Coding
+from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -207,10 +207,10 @@ def reach(problem: Problem, optimum: float, seed: int, arguments: argparse.Names
 
 def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
     """Draws how far each run is from the best score known, over time: a panel for each case, in one file."""
-    import matplotlib as mpl  # noqa: PLC0415 - for --draw only
+    import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - see above
+    from matplotlib import pyplot as plt
 
     cases = list(dict.fromkeys((run["set"], run["size"]) for run in runs))
     colours = {backend: f"C{i}" for i, backend in enumerate(dict.fromkeys(run["backend"] for run in runs))}

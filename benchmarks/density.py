@@ -26,24 +26,24 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.backend import Limits
-from jtsolve.files import read_file
-from jtsolve.machine import describe
+from jtsolve.backends.parse import make_backend
+from jtsolve.core.backend import Limits
+from jtsolve.core.files import read_file
+from jtsolve.core.machine import describe
+from jtsolve.core.problem import Problem, Variable
 from jtsolve.models import mixture as of_mixture
-from jtsolve.models.expectation import Expectation, fit_mixture_validated
-from jtsolve.models.fitting import fit_validated
-from jtsolve.models.learning import Learner
-from jtsolve.models.likelihood import log_likelihood
-from jtsolve.options import make_backend
-from jtsolve.problem import Problem, Variable
-from jtsolve.scoring.bic import Bic
+from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning.em import Expectation, fit_mixture_validated
+from jtsolve.models.learning.fit import fit_validated
+from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.options import Coding
-from jtsolve.scoring.reading import read_states
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solve import solve
+from jtsolve.tables.options import Coding
+from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.tables.table import DataTable
 
 SETS = "nltcs,msnbc,kdd,plants,baudio,jester,bnetflix,accidents,tretail,kosarek,dna,book"
 COLUMNS = [

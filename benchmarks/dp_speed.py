@@ -29,13 +29,13 @@ from pathlib import Path
 
 import numpy as np
 
-from jtsolve.backend import Limits
-from jtsolve.machine import describe, peak_memory
-from jtsolve.options import make_backend
-from jtsolve.problem import Problem, Variable
-from jtsolve.scores import DenseScores
+from jtsolve.backends.parse import make_backend
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.solve import solve
-from jtsolve.varset import count_bounded_subsets
 
 COLUMNS = [
     "n",

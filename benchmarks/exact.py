@@ -21,8 +21,8 @@ from pathlib import Path
 
 from publishing import publish
 
-from jtsolve.encodings.families import families_of
-from jtsolve.instance import read_problem
+from jtsolve.families.families import families_of
+from jtsolve.io.instance import read_problem
 
 HERE = Path(__file__).resolve().parents[1]
 COLUMNS = ["set", "n", "treewidth", "families", "backend", "status", "seconds", "score", "gap", "gap %"]

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 from networks import random_problem
 
-from jtsolve.instance import read_problem, write_problem
-from jtsolve.machine import describe
-from jtsolve.options import split_backend
+from jtsolve.backends.parse import split_backend
+from jtsolve.core.machine import describe
+from jtsolve.io.instance import read_problem, write_problem
 
 UCI = Path(__file__).resolve().parents[1] / "instances" / "uci"
 ONE_SEED = ("dp",)
@@ -173,12 +173,12 @@ def table(rows: list[dict[str, Any]], limit: float) -> str:
 
 def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
     """Draws small multiples: a column a width, synthetic problems above, UCI instances below."""
-    import matplotlib as mpl  # noqa: PLC0415 - for --draw only
+    import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415 - see above
-    from matplotlib.lines import Line2D  # noqa: PLC0415 - see above
-    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - see above
+    from matplotlib import pyplot as plt
+    from matplotlib.lines import Line2D
+    from matplotlib.ticker import MaxNLocator
 
     lines = points(rows, limit)
     sizes = sorted({w for _, w, _ in lines}, key=float)

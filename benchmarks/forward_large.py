@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
-from jtsolve.machine import describe, peak_memory
-from jtsolve.problem import Problem, Variable
-from jtsolve.scoring.bic import Bic
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.problem import Problem, Variable
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solve import solve
+from jtsolve.tables.table import DataTable
 
 COLUMNS = ["variables", "rows", "largest clique", "seconds", "processor s", "peak GB", "edges", "score"]
 

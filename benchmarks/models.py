@@ -35,17 +35,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.data.bif import read_network
-from jtsolve.machine import describe
+from jtsolve.core.machine import describe
+from jtsolve.core.tree import JunctionTree
 from jtsolve.models.directed import from_network
-from jtsolve.models.evidence import condition
-from jtsolve.models.fitting import fit
-from jtsolve.models.likelihood import log_likelihood
-from jtsolve.models.marginals import marginals
-from jtsolve.models.objects import to_pgmpy, to_pyagrum
-from jtsolve.models.sampling import sample
-from jtsolve.scoring.table import DataTable
-from jtsolve.tree import JunctionTree
+from jtsolve.models.files.interop import to_pgmpy, to_pyagrum
+from jtsolve.models.inference.evidence import condition
+from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.inference.marginals import marginals
+from jtsolve.models.inference.sampling import sample
+from jtsolve.models.learning.fit import fit
+from jtsolve.networks.bif import read_network
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

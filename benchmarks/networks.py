@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from publishing import publish
 
-from jtsolve.data.bif import Network, Node
-from jtsolve.data.sample import sample
-from jtsolve.instance import write_problem
-from jtsolve.options import split_backend
-from jtsolve.problem import Problem, Variable
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.table import DataTable
+from jtsolve.backends.parse import split_backend
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.io.instance import write_problem
+from jtsolve.networks.bif import Network, Node
+from jtsolve.networks.sample import sample
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
+from jtsolve.tables.table import DataTable
 
 MOST_PARENTS = 3
 COLUMNS = ("seed", "n", "treewidth", "backend", "status", "seconds", "score", "gap", "families")

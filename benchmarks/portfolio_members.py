@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING
 import psutil
 from search_quality import load
 
-from jtsolve.backend import Limits
-from jtsolve.machine import describe
-from jtsolve.options import parse_backend
+from jtsolve.backends.parse import parse_backend
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe
 from jtsolve.solve import Recorder
 
 if TYPE_CHECKING:
-    from jtsolve.problem import Problem
+    from jtsolve.core.problem import Problem
 
 COLUMNS = ("set", "largest clique", "seed", "backend", "1/4", "1/2", "end", "best", "CPU s", "wall s")
 BACKENDS = ("lns", "portfolio:members=lns+lns", "portfolio:members=lns+search")

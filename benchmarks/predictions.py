@@ -17,12 +17,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from jtsolve.compare.exports import machine_text, short, treewidth_text
 from jtsolve.compare.folder import Folder
-from jtsolve.compare.report import load
+from jtsolve.compare.reporting.exports import machine_text, short, treewidth_text
+from jtsolve.compare.reporting.report import load
 
 if TYPE_CHECKING:
-    from jtsolve.compare.tables import Record
+    from jtsolve.compare.reporting.tables import Record
 
 COLUMNS = ["instance", "n", "treewidth", "backend", "predicted s", "measured s", "ratio"]
 COLUMNS += ["predicted GB", "measured GB", "ratio"]

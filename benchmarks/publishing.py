@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.machine import describe
+from jtsolve.core.machine import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

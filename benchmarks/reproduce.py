@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from jtsolve.machine import cores, describe
+from jtsolve.core.machine import cores, describe
 
 HERE = Path(__file__).resolve().parent
 

@@ -39,20 +39,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.machine import cores, describe
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.options import Coding
-from jtsolve.scoring.reading import read_states
+from jtsolve.core.machine import cores, describe
+from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.scorer import CountingScorer, distinct_rows, make_scorer
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate_with
-from jtsolve.varset import count_bounded_subsets
+from jtsolve.tables.options import Coding
+from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.tables.table import DataTable
 
 COLUMNS = [
     "data",
@@ -136,7 +136,7 @@ def counters(table: DataTable) -> dict[str, Callable[[list[int]], object]]:
 
     ways: dict[str, Callable[[list[int]], object]] = {"unique": unique, "bincount": bincount}
     if find_spec("pandas"):
-        import pandas as pd  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: PLC0415
+        import pandas as pd  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         frame = pd.DataFrame(dict(zip(table.names, table.codes, strict=True)))
 
@@ -191,7 +191,7 @@ LARGE_COLUMNS = ["file", "MB", "rows", "columns", "sets", "seconds", "scored in"
 
 def measure_large(folder: Path, rows: int) -> list[list[str]]:
     """Returns a row for each kind of file: `jtsolve score` on rows that all differ, in its own process."""
-    import polars as pl  # noqa: PLC0415 - only here
+    import polars as pl
 
     generator = np.random.default_rng(0)
     codes = generator.integers(0, 4, (20, rows), dtype=np.uint8)
@@ -207,7 +207,7 @@ def measure_large(folder: Path, rows: int) -> list[list[str]]:
         output = folder / "large.json.gz"
         arguments = ["score", str(path), "--max-size", "3", "--output", str(output)]
         call = (
-            "import sys, time; from jtsolve.cli import run; from jtsolve.machine import peak_memory\n"
+            "import sys, time; from jtsolve.cli import run; from jtsolve.core.machine import peak_memory\n"
             f"code = run({arguments!r}, time.monotonic()); print('peak', peak_memory()); sys.exit(code)"
         )
         began = time.perf_counter()

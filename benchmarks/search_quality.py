@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from jtsolve.backend import Limits
-from jtsolve.machine import describe
-from jtsolve.options import parse_backend
-from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.scoring.bic import Bic
+from jtsolve.backends.parse import parse_backend
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe
+from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solve import solve
+from jtsolve.tables.table import DataTable
 
 ANNEALING = {
     "nltcs:3": -102513,

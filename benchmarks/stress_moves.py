@@ -19,13 +19,13 @@ from time import process_time
 import networkx as nx
 import numpy as np
 
-from jtsolve.backends.search_moves import MOVES, Drawing
-from jtsolve.backends.search_scores import KnownScores
-from jtsolve.backends.search_tree import SearchTree
-from jtsolve.machine import describe
-from jtsolve.scores import DenseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import count_bounded_subsets, varset
+from jtsolve.backends.search.moves import MOVES, Drawing
+from jtsolve.backends.search.scores import KnownScores
+from jtsolve.backends.search.tree import SearchTree
+from jtsolve.core.machine import describe
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import count_bounded_subsets, varset
 
 CASES = ((6, 6), (10, 3), (12, 4), (16, 3), (20, 2))
 """Variables and the size of the largest clique."""

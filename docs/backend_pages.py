@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.backends import REGISTRY
-from jtsolve.backends.optional import needed_packages
-from jtsolve.options import option_values
-from jtsolve.problem import ALL_FEATURES
+from jtsolve.backends.parse import option_values
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.packages import needed_packages
+from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.solve import options_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from sphinx.application import Sphinx
 
-    from jtsolve.backend import Backend
+    from jtsolve.core.backend import Backend
 
 _REFERENCES = re.compile(r"^References:[ ]*$|^References: (?=\S)", re.MULTILINE)
 _COST = re.compile(r"^(Time|Memory)\b")

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from jtsolve.compare.folder import Plan
-from jtsolve.compare.judge import judge
-from jtsolve.compare.page import html
-from jtsolve.compare.run import file_digest, run
+from jtsolve.compare.reporting.judge import judge
+from jtsolve.compare.reporting.page import html
+from jtsolve.compare.reporting.tables import Comparison
+from jtsolve.compare.running.run import file_digest, run
 from jtsolve.compare.spec import InstanceFile, Row, Spec
-from jtsolve.compare.tables import Comparison
-from jtsolve.machine import describe
+from jtsolve.core.machine import describe
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

@@ -13,12 +13,12 @@ import time
 from pathlib import Path
 
 from jtsolve import __version__
+from jtsolve.core.problem import Problem, Variable
 from jtsolve.errors import InputError
-from jtsolve.instance import write_problem
-from jtsolve.problem import Problem, Variable
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.table import DataTable
+from jtsolve.io.instance import write_problem
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
+from jtsolve.tables.table import DataTable
 from raw_tables import RECIPES, Recipe, read_table
 
 ESS = 1.0

@@ -22,11 +22,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from jtsolve.documents import decode, lay_out
+from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.result import Status
 from jtsolve.errors import JtsolveError
-from jtsolve.files import read_file, write_atomically
-from jtsolve.instance import read_problem
-from jtsolve.result import ResultDocument, Status, read_result
+from jtsolve.io.documents import decode, lay_out
+from jtsolve.io.instance import read_problem
+from jtsolve.io.result import ResultDocument, read_result
 
 INSTANCES = Path(__file__).parent / "uci"
 

@@ -16,7 +16,7 @@ def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        from jtsolve.cli import run  # noqa: PLC0415 - loaded here, a Ctrl-C meanwhile is caught
+        from jtsolve.cli import run
 
         code = run(sys.argv[1:], STARTED)
     except KeyboardInterrupt:

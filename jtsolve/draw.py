@@ -16,15 +16,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from jtsolve.core.files import write_atomically
+from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError
-from jtsolve.files import write_atomically
-from jtsolve.varset import VarSet, members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.tree import JunctionTree
 
 EMPTY_SET = "∅"
 
@@ -52,7 +52,7 @@ def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = No
         names: the variables' names; names with signs of the notation are put in quotes.
         notes: remarks beside cliques and separators, or None.
 
-    >>> from jtsolve.tree import JunctionTree
+    >>> from jtsolve.core.tree import JunctionTree
     >>> print(tree_text(JunctionTree(3, [0b011, 0b110], [(0, 1)]), "ABC"))
     {A, B}
     └─ {B, C}  sep {B}
@@ -233,7 +233,7 @@ def draw_tree(
             f"a picture of {len(tree.cliques)} cliques cannot be read (the most is {_LARGEST}); "
             "show the tree as text, or give the output of --dot to a viewer that zooms"
         )
-    import matplotlib as mpl  # noqa: PLC0415 - half a second, only when something is drawn
+    import matplotlib as mpl
 
     # The fonts come with matplotlib; the salt stands in for random names inside SVG files.
     settings = {"font.family": "DejaVu Sans", "svg.hashsalt": "jtsolve", "svg.fonttype": "path"}
@@ -307,8 +307,8 @@ class Drawing:
 
 def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Drawing:
     """Returns the drawing downwards or to the right, whichever suits a page better."""
-    from matplotlib.backends.backend_agg import RendererAgg  # noqa: PLC0415 - as above
-    from matplotlib.font_manager import FontProperties  # noqa: PLC0415 - as above
+    from matplotlib.backends.backend_agg import RendererAgg
+    from matplotlib.font_manager import FontProperties
 
     renderer: Any = RendererAgg(1, 1, 72)  # type: ignore[no-untyped-call, unused-ignore]
 
@@ -454,8 +454,8 @@ def _joined(left: list[tuple[float, float]], right: list[tuple[float, float]]) -
 
 def _render(drawing: Drawing, kind: Format) -> bytes:
     """Returns the bytes of the picture."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - as above
-    from matplotlib.figure import Figure  # noqa: PLC0415 - as above
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     width, height = (side + 2 * _MARGIN for side in drawing.extent)
     dpi = min(_PNG_DPI, _PNG_SIDE / max(width, height))
@@ -480,7 +480,7 @@ def _render(drawing: Drawing, kind: Format) -> bytes:
 
 
 def _draw_clique(axes: Any, drawing: Drawing, box: Box) -> None:
-    from matplotlib.patches import FancyBboxPatch  # noqa: PLC0415 - as above
+    from matplotlib.patches import FancyBboxPatch
 
     width, height = box.size
     x, y = drawing.place(box.middle, box.start + box.size[0 if drawing.across else 1] / 2)
@@ -502,8 +502,8 @@ def _draw_clique(axes: Any, drawing: Drawing, box: Box) -> None:
 
 def _draw_edge(axes: Any, drawing: Drawing, box: Box) -> None:
     """Draws the edge from the parent: straight to the end of its layer, a curve, straight on to the box."""
-    from matplotlib.patches import PathPatch  # noqa: PLC0415 - as above
-    from matplotlib.path import Path as Outline  # noqa: PLC0415 - as above
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Outline
 
     deep = 0 if drawing.across else 1
     parent = drawing.boxes[box.parent]

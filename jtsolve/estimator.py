@@ -15,21 +15,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from jtsolve.backends.parse import parse_backend
 from jtsolve.errors import ChoiceError
-from jtsolve.models.coder import Coder
-from jtsolve.models.expectation import Expectation, fit_mixture
-from jtsolve.models.fitting import fit
-from jtsolve.models.learning import Learner
+from jtsolve.models.learning.coder import Coder
+from jtsolve.models.learning.em import Expectation, fit_mixture
+from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.queries import log_likelihood, sample
-from jtsolve.options import parse_backend
-from jtsolve.scoring import DISCRETE
-from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.registry import DISCRETE
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.backend import Backend
+    from jtsolve.core.backend import Backend
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.scoring.score import DiscreteScore
 

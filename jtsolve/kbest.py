@@ -16,19 +16,19 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Feature
+from jtsolve.core.ranking import Ranking, score_of
+from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Stop
 from jtsolve.errors import ChoiceError, RefusedError
-from jtsolve.problem import Feature
-from jtsolve.ranking import Ranking, score_of
-from jtsolve.result import OPTIMALITY_TOLERANCE, Result, Stop
 from jtsolve.solve import Choice, Recorder, choose, interruptible, verified
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Backend
-    from jtsolve.problem import Problem
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.varset import VarSet
     from jtsolve.solve import Listener
-    from jtsolve.varset import VarSet
 
 
 def k_best(

@@ -9,19 +9,19 @@ from dataclasses import dataclass, fields, is_dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jtsolve.backend import Backend, Estimate, Limits
-from jtsolve.backends import REGISTRY
-from jtsolve.bounds import problem_bound
-from jtsolve.check import check
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Backend, Estimate, Limits
+from jtsolve.core.bounds import problem_bound
+from jtsolve.core.machine import describe
+from jtsolve.core.result import OPTIMALITY_TOLERANCE, Incumbent, Outcome, Result, Status, Stop
 from jtsolve.errors import InternalError, LimitError, RefusedError
-from jtsolve.machine import describe
-from jtsolve.result import OPTIMALITY_TOLERANCE, Incumbent, Outcome, Result, Status, Stop
+from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jtsolve.problem import Problem
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
 
 
 _SECONDS_BETWEEN_WORDS = 0.1

@@ -9,17 +9,17 @@ import msgspec
 from problems import gaussian, named
 
 from jtsolve.compare.folder import Plan
-from jtsolve.compare.run import file_digest, run
+from jtsolve.compare.reporting.tables import Comparison
+from jtsolve.compare.running.run import file_digest, run
 from jtsolve.compare.spec import InstanceFile, Row, RunStatus, Spec
-from jtsolve.compare.tables import Comparison
-from jtsolve.instance import write_problem
+from jtsolve.io.instance import write_problem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from jtsolve.problem import Constraints
-    from jtsolve.result import ResultDocument
+    from jtsolve.core.problem import Constraints
+    from jtsolve.io.result import ResultDocument
 
 
 def make_instance(

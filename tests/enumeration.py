@@ -7,19 +7,19 @@ from unittest.mock import patch
 
 from problems import Recording
 
-from jtsolve.backend import Limits
-from jtsolve.backends.worker import Task, run
+from jtsolve.backends.support.worker import Task, run
+from jtsolve.core.backend import Limits
 from jtsolve.encodings.balancing import encode_balancing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jtsolve.backends.solving import Work
-    from jtsolve.encodings.families import Families
+    from jtsolve.backends.support.run import Work
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.varset import VarSet
     from jtsolve.encodings.formula import Encoding, Formula
     from jtsolve.encodings.rounding import Unit
-    from jtsolve.tree import JunctionTree
-    from jtsolve.varset import VarSet
+    from jtsolve.families.families import Families
 
 Edges = frozenset[tuple[int, int]]
 
@@ -62,9 +62,9 @@ def _balanced_graphs(
     _say: Callable[[Any], None], families: Families, clutters: list[tuple[VarSet, ...]]
 ) -> list[Edges]:
     """Solves, and forbids the graph that is found, until there is none."""
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - not where the tests run
+    from ortools.sat.python import cp_model
 
-    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - the same
+    from jtsolve.backends.cpsat.process import model_of
 
     encoding = encode_balancing(families, clutters)
     names = encoding.formula.names
@@ -84,9 +84,9 @@ def _balanced_graphs(
 
 def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edges]) -> list[Edges]:
     """Fixes the edges of one graph after the other."""
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - not where the tests run
+    from ortools.sat.python import cp_model
 
-    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - the same
+    from jtsolve.backends.cpsat.process import model_of
 
     names = (formula := encode_balancing(families).formula).names
     model, variables = model_of(formula, [0] * len(names))
@@ -106,8 +106,8 @@ def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edge
 
 def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: Work) -> None:
     """Runs the solver on a formula whose solutions mean no tree."""
-    from jtsolve.backends import cpsat_solver  # noqa: PLC0415 - not where the tests run
-    from jtsolve.backends.solving import encoded  # noqa: PLC0415 - the same
+    from jtsolve.backends.cpsat import process as cpsat_solver
+    from jtsolve.backends.support.run import encoded
 
     def wrong(*arguments: Any) -> tuple[Encoding, Unit]:
         encoding, unit = encoded(*arguments)
@@ -127,9 +127,9 @@ def is_pair(name: str) -> bool:
 
 
 def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, ...]]:
-    from ortools.sat.python import cp_model  # noqa: PLC0415 - not where the tests run
+    from ortools.sat.python import cp_model
 
-    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - the same
+    from jtsolve.backends.cpsat.process import model_of
 
     class Collect(cp_model.CpSolverSolutionCallback):
         def __init__(self) -> None:
@@ -150,6 +150,6 @@ def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, 
 
 
 def _model_text(_say: Callable[[Any], None], formula: Formula) -> str:
-    from jtsolve.backends.cpsat_solver import model_of  # noqa: PLC0415 - not where the tests run
+    from jtsolve.backends.cpsat.process import model_of
 
     return str(model_of(formula, [0] * len(formula.names))[0].proto)

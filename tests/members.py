@@ -10,14 +10,14 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from jtsolve.backend import Capabilities, Estimate
+from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import LimitError
-from jtsolve.result import Outcome, Stop
-from jtsolve.tree import JunctionTree
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Limits, Report
-    from jtsolve.problem import Problem
+    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

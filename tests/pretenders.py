@@ -1,4 +1,4 @@
-"""Solvers for tests of `jtsolve.backends.solving`, in a module that the solver's process loads quickly."""
+"""Solvers for tests of `jtsolve.backends.support.run`, in a module that loads quickly."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import time
 from math import inf
 from typing import TYPE_CHECKING
 
-from jtsolve.backends.solving import News
+from jtsolve.backends.support.run import News
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.backends.solving import Work
+    from jtsolve.backends.support.run import Work
 
 
 def finds_nothing(_say: Callable[[News], None], _work: Work) -> float:

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from jtsolve.problem import Constraints, Feature, Problem, Variable
-from jtsolve.scores import DenseScores, LocalScores, SparseScores
-from jtsolve.varset import VarSet, bounded_subsets, count_bounded_subsets, members, varset
+from jtsolve.core.problem import Constraints, Feature, Problem, Variable
+from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
+from jtsolve.core.varset import VarSet, bounded_subsets, count_bounded_subsets, members, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from jtsolve.result import Stop
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.result import Stop
+    from jtsolve.core.tree import JunctionTree
 
 WITHOUT_GRAPHS = tuple(feature for feature in Feature if feature is not Feature.FORBIDDEN_GRAPHS)
 """The constraints that most heuristic backends support."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from hypothesis import strategies as st
 
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members
 from jtsolve.models.columns import Column
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

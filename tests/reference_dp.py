@@ -6,10 +6,10 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING
 
-from jtsolve.varset import VarSet, is_subset, subsets
+from jtsolve.core.varset import VarSet, is_subset, subsets
 
 if TYPE_CHECKING:
-    from jtsolve.problem import Problem
+    from jtsolve.core.problem import Problem
 
 
 def optimum(problem: Problem) -> float:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.scores import DenseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, is_subset, members, subsets, varset
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, is_subset, members, subsets, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from jtsolve.scores import LocalScores
+    from jtsolve.core.scores import LocalScores
 
 Components = dict[VarSet, list[VarSet]]
 """From a separator to sets that may hang on it."""

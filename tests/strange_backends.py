@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from jtsolve.backend import Capabilities, Estimate, Limits, Report
-from jtsolve.backends import REGISTRY
-from jtsolve.result import Outcome
-from jtsolve.tree import JunctionTree
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Capabilities, Estimate, Limits, Report
+from jtsolve.core.result import Outcome
+from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
-    from jtsolve.problem import Problem
+    from jtsolve.core.problem import Problem
 
 PROGRAM = (sys.executable, str(Path(__file__).resolve()), "run", "--inside")
 
@@ -75,7 +75,7 @@ def register() -> None:
 
 if __name__ == "__main__":
     register()
-    import jtsolve.compare.supervise as supervision
+    import jtsolve.compare.running.supervise as supervision
     from jtsolve.__main__ import main
 
     supervision.PROGRAM = PROGRAM

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 from agreement import SETS, SIZES, Run, disagreements, features_of, main, problem_of, read_journal, table
 
-from jtsolve.backends import REGISTRY
-from jtsolve.problem import Feature
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.problem import Feature
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.problem import Problem
+    from jtsolve.core.problem import Problem
 
 QUICK = "brute,clutter,dp"
 """That solve a problem of eight variables in some milliseconds; others take part with fewer problems."""

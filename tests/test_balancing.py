@@ -10,16 +10,16 @@ import pytest
 from enumeration import balanced_graphs, possible
 from problems import Recording, gaussian, named, random_problem
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.backends.clutter import ClutterCuts
-from jtsolve.backends.forward import Forward
-from jtsolve.backends.preparing import prepare
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.support.prepare import prepare
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
 from jtsolve.encodings.balancing import encode_balancing, predicted_memory
-from jtsolve.encodings.families import Families, families_of
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import varset
+from jtsolve.families.families import Families, families_of
 
 if TYPE_CHECKING:
     from jtsolve.encodings.formula import Encoding

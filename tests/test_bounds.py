@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve.bounds import family_bound, problem_bound, range_bound
-from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.scores import DenseScores, SparseScores
-from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.core.bounds import family_bound, problem_bound, range_bound
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.table import DataTable
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import bounded_subsets, count_bounded_subsets, members
+from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.tables.table import DataTable
 
 
 def trees(n: int) -> list[JunctionTree]:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from problems import Recording, dense, gaussian, named
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
-from jtsolve.problem import Constraints
-from jtsolve.result import Stop
-from jtsolve.scores import SparseScores
-from jtsolve.tree import JunctionTree
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
 
 PATH = JunctionTree(3, (0b011, 0b110), ((0, 1),))
 APART = JunctionTree(3, (0b011, 0b100), ((0, 1),))

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve.check import check
-from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.result import Incumbent, Result, ResultDocument, Status, Stop, result_to_document
-from jtsolve.scores import DenseScores, SparseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import bounded_subsets, count_bounded_subsets, members, varset
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import Incumbent, Result, Status, Stop
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members, varset
+from jtsolve.io.result import ResultDocument, result_to_document
+from jtsolve.verify.result import check
 
 NAMES = "ABCDE"
 

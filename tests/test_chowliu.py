@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from problems import Recording, dense, draw_constraints, gaussian, integers, named, repeatable, with_holes
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.result import Outcome, Stop
-from jtsolve.scores import SparseScores
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.ml import MaximumLikelihood
-from jtsolve.scoring.table import DataTable
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import count_bounded_subsets
+from jtsolve.scoring.scores.ml import MaximumLikelihood
+from jtsolve.tables.table import DataTable
 
 FOREST_FEATURES = sorted(ChowLiu().capabilities.features, key=lambda feature: feature.value)
 

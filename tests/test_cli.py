@@ -21,16 +21,17 @@ from problems import gaussian, named
 import jtsolve.cli.output
 import jtsolve.cli.progress
 from jtsolve import __main__ as program
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
-from jtsolve.check import check
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints
+from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.scores import SparseScores
 from jtsolve.errors import InputError, InternalError
-from jtsolve.instance import read_problem, write_problem
-from jtsolve.problem import Constraints
-from jtsolve.result import Outcome, Status, Stop, read_result, result_to_json
-from jtsolve.scores import SparseScores
+from jtsolve.io.instance import read_problem, write_problem
+from jtsolve.io.result import read_result, result_to_json
 from jtsolve.solve import solve
+from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,10 +43,10 @@ import sys
 from dataclasses import dataclass
 from typing import ClassVar
 
-from jtsolve.backend import Capabilities, Estimate
-from jtsolve.backends import REGISTRY
-from jtsolve.result import Outcome
-from jtsolve.tree import JunctionTree
+from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.result import Outcome
+from jtsolve.core.tree import JunctionTree
 
 @dataclass(frozen=True, slots=True)
 class Endless:
@@ -157,7 +158,7 @@ def test_help_loads_nothing_heavy() -> None:
         "from jtsolve.cli import run",
         "for arguments in (['--help'], ['solve', '--help'], ['show', '--help'], ['--version'], []):",
         "    run(arguments, time.monotonic())",
-        "heavy = {'numba', 'numpy', 'matplotlib', 'networkx', 'rich', 'msgspec', 'jtsolve.problem'}",
+        "heavy = {'numba', 'numpy', 'matplotlib', 'networkx', 'rich', 'msgspec', 'jtsolve.core.problem'}",
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)",
     ]
     done = subprocess.run(  # noqa: S603 - our own command
@@ -383,7 +384,7 @@ def test_an_answer_is_printed_even_if_it_cannot_be_written(
     def fail(path: Path, _data: bytes) -> None:
         raise InputError(str(path), "", "the disk is full", "free space")
 
-    monkeypatch.setattr("jtsolve.files.write_atomically", fail)
+    monkeypatch.setattr("jtsolve.core.files.write_atomically", fail)
     assert command("solve", instance, "--json", "--output", tmp_path / "result.json") == 2
     assert json.loads(command.out)["status"] == "optimal"
     assert "the disk is full" in command.err
@@ -569,10 +570,10 @@ def test_backends_lists_the_registry(command: Command) -> None:
 
 
 def test_supported_constraints_are_told_in_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace  # noqa: PLC0415 - used here only
+    from dataclasses import replace
 
-    from jtsolve.cli.backends import _supported  # noqa: PLC0415 - used here only
-    from jtsolve.problem import ALL_FEATURES, Feature  # noqa: PLC0415 - used here only
+    from jtsolve.cli.backends import _supported
+    from jtsolve.core.problem import ALL_FEATURES, Feature
 
     def supported(features: frozenset[Feature]) -> str:
         backend = REGISTRY["forward"]
@@ -811,7 +812,7 @@ def test_streams_that_are_closed_from_the_start(instance: Path, monkeypatch: pyt
 
 
 def test_names_keep_the_order_of_the_variables() -> None:
-    from jtsolve.result import _variables  # noqa: PLC0415 - used here only
+    from jtsolve.io.result import _variables
 
     order = _variables([["A", "D"], ["B", "C"], ["C", "D"]])
     assert sorted(order) == ["A", "B", "C", "D"]
@@ -820,9 +821,9 @@ def test_names_keep_the_order_of_the_variables() -> None:
 
 
 def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) -> None:
-    import msgspec  # noqa: PLC0415 - used here only
+    import msgspec
 
-    from jtsolve.cli.summary import describe  # noqa: PLC0415 - used here only
+    from jtsolve.cli.summary import describe
 
     document = msgspec.structs.replace(read_result(solved), seconds={"total": 12345.6})
     assert "  time       12346 s\n" in describe(document, "x", {})
@@ -835,7 +836,7 @@ def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) 
 
 
 def test_limits_take_the_time_of_the_start() -> None:
-    from jtsolve.cli.limits import make_limits  # noqa: PLC0415 - used here only
+    from jtsolve.cli.limits import make_limits
 
     assert make_limits(2.0, 0.5, 3, 4, 1.0) == Limits(
         time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0

@@ -16,29 +16,29 @@ from comparisons import make_instance, make_row, make_spec
 from problems import gaussian, named
 from rich.console import Console
 
-import jtsolve.compare.cluster
-import jtsolve.compare.local
-from jtsolve.backend import Estimate, Limits
-from jtsolve.backends import REGISTRY
-from jtsolve.check import check
+import jtsolve.compare.running.cluster
+import jtsolve.compare.running.local
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.cli.recommend import advise
 from jtsolve.cli.watching import duration, live_view, speaker, view
-from jtsolve.compare.cluster import Dask, require_dask
 from jtsolve.compare.folder import Folder
-from jtsolve.compare.live import Board
+from jtsolve.compare.running.cluster import Dask, require_dask
+from jtsolve.compare.running.live import Board
 from jtsolve.compare.spec import RunStatus, new_row, read_row, to_json
+from jtsolve.core.backend import Estimate, Limits
+from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.instance import read_problem, write_problem
-from jtsolve.problem import Constraints
+from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.solve import choose
+from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from jtsolve.compare.running.supervise import Watcher
     from jtsolve.compare.spec import InstanceFile, Spec
-    from jtsolve.compare.supervise import Watcher
 
 
 class Command:
@@ -75,8 +75,8 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
             ran.append(spec)
             watcher.finished(make_row(spec))
 
-    monkeypatch.setattr(jtsolve.compare.local.Local, "execute", execute)
-    monkeypatch.setattr(jtsolve.compare.cluster.Dask, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.running.local.Local, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.running.cluster.Dask, "execute", execute)
     return ran
 
 
@@ -128,8 +128,8 @@ def test_resume_does_what_is_missing_only(
 def test_the_share_of_a_run_is_that_of_the_jobs(
     command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.machine.cores", lambda: 8)
-    monkeypatch.setattr("jtsolve.machine.free_memory", lambda: 10 * 10**9)
+    monkeypatch.setattr("jtsolve.core.machine.cores", lambda: 8)
+    monkeypatch.setattr("jtsolve.core.machine.free_memory", lambda: 10 * 10**9)
     arguments = ("--backends", "brute", "--jobs", "4", "--plan", "--output", tmp_path / "out")
     assert command("compare", small.path, *arguments) == 0
     (spec,) = Folder(tmp_path / "out").plan().specs
@@ -143,7 +143,7 @@ def test_what_is_left_after_ctrl_c_is_told(
         watcher.finished(make_row(specs[0]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jtsolve.compare.local.Local, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.running.local.Local, "execute", execute)
     monkeypatch.setattr("jtsolve.cli.progress.is_watched", lambda: True)
     output = tmp_path / "out"
     arguments = ("--backends", "brute", "--seeds", "0-2", "--no-warm-up", "--output", output)
@@ -360,7 +360,7 @@ def test_a_run_that_takes_its_workers_down_is_a_crash(
     board: Board, monkeypatch: pytest.MonkeyPatch, address: str | None
 ) -> None:
     fake = FakeDask(["run", RuntimeError("the worker died three times")])
-    monkeypatch.setattr(jtsolve.compare.cluster, "_distributed", lambda: fake)
+    monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: fake)
     Dask(address, 2, (sys.executable, "-c", "")).execute(board.specs, board)
     assert board.statuses == {RunStatus.CRASHED: 2}
     assert fake.address in (fake, "tcp://a:1")
@@ -369,7 +369,7 @@ def test_a_run_that_takes_its_workers_down_is_a_crash(
 def test_a_lost_cluster_ends_the_comparison_and_says_how_to_go_on(
     board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jtsolve.compare.cluster, "_distributed", lambda: FakeDask([None, None]))
+    monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: FakeDask([None, None]))
     with pytest.raises(LimitError, match="--resume"):
         Dask("x", 2).execute(board.specs, board)
     with pytest.raises(ChoiceError, match="no Dask scheduler at 'nowhere'"):
@@ -378,7 +378,7 @@ def test_a_lost_cluster_ends_the_comparison_and_says_how_to_go_on(
 
 def test_ctrl_c_cancels_what_the_cluster_has_not_done(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeDask([new_row(spec, RunStatus.CRASHED) for spec in board.specs])
-    monkeypatch.setattr(jtsolve.compare.cluster, "_distributed", lambda: fake)
+    monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: fake)
 
     class Interrupted:
         def __init__(self, **_options: object) -> None:

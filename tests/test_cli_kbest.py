@@ -10,8 +10,8 @@ import pytest
 from problems import gaussian, named
 
 from jtsolve.cli import run
-from jtsolve.instance import write_problem
-from jtsolve.problem import Constraints
+from jtsolve.core.problem import Constraints
+from jtsolve.io.instance import write_problem
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,21 +15,21 @@ from random_models import brute, chain, random_model
 
 from jtsolve.cli import run
 from jtsolve.cli.models import pairs, table
-from jtsolve.data.bif import read_network
+from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
-from jtsolve.models.bif import to_bif
 from jtsolve.models.columns import Column
 from jtsolve.models.directed import to_network
-from jtsolve.models.document import read_model, write_model
-from jtsolve.models.fitting import fit
+from jtsolve.models.files.document import read_model, write_model
+from jtsolve.models.files.pace import read_pace
+from jtsolve.models.files.uai import read_uai, to_uai
 from jtsolve.models.gaussian import GaussianTreeModel, fit_gaussian, gaussian_log_likelihood
-from jtsolve.models.likelihood import log_likelihood
-from jtsolve.models.marginals import marginals
+from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.inference.marginals import marginals
+from jtsolve.models.learning.fit import fit
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.pace import read_pace
-from jtsolve.models.uai import read_uai, to_uai
-from jtsolve.scoring.reading import read_numbers, read_states
-from jtsolve.tree import JunctionTree
+from jtsolve.networks.bif import read_network
+from jtsolve.networks.write import to_bif
+from jtsolve.tables.reading import read_numbers, read_states
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,10 +171,10 @@ def test_a_model_is_not_written_over_its_data_nor_as_something_else(command: Com
 def test_no_tree_within_the_limits_is_no_model(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dataclasses import replace  # noqa: PLC0415 - here only
+    from dataclasses import replace
 
-    import jtsolve.solve  # noqa: PLC0415 - here only
-    from jtsolve.result import Status  # noqa: PLC0415 - here only
+    import jtsolve.solve
+    from jtsolve.core.result import Status
 
     solve = jtsolve.solve.solve
 

@@ -19,18 +19,19 @@ import pytest
 
 import jtsolve.scoring.tabulate
 from jtsolve.cli import run
-from jtsolve.instance import read_problem
-from jtsolve.result import Status, read_result
-from jtsolve.scores import DenseScores
-from jtsolve.scoring import GAUSSIAN, REGISTRY
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.options import Coding
+from jtsolve.core.result import Status
+from jtsolve.core.scores import DenseScores
+from jtsolve.io.instance import read_problem
+from jtsolve.io.result import read_result
 from jtsolve.scoring.prior import StructurePrior
-from jtsolve.scoring.reading import read_states
+from jtsolve.scoring.registry import GAUSSIAN, REGISTRY
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
+from jtsolve.tables.options import Coding
+from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
-    from jtsolve.problem import Problem
+    from jtsolve.core.problem import Problem
 
 ROOT = Path(__file__).parents[1]
 
@@ -257,7 +258,7 @@ def test_the_time_limit_ends_the_work(
     monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e-9)  # the forecast is too low
     output = tmp_path / "i.json"
     output.write_text("old")
-    monkeypatch.setattr("jtsolve.backend.Limits.elapsed", property(lambda _limits: next(clock)))
+    monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", property(lambda _limits: next(clock)))
     clock = iter([0.0, 0.0, 5.0, 5.0, 5.0])
     assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
     assert "the scoring was ended when" in command.err

@@ -26,28 +26,29 @@ from problems import (
     with_holes,
 )
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute, chordal_trees
-from jtsolve.backends.clutter import ClutterCuts
-from jtsolve.backends.clutter_bound import Scale, bound_of, scaled, worth
-from jtsolve.backends.clutter_columns import Columns, at_positions, pieces
-from jtsolve.backends.clutter_cuts import violated
-from jtsolve.backends.clutter_lp import Master
-from jtsolve.backends.clutter_rows import Rows, Special
-from jtsolve.backends.clutter_tree import Search
-from jtsolve.certificate import verify
-from jtsolve.certificate_document import read_certificate
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.bound import Scale, bound_of, scaled, worth
+from jtsolve.backends.clutter.branch_and_bound import Search
+from jtsolve.backends.clutter.column_generation import Columns, at_positions, pieces
+from jtsolve.backends.clutter.master import Master
+from jtsolve.backends.clutter.rows import Rows, Special
+from jtsolve.backends.clutter.separation import violated
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.encodings.families import Families, families_of, families_of_tree
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import is_subset, members, varset
 from jtsolve.errors import InputError, LimitError
-from jtsolve.instance import write_problem
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.result import Result, Status, Stop, result_to_document
-from jtsolve.scores import DenseScores, SparseScores
+from jtsolve.families.families import Families, families_of, families_of_tree
+from jtsolve.io.certificate import read_certificate
+from jtsolve.io.instance import write_problem
+from jtsolve.io.result import result_to_document
 from jtsolve.solve import solve
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import is_subset, members, varset
+from jtsolve.verify.certificate import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -674,6 +675,6 @@ def test_what_is_priced_has_its_limits(tmp_path: Path, monkeypatch: pytest.Monke
     assert ALONE.estimate(many, Limits(memory=between)).memory > between  # 50,000 at a time do not fit either
     with pytest.raises(LimitError):
         ALONE.solve(many, Limits(memory=between), Recording())
-    monkeypatch.setattr("jtsolve.backends.clutter._LISTED", 1000)  # so many do, and are taken unasked
+    monkeypatch.setattr("jtsolve.backends.clutter.backend._LISTED", 1000)  # so many do, and are taken unasked
     priced = ALONE.solve(many, Limits(memory=between), Recording(patience=200, reason=Stop.TIME))
     assert priced.stats["passes"] >= 1

@@ -11,21 +11,22 @@ import pytest
 from problems import WITHOUT_GRAPHS, gaussian, integers, named, random_problem, with_holes
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.backends.clutter import ClutterCuts
-from jtsolve.backends.clutter_neighbours import best_neighbour
-from jtsolve.backends.clutter_rows import Rows, no_good
-from jtsolve.certificate import verify
-from jtsolve.certificate_document import read_certificate
-from jtsolve.encodings.families import families_of, families_of_tree
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.result import Result, Status, result_to_document
-from jtsolve.scores import LARGEST, DenseScores
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.first_tree import best_neighbour
+from jtsolve.backends.clutter.rows import Rows, no_good
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Result, Status
+from jtsolve.core.scores import LARGEST, DenseScores
+from jtsolve.families.families import families_of, families_of_tree
+from jtsolve.io.certificate import read_certificate
+from jtsolve.io.result import result_to_document
 from jtsolve.solve import solve
+from jtsolve.verify.certificate import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.varset import VarSet
+    from jtsolve.core.varset import VarSet
 
 
 def without(problem: Problem, graphs: set[frozenset[VarSet]]) -> Problem:

@@ -17,8 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import gaussian, named
 
-from jtsolve.backends import REGISTRY
-from jtsolve.check import check
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.grid import (
     BackendChoice,
@@ -32,13 +31,14 @@ from jtsolve.compare.grid import (
     read_grid,
     split_backends,
 )
-from jtsolve.compare.judge import judge
-from jtsolve.compare.run import file_digest, run
+from jtsolve.compare.reporting.judge import judge
+from jtsolve.compare.running.run import file_digest, run
 from jtsolve.compare.spec import RunStatus, new_row, read_row, read_spec, to_json
+from jtsolve.core.problem import Constraints
+from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, InputError, InternalError, LimitError, RefusedError
-from jtsolve.instance import read_problem, write_problem
-from jtsolve.problem import Constraints
-from jtsolve.result import Status, Stop
+from jtsolve.io.instance import read_problem, write_problem
+from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from jtsolve.compare.spec import InstanceFile, Row
@@ -154,7 +154,7 @@ def test_a_refused_problem_has_no_prediction(tmp_path: Path) -> None:
 
 
 def test_an_infinite_prediction_is_none(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jtsolve.backend import Estimate  # noqa: PLC0415 - used here only
+    from jtsolve.core.backend import Estimate
 
     monkeypatch.setattr(type(REGISTRY["brute"]), "estimate", lambda *_: Estimate(10, inf))
     row = run(make_spec(small), time.monotonic())

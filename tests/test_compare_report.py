@@ -20,10 +20,10 @@ from comparisons import changed, compared, make_instance, make_plan, make_row, m
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jtsolve.compare import charts, exports, trees
-from jtsolve.compare.judge import Fault
-from jtsolve.compare.page import html
-from jtsolve.compare.ranks import (
+from jtsolve.compare.reporting import charts, exports, trees
+from jtsolve.compare.reporting.judge import Fault
+from jtsolve.compare.reporting.page import html
+from jtsolve.compare.reporting.ranks import (
     chi_squared_tail,
     friedman,
     mid_ranks,
@@ -31,11 +31,11 @@ from jtsolve.compare.ranks import (
     ranking,
     rankings,
 )
-from jtsolve.compare.report import write_report
+from jtsolve.compare.reporting.report import write_report
+from jtsolve.compare.reporting.svg import Chart, Scale, number
+from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.compare.spec import RunStatus, new_row
-from jtsolve.compare.svg import Chart, Scale, number
-from jtsolve.compare.tables import Comparison
-from jtsolve.result import Status
+from jtsolve.core.result import Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -304,7 +304,7 @@ def test_trees_are_drawn_with_all_their_names(rows: list[Row], monkeypatch: pyte
     )
     monkeypatch.setattr(trees, "LARGEST", 1)
     assert trees.tree_svg(result, "t") == ""
-    monkeypatch.setattr("jtsolve.compare.page.LARGEST", 1)
+    monkeypatch.setattr("jtsolve.compare.reporting.page.LARGEST", 1)
     assert "too many to draw here" in html(compared(rows[:1]), make_plan(rows[:1]))
 
 

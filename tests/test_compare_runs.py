@@ -23,19 +23,19 @@ from comparisons import make_instance, make_row, make_spec
 from strange_backends import PROGRAM
 
 from jtsolve.cli import run as command
-from jtsolve.compare import supervise as supervision
 from jtsolve.compare.folder import Folder
-from jtsolve.compare.live import Board
-from jtsolve.compare.local import Local
+from jtsolve.compare.running import supervise as supervision
+from jtsolve.compare.running.live import Board
+from jtsolve.compare.running.local import Local
+from jtsolve.compare.running.supervise import Watcher, supervise
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
-from jtsolve.compare.supervise import Watcher, supervise
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jtsolve.compare.running.supervise import Step
     from jtsolve.compare.spec import InstanceFile
-    from jtsolve.compare.supervise import Step
 
 ROOT = Path(__file__).parents[1]
 

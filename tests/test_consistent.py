@@ -32,25 +32,25 @@ from reference_lpacjt import (
     strength,
 )
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import meets_constraints
-from jtsolve.backends.consistent import FindConsistentTree, rows_of
-from jtsolve.backends.consistent_independence import HyperedgeTests, binomials, ltci
-from jtsolve.backends.consistent_search import ConsistentTrees
+from jtsolve.backends.consistent.backend import FindConsistentTree, rows_of
+from jtsolve.backends.consistent.independence import HyperedgeTests, binomials, ltci
+from jtsolve.backends.consistent.kernels.least_cuts import least_cut_by_enumeration, least_cut_by_queyranne
+from jtsolve.backends.consistent.search import ConsistentTrees
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import is_subset, members
 from jtsolve.errors import LimitError
-from jtsolve.kernels.least_cuts import least_cut_by_enumeration, least_cut_by_queyranne
-from jtsolve.problem import LOCAL_FEATURES, Constraints, Feature, Problem
-from jtsolve.result import Outcome, Stop
-from jtsolve.scores import DenseScores
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.ml import MaximumLikelihood
-from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.varset import is_subset, members
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from jtsolve.scores import LocalScores
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.scores import LocalScores
+    from jtsolve.core.tree import JunctionTree
 
 EPSILON = 1e-9
 """Nats; above the rounding of sums of entropies, below every dependence in the distributions used here."""
@@ -130,7 +130,7 @@ def test_larger_tests_join_what_pairs_do_not() -> None:
     for a in range(2):
         for b in range(2):
             joint[a, b, a ^ b] = 0.25
-    from reference_lpacjt import entropies  # noqa: PLC0415 - for this one
+    from reference_lpacjt import entropies
 
     assert ltci(entropies(joint), 0, 0.1, 2) == [0b1, 0b10, 0b100]
     assert ltci(entropies(joint), 0, 0.1, 3) == [0b111]
@@ -303,7 +303,7 @@ def test_exact_covers_rise_no_further_than_greedy_ones() -> None:
 
 
 def test_an_exact_cover_is_disjoint_and_complete_or_none() -> None:
-    from jtsolve.backends.consistent_cover import exact_cover as by_solver  # noqa: PLC0415 - an extra
+    from jtsolve.backends.consistent.exact_cover import exact_cover as by_solver
 
     generator = np.random.default_rng(0)
     answers = set()
@@ -318,7 +318,7 @@ def test_an_exact_cover_is_disjoint_and_complete_or_none() -> None:
 
 
 def test_exact_covers_without_the_solver_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.optional.find_spec", lambda _name: None)
+    monkeypatch.setattr("jtsolve.backends.support.packages.find_spec", lambda _name: None)
     problem = named(gaussian(0, 4))
     (objection,) = FindConsistentTree(cover="exact").capabilities.objections(problem)
     assert "pip install 'jtsolve[solvers]'" in objection

@@ -22,19 +22,20 @@ from hypothesis import HealthCheck, given, settings
 from problems import from_data, from_network, gaussian, named, random_problem, small_problems
 from shares import COSTLY, WHOLE, drawn, share_of
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.scores import LARGEST, DenseScores
 from jtsolve.errors import LimitError, RefusedError
-from jtsolve.instance import read_problem
-from jtsolve.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Feature, Problem
-from jtsolve.result import Result, Status, Stop, result_to_document
-from jtsolve.scores import LARGEST, DenseScores
+from jtsolve.io.instance import read_problem
+from jtsolve.io.result import result_to_document
 from jtsolve.solve import solve
 
 if TYPE_CHECKING:
     from tally import Tally
 
-    from jtsolve.backend import Backend
+    from jtsolve.core.backend import Backend
 
 TOLERANCE = 1e-9
 """Nats by which two exact backends may differ on five variables: the order of summation, no more."""

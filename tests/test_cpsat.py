@@ -14,22 +14,22 @@ import pytest
 from enumeration import in_solver, model_text, solutions
 from problems import Recording, from_network, gaussian, named, random_problem
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
-from jtsolve.backends.cpsat import ConstraintProgramming
-from jtsolve.backends.forward import Forward
-from jtsolve.backends.solving import Work
-from jtsolve.encodings.families import families_of
+from jtsolve.backends.cpsat.backend import ConstraintProgramming
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.parse import make_backend, parse_backend
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.run import Work
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Feature
+from jtsolve.core.result import Status, Stop
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
-from jtsolve.options import make_backend, parse_backend
-from jtsolve.problem import Feature
-from jtsolve.result import Status, Stop
+from jtsolve.families.families import families_of
 from jtsolve.solve import solve
 
 if TYPE_CHECKING:
-    from jtsolve.problem import Problem
+    from jtsolve.core.problem import Problem
 
 ALONE = ConstraintProgramming()
 """Without a first tree, and so without pruning: all proofs are CP-SAT's."""
@@ -236,7 +236,7 @@ def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:
 
 def test_an_end_without_an_answer_is_an_internal_error() -> None:
     with pytest.raises(InternalError, match="CP-SAT ended with UNKNOWN"):
-        in_solver("jtsolve.backends.cpsat_solver:solve", work("max_deterministic_time:0"))
+        in_solver("jtsolve.backends.cpsat.process:solve", work("max_deterministic_time:0"))
 
 
 def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
@@ -292,7 +292,7 @@ def test_a_relaxation_has_to_be_one() -> None:
 
 
 def test_a_missing_package_is_an_objection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.optional.find_spec", lambda _name: None)
+    monkeypatch.setattr("jtsolve.backends.support.packages.find_spec", lambda _name: None)
     assert importlib.util.find_spec("ortools") is not None
     with pytest.raises(RefusedError, match=r"OR-Tools.*pip install 'jtsolve\[solvers\]'"):
         solve(named(gaussian(0, 3)), REGISTRY["cpsat"])

@@ -19,13 +19,13 @@ import pytest
 
 import jtsolve.data.registry
 from jtsolve.cli import run
-from jtsolve.data.bif import Network, Node, read_network
 from jtsolve.data.fetch import cache_folder, download
 from jtsolve.data.registry import DataSet, find, registry
-from jtsolve.data.sample import sample
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring.options import Coding
-from jtsolve.scoring.reading import read_states
+from jtsolve.networks.bif import Network, Node, read_network
+from jtsolve.networks.sample import sample
+from jtsolve.tables.options import Coding
+from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -348,7 +348,7 @@ def test_a_file_that_is_no_network_is_refused(text: str, reason: str, tmp_path: 
 def test_a_table_that_would_fill_the_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.data.bif.LARGEST_TABLE", 3)
+    monkeypatch.setattr("jtsolve.networks.bif.LARGEST_TABLE", 3)
     path = tmp_path / "two.bif"
     path.write_text(TWO)
     with pytest.raises(InputError, match="'wet' has too many cells"):

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring.mdlp import mdlp_cuts
-from jtsolve.scoring.options import Coding, Discretisation
-from jtsolve.scoring.reading import read_declarations, read_states
+from jtsolve.tables.mdlp import mdlp_cuts
+from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.reading import read_declarations, read_states
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,13 +14,13 @@ from documents import ROOT, blocks, run_examples
 
 import backend_pages
 import repository_pages
-from jtsolve.backend import Capabilities
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
-from jtsolve.backends.optional import needed_packages, needs
+from jtsolve.backends.parse import option_values, parse_backend
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.packages import needed_packages, needs
 from jtsolve.cli import app
 from jtsolve.compare.grid import read_grid
-from jtsolve.options import option_values, parse_backend
+from jtsolve.core.backend import Capabilities
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import chordal_trees
-from jtsolve.instance import read_problem
-from jtsolve.result import Status
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.result import Status
+from jtsolve.core.varset import VarSet, members, subsets
+from jtsolve.io.instance import read_problem
 from jtsolve.solve import solve
-from jtsolve.varset import VarSet, members, subsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jtsolve.problem import Problem
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
 
 TRAPS = {
     name: read_problem(Path(__file__).parent / "regressions" / f"{name}.json")

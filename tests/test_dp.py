@@ -11,22 +11,22 @@ import pytest
 from problems import Recording, gaussian, integers, named, repeatable
 from reference_dp import optimum
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.backends.dp import DynamicProgramming
-from jtsolve.backends.dp_plan import LANES, Plan
-from jtsolve.backends.dp_scores import local_scores
-from jtsolve.backends.forward import Forward
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.dp.kernels import partition
+from jtsolve.backends.dp.kernels.layers import rename
+from jtsolve.backends.dp.kernels.ranks import rank_tables, table_offsets
+from jtsolve.backends.dp.plan import LANES, Plan
+from jtsolve.backends.dp.scores import local_scores
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.result import Status, Stop
+from jtsolve.core.varset import count_bounded_subsets, members, varset
 from jtsolve.errors import LimitError
-from jtsolve.kernels import partition
-from jtsolve.kernels.layers import rename
-from jtsolve.kernels.ranks import rank_tables, table_offsets
-from jtsolve.machine import resident_memory
-from jtsolve.problem import Constraints, Problem
-from jtsolve.result import Status, Stop
 from jtsolve.solve import solve
-from jtsolve.varset import count_bounded_subsets, members, varset
 
 PLAIN = DynamicProgramming()
 FIXED = DynamicProgramming(precision="int32")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jtsolve import draw
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members, varset
 from jtsolve.draw import draw_tree, tree_dot, tree_text
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members, varset
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from problems import gaussian, named, random_problem, small_problems, with_holes
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.encodings.families import (
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.pruning import prune
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members
+from jtsolve.families.families import (
     Families,
     choose_root,
     families_of,
@@ -20,11 +25,6 @@ from jtsolve.encodings.families import (
     predicted_sets,
     rows,
 )
-from jtsolve.problem import LOCAL_FEATURES, Constraints, Feature, Problem
-from jtsolve.pruning import prune
-from jtsolve.scores import DenseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
 
 ROWS_AND_FILTERS = LOCAL_FEATURES
 

@@ -15,28 +15,28 @@ from problems import dense, from_data, gaussian, named, random_problem, repeatab
 from pysat.solvers import Solver
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members, subsets
 from jtsolve.encodings import family, imset
-from jtsolve.encodings.clausal import clausal
-from jtsolve.encodings.cuts import clutter_clauses
-from jtsolve.encodings.draft import tree_of_edges
-from jtsolve.encodings.families import families_of, families_of_tree
+from jtsolve.encodings.builder import tree_of_edges
+from jtsolve.encodings.clutter_clauses import clutter_clauses
+from jtsolve.encodings.cnf import clausal
 from jtsolve.encodings.family import encode_family
+from jtsolve.encodings.formats import cpsat_proto
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.imset import encode_imset, mobius
 from jtsolve.encodings.rounding import rounded
-from jtsolve.encodings.writing import cpsat_proto
 from jtsolve.errors import ChoiceError
-from jtsolve.problem import ALL_FEATURES, Constraints, Feature
-from jtsolve.scores import SparseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members, subsets
+from jtsolve.families.families import families_of, families_of_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.encodings.families import Families
+    from jtsolve.core.problem import Problem
     from jtsolve.encodings.formula import Encoding
-    from jtsolve.problem import Problem
+    from jtsolve.families.families import Families
 
 MAKERS = (encode_family, encode_imset)
 

@@ -17,24 +17,25 @@ from hypothesis import strategies as st
 from problems import from_data, gaussian, named, random_problem
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.check import check
 from jtsolve.cli import run
-from jtsolve.encodings.decoding import read_answer
-from jtsolve.encodings.exporting import TARGETS, export, make_order, make_target
+from jtsolve.core.problem import Constraints, Feature
+from jtsolve.core.result import Status
+from jtsolve.encodings.answers import read_answer
+from jtsolve.encodings.export import TARGETS, export, make_order, make_target
+from jtsolve.encodings.formats import lp, mps, wcnf
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.rounding import Unit
-from jtsolve.encodings.writing import lp, mps, wcnf
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.instance import write_problem
-from jtsolve.problem import Constraints, Feature
-from jtsolve.result import Status, read_result
+from jtsolve.io.instance import write_problem
+from jtsolve.io.result import read_result
+from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from jtsolve.core.problem import Problem
     from jtsolve.encodings.family import Order
-    from jtsolve.problem import Problem
 
 FORMULA = Formula(
     names=("a", "b", "c"),
@@ -99,8 +100,8 @@ def test_the_cost_of_a_wcnf_file_tells_the_score() -> None:
     hard = [list(map(int, line[1:-1])) for line in lines if line[0] == "h"]
     soft = [(int(line[0]), int(line[1])) for line in lines if line[0] != "h"]
     assert all(weight > 0 for weight, _ in soft)
-    from pysat.examples.rc2 import RC2Stratified  # noqa: PLC0415 - slow to load
-    from pysat.formula import WCNF  # noqa: PLC0415
+    from pysat.examples.rc2 import RC2Stratified
+    from pysat.formula import WCNF
 
     formula = WCNF()
     formula.extend(hard)

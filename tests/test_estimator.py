@@ -17,14 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import check_estimator
 
-from jtsolve.backends import REGISTRY
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator import JunctionTreeDensity
-from jtsolve.models.coder import Coder
-from jtsolve.models.likelihood import log_likelihood
+from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning.coder import Coder
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.scoring.bdeu import Bdeu
+from jtsolve.scoring.scores.bdeu import Bdeu
 
 SKIPPED = {"check_array_api_input"}
 """Needs a setting of scipy's in the environment; the estimator does not claim to take such arrays."""

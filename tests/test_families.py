@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.families import family_bytes, family_text
-from jtsolve.foreign import read_gobnilp, read_urlearning
-from jtsolve.instance import read_problem, write_problem
-from jtsolve.problem import Problem, Variable
-from jtsolve.scores import DenseScores
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.table import DataTable
+from jtsolve.io.bn_scores import family_bytes, family_text
+from jtsolve.io.foreign import read_gobnilp, read_urlearning
+from jtsolve.io.instance import read_problem, write_problem
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.varset import count_bounded_subsets
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ def test_names_that_the_formats_cannot_hold_are_refused(name: str, ending: str, 
 def test_files_that_could_not_be_read_are_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.families.LARGEST", 1000)
+    monkeypatch.setattr("jtsolve.io.bn_scores.LARGEST", 1000)
     with pytest.raises(LimitError, match=r"would take .* GB, but no more than 1e-06 GB are read\. Ways out"):
         write_problem(random_problem(6, 3), tmp_path / "a.jkl")
 

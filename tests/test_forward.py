@@ -21,15 +21,15 @@ from problems import (
     with_holes,
 )
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import Brute, meets_constraints
-from jtsolve.backends.forward import Forward
-from jtsolve.backends.required import triangulated
-from jtsolve.problem import Constraints, Problem
-from jtsolve.result import Stop
-from jtsolve.scores import SparseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, members, varset
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.support.required_edges import triangulated
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, members, varset
 
 Graph = tuple[VarSet, ...]
 

@@ -17,14 +17,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve import files, foreign
-from jtsolve.documents import lay_out
+from jtsolve.core import files
+from jtsolve.core.files import write_atomically
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.scores import LARGEST, DenseScores, SparseScores
+from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.files import write_atomically
-from jtsolve.instance import instance_schema, read_problem, write_problem
-from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.scores import LARGEST, DenseScores, SparseScores
-from jtsolve.varset import bounded_subsets, count_bounded_subsets, members
+from jtsolve.io import foreign
+from jtsolve.io.documents import lay_out
+from jtsolve.io.instance import instance_schema, read_problem, write_problem
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "instance.schema.json"
 
@@ -391,7 +392,7 @@ def test_any_problem_reads_back_as_it_was_written(
 def test_a_large_table_is_written_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = dense_problem(6, 4)
     write_problem(problem, tmp_path / "whole.json")
-    monkeypatch.setattr("jtsolve.instance._PIECE", 5)
+    monkeypatch.setattr("jtsolve.io.instance._PIECE", 5)
     write_problem(problem, tmp_path / "pieces.json")
     assert (tmp_path / "pieces.json").read_bytes() == (tmp_path / "whole.json").read_bytes()
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jtsolve.core.problem import Problem
 from jtsolve.errors import InputError
-from jtsolve.instance import read_problem
-from jtsolve.problem import Problem
-from jtsolve.result import ResultDocument, read_result
+from jtsolve.io.instance import read_problem
+from jtsolve.io.result import ResultDocument, read_result
 
 INSTANCE = json.dumps(
     {

@@ -15,28 +15,27 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import gaussian, integers, named, random_problem, small_problems
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
-from jtsolve.backends.clutter import ClutterCuts
-from jtsolve.check_ranking import check_ranking
-from jtsolve.documents import lay_out
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.ranking import Ranking, score_of
+from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
-from jtsolve.kbest import graph_of, k_best
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.ranking import (
-    Ranking,
+from jtsolve.io.documents import lay_out
+from jtsolve.io.ranking import (
     RankingDocument,
     ranking_schema,
     ranking_to_document,
     ranking_to_json,
     read_ranking,
-    score_of,
 )
-from jtsolve.result import Status, Stop
+from jtsolve.kbest import graph_of, k_best
+from jtsolve.verify.ranking import check_ranking
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Backend
+    from jtsolve.core.backend import Backend
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "results.schema.json"
 ABLE: list[Backend] = [Brute(), ClutterCuts()]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jtsolve import kernels
+from jtsolve.core import compiling
 
 if TYPE_CHECKING:
     import pytest
@@ -16,26 +16,26 @@ def test_a_process_without_a_place_for_a_cache_compiles_for_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setattr(kernels, "_is_writable", lambda _folder: False)
+    monkeypatch.setattr(compiling, "_is_writable", lambda _folder: False)
     monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path / prefix))
-    kernels._ensure_cache()
+    compiling._ensure_cache()
     assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "jtsolve-kernels-")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
 
 
 def test_a_cache_that_is_named_or_has_a_place_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    kernels._ensure_cache()
+    compiling._ensure_cache()
     assert "NUMBA_CACHE_DIR" not in os.environ
 
 
 def test_a_folder_is_writable_if_a_file_can_be_made_in_it(tmp_path: Path) -> None:
-    assert kernels._is_writable(tmp_path)
-    assert kernels._is_writable(tmp_path / "not" / "there" / "yet")
-    assert not kernels._is_writable(Path("/proc"))
+    assert compiling._is_writable(tmp_path)
+    assert compiling._is_writable(tmp_path / "not" / "there" / "yet")
+    assert not compiling._is_writable(Path("/proc"))
 
 
 def test_kernels_load_before_anything_of_the_domain() -> None:
-    code = "import sys, jtsolve.kernels.layers; print('jtsolve.problem' in sys.modules)"
+    code = "import sys, jtsolve.backends.dp.kernels.layers; print('jtsolve.core.problem' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "False"

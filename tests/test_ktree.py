@@ -18,15 +18,15 @@ from problems import (
     small_problems,
 )
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import Brute, meets_constraints
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.ktree import KTree
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.result import Stop
-from jtsolve.scores import SparseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, is_subset, members, subsets
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, is_subset, members, subsets
 
 
 def naive(problem: Problem, first: int) -> JunctionTree:

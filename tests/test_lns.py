@@ -19,26 +19,26 @@ from problems import (
     with_holes,
 )
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
-from jtsolve.backends.dp import DynamicProgramming
-from jtsolve.backends.forward import Forward
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
-from jtsolve.backends.lns import LargeNeighbourhoodSearch, _Search
-from jtsolve.backends.lns_region import Noise, local_problem
-from jtsolve.backends.lns_solve import RegionSolver, small_solver
-from jtsolve.backends.lns_tree import MutableTree, Region
-from jtsolve.instance import read_problem
-from jtsolve.problem import LOCAL_FEATURES, Constraints, Feature, Problem
-from jtsolve.result import Outcome, Status, Stop
-from jtsolve.scores import SparseScores
+from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _Search
+from jtsolve.backends.lns.region import Noise, local_problem
+from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
+from jtsolve.backends.lns.tree import MutableTree, Region
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, is_subset, members, varset
+from jtsolve.io.instance import read_problem
 from jtsolve.solve import options_of, solve
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, is_subset, members, varset
 from prove import read_optima
 
 if TYPE_CHECKING:
-    from jtsolve.scores import LocalScores
+    from jtsolve.core.scores import LocalScores
 
 INSTANCES = Path(__file__).parents[1] / "instances" / "uci"
 FEATURES = sorted(LOCAL_FEATURES, key=lambda feature: feature.value)
@@ -445,7 +445,7 @@ def test_a_part_that_does_not_cover_the_boundary_is_not_put_in() -> None:
 def test_what_is_known_of_regions_is_forgotten_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 14, 3))
     full = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
-    monkeypatch.setattr("jtsolve.backends.lns._KEPT", 2)
+    monkeypatch.setattr("jtsolve.backends.lns.backend._KEPT", 2)
     forgetful = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
     assert forgetful.tree is not None
     assert full.tree is not None

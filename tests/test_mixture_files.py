@@ -20,22 +20,24 @@ from random_models import random_model
 from test_cli_models import Command
 from test_mixtures import mixture_of, two_parts
 
+from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
-from jtsolve.models import expectation, layout, learning
+from jtsolve.models import layout
 from jtsolve.models import mixture as of_mixture
-from jtsolve.models.document import model_schema, model_to_json, read_model, write_model
-from jtsolve.models.expectation import Expectation, fit_mixture, fit_mixture_validated
-from jtsolve.models.fitting import fit
-from jtsolve.models.learning import Learner
+from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
+from jtsolve.models.learning import em as expectation
+from jtsolve.models.learning import learner as learning
+from jtsolve.models.learning.em import Expectation, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.result import Stop
 from jtsolve.solve import solve
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.tables.table import DataTable
 
 TREEWIDTH_1 = Expectation(learner=Learner(treewidth=1))
 

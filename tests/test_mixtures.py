@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jtsolve.backends import REGISTRY
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.columns import Column
-from jtsolve.models.expectation import Expectation, fit_mixture, fit_mixture_validated
-from jtsolve.models.fitting import fit
-from jtsolve.models.learning import Learner
-from jtsolve.models.likelihood import log_likelihood
+from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning.em import Expectation, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.model import JunctionTreeModel, model_of
-from jtsolve.scoring.table import DataTable
-from jtsolve.tree import JunctionTree
+from jtsolve.tables.table import DataTable
 
 TREES = (
     JunctionTree(4, (0b0011, 0b0110, 0b1100), ((0, 1), (1, 2))),

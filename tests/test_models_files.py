@@ -18,19 +18,14 @@ from hypothesis import strategies as st
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
-from jtsolve.data.bif import Network, Node, read_network
-from jtsolve.documents import lay_out
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
-from jtsolve.models.bif import to_bif, to_bifxml
+from jtsolve.io.documents import lay_out
 from jtsolve.models.columns import Column
 from jtsolve.models.directed import from_network, to_network
-from jtsolve.models.document import model_schema, model_to_json, read_model, write_model
-from jtsolve.models.evidence import condition
-from jtsolve.models.information import divergence
-from jtsolve.models.marginals import marginal, marginals
-from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.names import plain_names
-from jtsolve.models.objects import (
+from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
+from jtsolve.models.files.interop import (
     from_networkx,
     from_pgmpy,
     from_pyagrum,
@@ -38,11 +33,16 @@ from jtsolve.models.objects import (
     to_pgmpy,
     to_pyagrum,
 )
-from jtsolve.models.pace import read_pace, to_pace
+from jtsolve.models.files.pace import read_pace, to_pace
+from jtsolve.models.files.uai import evidence_to_uai, read_uai, read_uai_evidence, to_uai
+from jtsolve.models.inference.evidence import condition
+from jtsolve.models.inference.information import divergence
+from jtsolve.models.inference.marginals import marginal, marginals
+from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.triangulation import Factor, calibrated, calibrated_on, triangulated
-from jtsolve.models.uai import evidence_to_uai, read_uai, read_uai_evidence, to_uai
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
+from jtsolve.networks.bif import Network, Node, read_network
+from jtsolve.networks.names import plain_names
+from jtsolve.networks.write import to_bif, to_bifxml
 
 ROOT = Path(__file__).parents[1]
 
@@ -321,7 +321,7 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     def missing(_name: str) -> None:
         raise ImportError
 
-    monkeypatch.setattr("jtsolve.models.objects.import_module", missing)
+    monkeypatch.setattr("jtsolve.models.files.interop.import_module", missing)
     with pytest.raises(ChoiceError, match="pip install pyagrum"):
         to_pyagrum(chain(3))
 

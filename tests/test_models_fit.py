@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, random_model, random_tree
 
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column, codes_of, columns_of, read_codes
-from jtsolve.models.fitting import count, fit, fit_validated
+from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
-from jtsolve.models.likelihood import log_likelihood
+from jtsolve.models.learning.fit import count, fit, fit_validated
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.scoring.options import Coding, Discretisation
-from jtsolve.scoring.reading import read_states
-from jtsolve.scoring.table import DataTable
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
+from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.reading import read_states
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 from problems import repeatable
 from random_models import random_tree
 
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.document import read_model, write_model
+from jtsolve.models.files.document import read_model, write_model
 from jtsolve.models.gaussian import (
     GaussianTreeModel,
     fit_gaussian,
     gaussian_log_likelihood,
     precision_matrix,
 )
-from jtsolve.models.gaussian_queries import (
+from jtsolve.models.inference.gaussian import (
     condition_gaussian,
     covariance,
     gaussian_divergence,
     gaussian_entropy,
     sample_gaussian,
 )
-from jtsolve.scoring.table import ContinuousTable
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
+from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.best import most_probable
-from jtsolve.models.evidence import condition
-from jtsolve.models.information import (
+from jtsolve.models.inference.evidence import condition
+from jtsolve.models.inference.information import (
     across_separators,
     are_independent,
     divergence,
     entropy,
     independences,
 )
-from jtsolve.models.marginals import marginal, marginal_cells, marginals
+from jtsolve.models.inference.marginals import marginal, marginal_cells, marginals
+from jtsolve.models.inference.mpe import most_probable
+from jtsolve.models.inference.sampling import sample
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.sampling import sample
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import members
 
 SEEDS = range(200)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Optional
 
 import pytest
 
-from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.backends import REGISTRY
+from jtsolve.backends.parse import make_backend, parse_backend, shown_options
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.errors import ChoiceError
-from jtsolve.options import make_backend, parse_backend, shown_options
 
 if TYPE_CHECKING:
-    from jtsolve.problem import Problem
-    from jtsolve.result import Outcome
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Outcome
 
 
 class Colour(Enum):

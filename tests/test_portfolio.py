@@ -16,33 +16,33 @@ import pytest
 from members import Member, Odd
 from problems import Recording, from_network, gaussian, named, with_holes
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
 from jtsolve.backends.brute import Brute
-from jtsolve.backends.dp import DynamicProgramming
-from jtsolve.backends.forward import Forward
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
-from jtsolve.backends.lns import LargeNeighbourhoodSearch
-from jtsolve.backends.portfolio import Portfolio
-from jtsolve.backends.portfolio_jobs import Pool
-from jtsolve.backends.portfolio_process import Order, _Line, main, pack, pickled, unpack
-from jtsolve.backends.search import LocalSearch
+from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
+from jtsolve.backends.parse import make_backend
+from jtsolve.backends.portfolio.backend import Portfolio
+from jtsolve.backends.portfolio.member import Order, _Line, main, pack, pickled, unpack
+from jtsolve.backends.portfolio.pool import Pool
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.search.backend import LocalSearch
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import Status, Stop
+from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
-from jtsolve.options import make_backend
-from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.result import Status, Stop
-from jtsolve.scoring.bic import Bic
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solve import Recorder, choose, solve
-from jtsolve.tree import JunctionTree
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jtsolve.backend import Backend
-    from jtsolve.scores import LocalScores
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.scores import LocalScores
 
 N = 14
 """Variables from which on members are processes; see `portfolio._FEW`."""
@@ -286,7 +286,7 @@ def test_members_end_when_the_parent_is_killed(tmp_path: Path) -> None:
         "import sys; sys.path[:] = eval(sys.argv[1])\n"
         "from test_portfolio import does, wide\n"
         "from problems import Recording\n"
-        "from jtsolve.backend import Limits\n"
+        "from jtsolve.core.backend import Limits\n"
         f"does('hang', 'wait', path={str(path)!r}).solve(wide(), Limits(threads=2), Recording())\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script, repr(sys.path)])  # noqa: S603

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jtsolve.core.problem import Constraints, Feature, Problem, Variable
+from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.errors import InputError
-from jtsolve.problem import Constraints, Feature, Problem, Variable
-from jtsolve.scores import DenseScores, SparseScores
 
 
 def problem(n: int = 3, **constraints: Any) -> Problem:

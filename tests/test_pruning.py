@@ -20,17 +20,17 @@ from problems import (
     small_problems,
 )
 
-from jtsolve import pruning
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.backends.dp import DynamicProgramming
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.core import pruning
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.pruning import best_completions, prune
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, members, subsets
 from jtsolve.errors import InputError, LimitError
-from jtsolve.instance import read_problem
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.pruning import best_completions, prune
-from jtsolve.scores import DenseScores, SparseScores
+from jtsolve.io.instance import read_problem
 from jtsolve.solve import solve
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, members, subsets
 
 REGRESSIONS = Path(__file__).parent / "regressions"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from jtsolve.backends import REGISTRY
-from jtsolve.backends.dp_plan import Plan, Precision
-from jtsolve.problem import ALL_FEATURES
-from jtsolve.scoring import REGISTRY as SCORES
+from jtsolve.backends.dp.plan import Plan, Precision
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.problem import ALL_FEATURES
+from jtsolve.scoring.registry import REGISTRY as SCORES
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,20 +11,12 @@ import jsonschema
 import numpy as np
 import pytest
 
-from jtsolve.documents import lay_out
+from jtsolve.core.problem import Constraints
+from jtsolve.core.result import Incumbent, Result, Status, Stop
+from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
-from jtsolve.problem import Constraints
-from jtsolve.result import (
-    Incumbent,
-    Result,
-    Status,
-    Stop,
-    read_result,
-    result_schema,
-    result_to_document,
-    result_to_json,
-)
-from jtsolve.tree import JunctionTree
+from jtsolve.io.documents import lay_out
+from jtsolve.io.result import read_result, result_schema, result_to_document, result_to_json
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "result.schema.json"
 

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from jtsolve.scoring import REGISTRY
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.table import DataTable
+from jtsolve.core.tree import JunctionTree
+from jtsolve.scoring.registry import REGISTRY
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.tree import JunctionTree
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from jtsolve.core.scores import DenseScores, LocalScores, SparseScores, colex_table
+from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, varset
 from jtsolve.errors import InputError
-from jtsolve.scores import DenseScores, LocalScores, SparseScores, colex_table
-from jtsolve.varset import bounded_subsets, count_bounded_subsets, varset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

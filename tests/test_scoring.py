@@ -12,33 +12,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from jtsolve.backends import REGISTRY as REGISTERED
+from jtsolve.backends.registry import REGISTRY as REGISTERED
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.scores import DenseScores, colex_table
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import bounded_subsets, members, varset
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
-from jtsolve.instance import read_problem
-from jtsolve.kernels.bitcounting import entropy_terms, packed, sums_over_binary_cells
-from jtsolve.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
-from jtsolve.problem import Problem, Variable
-from jtsolve.scores import DenseScores, colex_table
-from jtsolve.scoring import DISCRETE, GAUSSIAN, REGISTRY
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.bdj import Bdj
-from jtsolve.scoring.bge import Bge
-from jtsolve.scoring.bic import Bic
-from jtsolve.scoring.gaussian_bic import GaussianBic
+from jtsolve.io.instance import read_problem
+from jtsolve.scoring.kernels.bitcounting import entropy_terms, packed, sums_over_binary_cells
+from jtsolve.scoring.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
 from jtsolve.scoring.lazy import _MANY, DataScores
-from jtsolve.scoring.mdl import Mdl
-from jtsolve.scoring.ml import MaximumLikelihood
-from jtsolve.scoring.options import Coding
 from jtsolve.scoring.prior import StructurePrior
-from jtsolve.scoring.qnml import Qnml, log_normaliser
-from jtsolve.scoring.reading import read_numbers, read_states
+from jtsolve.scoring.registry import DISCRETE, GAUSSIAN, REGISTRY
 from jtsolve.scoring.score import is_discrete, is_gaussian
 from jtsolve.scoring.scorer import CountingScorer, distinct_rows, make_scorer
-from jtsolve.scoring.table import ContinuousTable, DataTable
+from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.scoring.scores.bdj import Bdj
+from jtsolve.scoring.scores.bge import Bge
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.scoring.scores.gaussian_bic import GaussianBic
+from jtsolve.scoring.scores.mdl import Mdl
+from jtsolve.scoring.scores.ml import MaximumLikelihood
+from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
 from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
 from jtsolve.solve import solve
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import bounded_subsets, members, varset
+from jtsolve.tables.options import Coding
+from jtsolve.tables.reading import read_numbers, read_states
+from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.varset import VarSet
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.scoring.table import Table
-    from jtsolve.varset import VarSet
+    from jtsolve.tables.table import Table
 
 
 def data_table(arities: Sequence[int], rows: int, seed: int = 0) -> DataTable:

@@ -20,24 +20,24 @@ from problems import (
     small_problems,
 )
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
-from jtsolve.backends.dp import DynamicProgramming
-from jtsolve.backends.forward import Forward
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
-from jtsolve.backends.search import LocalSearch
-from jtsolve.backends.search_moves import MOVES, Drawing, join, relocate, replace, split
-from jtsolve.backends.search_scores import KnownScores
-from jtsolve.backends.search_tree import Change, SearchTree
-from jtsolve.problem import Constraints, Feature, Problem
-from jtsolve.result import Status, Stop
-from jtsolve.scores import SparseScores
+from jtsolve.backends.search.backend import LocalSearch
+from jtsolve.backends.search.moves import MOVES, Drawing, join, relocate, replace, split
+from jtsolve.backends.search.scores import KnownScores
+from jtsolve.backends.search.tree import Change, SearchTree
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Status, Stop
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
 from jtsolve.solve import options_of, solve
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import varset
 
 if TYPE_CHECKING:
-    from jtsolve.scores import LocalScores
+    from jtsolve.core.scores import LocalScores
 
 
 def search(**options: Any) -> LocalSearch:
@@ -153,7 +153,7 @@ def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
 
 
 def test_scores_that_are_forgotten_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.search_scores.KEPT", 3)
+    monkeypatch.setattr("jtsolve.backends.search.scores.KEPT", 3)
     scores = gaussian(0, 6, 3)
     known = KnownScores(scores, repeatable(0))
     for masks in ([0b11, 0b101, 0b111], [0b1011, 0b110], [0b11]):
@@ -316,7 +316,7 @@ def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) ->
             return KTree().estimate(problem, limits)
 
         def solve(self, problem: Problem, limits: Limits, report: Any) -> Any:  # noqa: ARG002
-            from jtsolve.result import Outcome  # noqa: PLC0415
+            from jtsolve.core.result import Outcome
 
             return Outcome(edgeless(problem.n))
 

@@ -9,24 +9,24 @@ import pytest
 from problems import Recording, named, repeatable
 from scipy.stats import chi2
 
-from jtsolve.backend import Limits
 from jtsolve.backends.brute import meets_constraints
-from jtsolve.backends.forward import Forward
-from jtsolve.backends.forward_pairs import Pairs, gaining_pairs
-from jtsolve.backends.significance import log_tail, significance_of
-from jtsolve.problem import Constraints, Problem, Variable
-from jtsolve.result import Stop
-from jtsolve.scores import DenseScores
-from jtsolve.scoring.bic import Bic
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.forward.pairs import Pairs, gaining_pairs
+from jtsolve.backends.forward.significance import log_tail, significance_of
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import members
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.ml import MaximumLikelihood
-from jtsolve.scoring.table import DataTable
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.tabulate import tabulate
 from jtsolve.solve import solve
-from jtsolve.varset import members
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.tree import JunctionTree
 
 
 def data(seed: int, n: int, rows: int, *, linked: bool) -> DataTable:

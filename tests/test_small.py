@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from problems import from_data, gaussian, integers, named, repeatable, small_problems, with_holes
 
-from jtsolve.backend import SmallTask, SolvesSmall
 from jtsolve.backends.brute import Brute, chordal_trees
-from jtsolve.backends.dp import DynamicProgramming
-from jtsolve.backends.dp_small import GROUP, SmallDynamicProgramming
-from jtsolve.kernels.bitcounting import WIDEST, entropy_terms, packed
-from jtsolve.kernels.counting import colex_sets
-from jtsolve.kernels.lanes import LANES, SHIFT
-from jtsolve.problem import Constraints, Problem
-from jtsolve.scores import colex_table
-from jtsolve.scoring import REGISTRY
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.dp.batch import GROUP, SmallDynamicProgramming
+from jtsolve.backends.dp.kernels.lanes import LANES, SHIFT
+from jtsolve.core.backend import SmallTask, SolvesSmall
+from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.scores import colex_table
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, bounded_subsets, is_subset
+from jtsolve.scoring.kernels.bitcounting import WIDEST, entropy_terms, packed
+from jtsolve.scoring.kernels.counting import colex_sets
+from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import Entropy, is_discrete
 from jtsolve.scoring.scorer import Bits, CountingScorer, make_scorer
-from jtsolve.scoring.table import DataTable
 from jtsolve.solve import solve
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, bounded_subsets, is_subset
+from jtsolve.tables.table import DataTable
 
 
 def task(problem: Problem, covered: tuple[VarSet, ...] = (), target: float = -inf) -> SmallTask:

@@ -14,13 +14,13 @@ import pytest
 from problems import gaussian, named
 
 from jtsolve import solve as solve_module
-from jtsolve.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.backends import REGISTRY
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
-from jtsolve.problem import ALL_FEATURES, Constraints, Feature, Problem
-from jtsolve.result import Outcome, Status, Stop
 from jtsolve.solve import Recorder, choose, options_of, solve
-from jtsolve.tree import JunctionTree
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,26 +19,28 @@ import psutil
 import pytest
 from problems import Recording, from_data, gaussian, named, random_problem
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY, ilp_solver, maxsat_solver
-from jtsolve.backends.preparing import Prepared, prepare
-from jtsolve.backends.solving import Method, News, Work, encoded, hand_over
-from jtsolve.encodings.families import families_of, families_of_tree
-from jtsolve.encodings.maxsat import to_maxsat
+from jtsolve.backends.ilp import process as ilp_solver
+from jtsolve.backends.maxsat import process as maxsat_solver
+from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.prepare import Prepared, prepare
+from jtsolve.backends.support.run import Method, News, Work, encoded, hand_over
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature
+from jtsolve.core.result import Status, Stop
+from jtsolve.core.scores import SparseScores
 from jtsolve.encodings.rounding import rounded
+from jtsolve.encodings.wcnf import to_maxsat
 from jtsolve.errors import ChoiceError, InternalError, LimitError
-from jtsolve.options import parse_backend
-from jtsolve.problem import Constraints, Feature
-from jtsolve.result import Status, Stop
-from jtsolve.scores import SparseScores
+from jtsolve.families.families import families_of, families_of_tree
 from jtsolve.solve import Recorder, solve
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.backend import Backend
-    from jtsolve.problem import Problem
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
 
 ALONE = "start=none,relaxation=none"
 UNPRUNED = "relaxation=none,prune=false"
@@ -370,7 +372,7 @@ def test_what_does_not_fit_the_memory_is_refused_before_the_work(name: str) -> N
 
 @pytest.mark.parametrize(("name", "package"), [("maxsat", "python-sat"), ("ilp", "PuLP")])
 def test_a_missing_package_is_an_objection(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.optional.find_spec", lambda _name: None)
+    monkeypatch.setattr("jtsolve.backends.support.packages.find_spec", lambda _name: None)
     (objection,) = REGISTRY[name].capabilities.objections(named(gaussian(0, 4)))
     assert objection == f"It needs {package}, which is not installed: pip install 'jtsolve[solvers]'."
 

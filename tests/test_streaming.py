@@ -14,25 +14,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.errors import InputError, LimitError
-from jtsolve.scoring.bdeu import Bdeu
-from jtsolve.scoring.distinct import DistinctRows
-from jtsolve.scoring.options import Coding, Discretisation
-from jtsolve.scoring.reading import read_numbers, read_states
 from jtsolve.scoring.scorer import distinct_rows
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
+from jtsolve.tables.distinct import DistinctRows
+from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.reading import read_numbers, read_states
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.tables.table import DataTable
 
 PIECES = {
-    "jtsolve.scoring.source._PIECE": 50,
-    "jtsolve.scoring.separated._QUOTED_ROWS": 3,
-    "jtsolve.scoring.arff._ROWS": 3,
-    "jtsolve.scoring.columnar._ROWS": 3,
-    "jtsolve.scoring.gathering.KEPT": 10,
-    "jtsolve.scoring.distinct._BLOCK": 7,
+    "jtsolve.tables.source._PIECE": 50,
+    "jtsolve.tables.separated._QUOTED_ROWS": 3,
+    "jtsolve.tables.arff._ROWS": 3,
+    "jtsolve.tables.columnar._ROWS": 3,
+    "jtsolve.tables.gathering.KEPT": 10,
+    "jtsolve.tables.distinct._BLOCK": 7,
 }
 """So small that every file of the tests comes in many pieces."""
 
@@ -121,8 +121,8 @@ def test_any_text_in_any_pieces_gives_the_same_scores(
     coding = Coding(gaps=())
     expected = read_states(path, coding)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jtsolve.scoring.source._PIECE", piece)
-        patch.setattr("jtsolve.scoring.gathering.KEPT", piece // 4)
+        patch.setattr("jtsolve.tables.source._PIECE", piece)
+        patch.setattr("jtsolve.tables.gathering.KEPT", piece // 4)
         table = read_states(path, coding)
     assert table.states == expected.states
     assert scores_of(table) == scores_of(expected)
@@ -132,7 +132,7 @@ def test_rows_that_all_differ_need_no_weights(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{i // 20},{i % 20}\n" for i in range(400)))
     expected = read_states(path)
-    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 10)
+    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 10)
     assert read_states(path).weights is None
     assert read_states(path).digest() == expected.digest()
 
@@ -143,8 +143,8 @@ def test_many_labels_widen_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_text("a,b\n" + "".join(f"s{value},{value % 2}\n" for value in values.tolist()))
     coding = Coding(max_states=10**6)
     expected = distinct_rows(read_states(path, coding))
-    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 10)
-    monkeypatch.setattr("jtsolve.scoring.source._PIECE", 1000)
+    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 10)
+    monkeypatch.setattr("jtsolve.tables.source._PIECE", 1000)
     table = read_states(path, coding)
     assert table.digest() == expected.digest()
     assert table.weights is not None
@@ -152,7 +152,7 @@ def test_many_labels_widen_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_columns_that_are_left_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 10)
+    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 10)
     path = tmp_path / "t.parquet"
     data = frame(100, 2).with_columns(pl.Series("list", [[i] for i in range(100)]))
     data.write_parquet(path)
@@ -175,7 +175,7 @@ def test_numbers_keep_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + 30 * "1,2\n2,1\n")
     expected = read_numbers(path)
-    monkeypatch.setattr("jtsolve.scoring.gathering.KEPT", 5)
+    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 5)
     assert read_numbers(path).digest() == expected.digest()
 
 
@@ -184,7 +184,7 @@ def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: 
     text = "\ufeffa,ü\r\nx,1\r\n\r\ny,€\r\nz,3"
     expected = None
     for piece in range(1, 12):
-        monkeypatch.setattr("jtsolve.scoring.source._PIECE", piece)
+        monkeypatch.setattr("jtsolve.tables.source._PIECE", piece)
         for end in ("\r\n", "\r", "\n"):
             path.write_bytes(text.replace("\r\n", end).encode())
             table = replace(read_states(path), provenance={})
@@ -207,7 +207,7 @@ def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: 
 def test_faults_in_later_pieces_are_told_with_their_line(
     content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.source._PIECE", 5)
+    monkeypatch.setattr("jtsolve.tables.source._PIECE", 5)
     path = tmp_path / "t.csv"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
@@ -217,13 +217,13 @@ def test_faults_in_later_pieces_are_told_with_their_line(
 def test_lines_without_end_and_files_that_cannot_be_read_in_pieces_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.source._LONGEST_LINE", 100)
-    monkeypatch.setattr("jtsolve.scoring.source._PIECE", 64)
+    monkeypatch.setattr("jtsolve.tables.source._LONGEST_LINE", 100)
+    monkeypatch.setattr("jtsolve.tables.source._PIECE", 64)
     path = tmp_path / "t.csv"
     path.write_text("a" * 500)
     with pytest.raises(InputError, match="line 1: it is longer than 0 MiB"):
         read_states(path)
-    monkeypatch.setattr("jtsolve.scoring.source.LARGEST", 100)
+    monkeypatch.setattr("jtsolve.tables.source.LARGEST", 100)
     packed = tmp_path / "t.parquet"
     packed.write_bytes(gzip.compress(written(frame(100, 0), "parquet")))
     with pytest.raises(InputError, match="unpacked, and cannot be read in pieces"):

@@ -12,15 +12,15 @@ import polars as pl
 import pytest
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring.coding import range_labels
-from jtsolve.scoring.options import Coding, Discretisation
-from jtsolve.scoring.reading import read_numbers, read_schema, read_states
+from jtsolve.tables.coding import range_labels
+from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.reading import read_numbers, read_schema, read_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.tables.table import DataTable
 
 CSV = "colour,size\nred,10\nblue,9\nred,x\n"
 
@@ -481,10 +481,10 @@ def test_files_are_read_in_pieces(states: Callable[..., DataTable], monkeypatch:
     frame = pl.DataFrame({"a": [row.split(",")[0] for row in rows], "b": [row.split(",")[1] for row in rows]})
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    monkeypatch.setattr("jtsolve.scoring.columnar._ROWS", 7)
+    monkeypatch.setattr("jtsolve.tables.columnar._ROWS", 7)
     assert states(buffer.getvalue(), name="t.parquet").digest() == whole.digest()
     for piece in (1, 20, 100):
-        monkeypatch.setattr("jtsolve.scoring.source._PIECE", piece)
+        monkeypatch.setattr("jtsolve.tables.source._PIECE", piece)
         assert states(text).digest() == whole.digest()
         with pytest.raises(InputError, match="line 603: it has 1 values"):
             states(text + "\n1\n")
@@ -496,6 +496,6 @@ def test_a_piece_may_hold_gaps_alone(
     frame = pl.DataFrame({"a": [None, None, "x", None]})
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    monkeypatch.setattr("jtsolve.scoring.columnar._ROWS", 2)
+    monkeypatch.setattr("jtsolve.tables.columnar._ROWS", 2)
     table = states(buffer.getvalue(), Coding(missing="state"), "t.parquet")
     assert rows_of(table) == [("?",), ("?",), ("x",), ("?",)]

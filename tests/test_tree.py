@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve.scores import DenseScores, SparseScores
-from jtsolve.tree import JunctionTree, maximum_cardinality_search
-from jtsolve.varset import members, varset
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.tree import JunctionTree, maximum_cardinality_search
+from jtsolve.core.varset import members, varset
 
 
 def graphs(n: int) -> list[nx.Graph]:

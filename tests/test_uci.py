@@ -14,14 +14,14 @@ import pytest
 
 import make_uci
 import prove
-from jtsolve.check import check
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.scores import DenseScores, colex_table
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.instance import read_problem, write_problem
-from jtsolve.problem import Problem, Variable
-from jtsolve.result import Result, Status, Stop
-from jtsolve.scores import DenseScores, colex_table
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import varset
+from jtsolve.io.instance import read_problem, write_problem
+from jtsolve.verify.result import check
 from make_uci import make_problem
 from prove import Optima, Optimum, known_optima, optima_path, read_optima, run_solve, treewidths_of
 from raw_tables import RECIPES, Recipe, read_table

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jtsolve.backend import Limits
-from jtsolve.backends import REGISTRY
-from jtsolve.instance import read_problem
-from jtsolve.result import Result, Status
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.result import Result, Status
+from jtsolve.io.instance import read_problem
 from jtsolve.solve import solve
 from prove import Optimum, optima_path, read_optima
 
 if TYPE_CHECKING:
-    from jtsolve.problem import Problem
+    from jtsolve.core.problem import Problem
 
 INSTANCES = Path(__file__).parents[1] / "instances" / "uci"
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in INSTANCES.glob("*.json.gz"))

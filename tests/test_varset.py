@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve.varset import (
+from jtsolve.core.varset import (
     bounded_subsets,
     colex_rank,
     count_bounded_subsets,

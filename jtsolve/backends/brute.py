@@ -19,16 +19,16 @@ from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from jtsolve.backend import Capabilities, Estimate
-from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES
-from jtsolve.result import Outcome
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import varset
+from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.problem import ALL_FEATURES
+from jtsolve.core.result import Outcome
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Limits, Report
-    from jtsolve.problem import Problem
+    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.problem import Problem
 
 _MEMORY = 2_000_000
 """Bytes of the 894 stored trees, generously."""

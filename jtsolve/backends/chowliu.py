@@ -24,22 +24,22 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.backend import Capabilities, Estimate
-from jtsolve.machine import resident_memory
-from jtsolve.problem import LOCAL_FEATURES
-from jtsolve.result import Outcome
-from jtsolve.scores import SparseScores
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, is_subset, members
+from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.problem import LOCAL_FEATURES
+from jtsolve.core.result import Outcome
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, is_subset, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from jtsolve.backend import Limits, Report
-    from jtsolve.problem import Problem
-    from jtsolve.result import Stop
+    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Stop
 
 _PAIR = 2
 _ROWS_PER_REPORT = 256

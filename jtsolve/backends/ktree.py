@@ -37,21 +37,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.backend import Capabilities, Estimate
-from jtsolve.backends.required import triangulated
-from jtsolve.machine import resident_memory
-from jtsolve.problem import ALL_FEATURES, Feature
-from jtsolve.result import Outcome, Stop
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, is_subset, members, varset
+from jtsolve.backends.support.required_edges import triangulated
+from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.problem import ALL_FEATURES, Feature
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, is_subset, members, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from jtsolve.backend import Limits, Report
-    from jtsolve.problem import Problem
+    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.problem import Problem
 
 _ROWS = 1 << 16
 """Gains to a batch: some hundredths of a second, so that an interruption acts at once."""

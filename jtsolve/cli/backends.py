@@ -7,14 +7,14 @@ import typer
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Backend
+    from jtsolve.core.backend import Backend
 
 
 def backends(
     json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
 ) -> None:
     """List the backends: what they take, their options."""
-    from jtsolve.backends import REGISTRY
+    from jtsolve.backends.registry import REGISTRY
 
     if json:
         from json import dumps
@@ -26,7 +26,7 @@ def backends(
 
 def _facts(backend: "Backend") -> dict[str, Any]:
     """Returns what a backend declares, as JSON values."""
-    from jtsolve.options import shown_options
+    from jtsolve.backends.parse import shown_options
 
     capabilities = backend.capabilities
     return {
@@ -55,7 +55,7 @@ def _paragraph(backend: "Backend") -> str:
 
 def _supported(backend: "Backend") -> str:
     """Returns the supported constraints in the fewest words."""
-    from jtsolve.problem import ALL_FEATURES
+    from jtsolve.core.problem import ALL_FEATURES
 
     supported = sorted(feature.value for feature in backend.capabilities.features)
     missing = sorted(feature.value for feature in ALL_FEATURES - backend.capabilities.features)

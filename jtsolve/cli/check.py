@@ -9,8 +9,8 @@ from jtsolve.cli.output import FAULTY, complain, emit
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.ranking import RankingDocument
-    from jtsolve.result import ResultDocument
+    from jtsolve.io.ranking import RankingDocument
+    from jtsolve.io.result import ResultDocument
 
 
 def check(
@@ -31,12 +31,12 @@ def check(
 
     Exit code 0: it is right; 1: it is not, and every fault is named.
     """
-    from jtsolve.certificate import verify
-    from jtsolve.certificate_document import read_certificate
-    from jtsolve.check import check as faults_of
-    from jtsolve.check_ranking import check_ranking
-    from jtsolve.instance import read_problem
-    from jtsolve.result import ResultDocument
+    from jtsolve.io.certificate import read_certificate
+    from jtsolve.io.instance import read_problem
+    from jtsolve.io.result import ResultDocument
+    from jtsolve.verify.certificate import verify
+    from jtsolve.verify.ranking import check_ranking
+    from jtsolve.verify.result import check as faults_of
 
     document = _read(result)
     problem = read_problem(instance)
@@ -70,9 +70,9 @@ def check(
 
 def _read(path: Path) -> "ResultDocument | RankingDocument":
     """Returns a result, or results in order if the file says that it has these."""
-    from jtsolve.files import read_file
-    from jtsolve.ranking import read_ranking
-    from jtsolve.result import read_result
+    from jtsolve.core.files import read_file
+    from jtsolve.io.ranking import read_ranking
+    from jtsolve.io.result import read_result
 
     several = b'"jtsolve-results"' in read_file(path)[:200]
     return read_ranking(path) if several else read_result(path)

@@ -13,7 +13,7 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from jtsolve.compare.folder import Folder, Plan
     from jtsolve.compare.grid import Grid, ScoreChoice
-    from jtsolve.compare.local import Executor
+    from jtsolve.compare.running.local import Executor
     from jtsolve.compare.spec import Spec
 
 
@@ -127,13 +127,13 @@ def compare(
 def _executor(name: str, jobs: int) -> "Executor":
     """Returns where to run."""
     if name == "local":
-        from jtsolve.compare.local import Local
+        from jtsolve.compare.running.local import Local
 
         return Local(jobs)
     kind, _, address = name.partition("=")
     if kind != "dask":
         raise ChoiceError(f"there is no executor '{name}'; there are local, dask and dask=ADDRESS")
-    from jtsolve.compare.cluster import Dask, require_dask
+    from jtsolve.compare.running.cluster import Dask, require_dask
 
     require_dask()
     return Dask(address or None, jobs)
@@ -201,7 +201,7 @@ def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "Plan
 
     from jtsolve.compare.folder import Plan
     from jtsolve.compare.grid import DATA_SUFFIXES, INSTANCE_SUFFIXES, expand, find_files
-    from jtsolve.machine import cores, describe, free_memory
+    from jtsolve.core.machine import cores, describe, free_memory
 
     say: Callable[[str], None] = (lambda _text: None) if quiet else murmur
     if grid.score is None:
@@ -222,10 +222,10 @@ def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "Plan
 
 def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
     """Scores data files into RUN/instances, and returns the instances."""
-    from jtsolve.backend import Limits
     from jtsolve.cli.scored import Task, chosen_score, make_coding, score_data
     from jtsolve.compare.grid import labels
-    from jtsolve.instance import write_problem
+    from jtsolve.core.backend import Limits
+    from jtsolve.io.instance import write_problem
 
     choice = grid.score
     assert choice is not None
@@ -258,8 +258,8 @@ def _execute(
     """Runs what is missing, and keeps every row."""
     from jtsolve.cli.progress import is_watched
     from jtsolve.cli.watching import live_view, speaker
-    from jtsolve.compare.live import Board
-    from jtsolve.compare.warmup import warm_up
+    from jtsolve.compare.running.live import Board
+    from jtsolve.compare.running.warmup import warm_up
 
     console = None
     if not quiet and is_watched():

@@ -28,11 +28,11 @@ def convert(
     """
     require_writable(target, source)
 
-    from jtsolve.instance import read_problem, write_problem
+    from jtsolve.io.instance import read_problem, write_problem
 
     problem = read_problem(source)
     if prune_below is not None:
-        from jtsolve.pruning import prune
+        from jtsolve.core.pruning import prune
 
         problem = prune(problem, prune_below)
     write_problem(problem, target)

@@ -42,10 +42,10 @@ def fetch_data_set(
     Files are kept in the system's cache folder for jtsolve, or in that of the environment variable
     JTSOLVE_CACHE.
     """
+    from jtsolve.core.files import read_file, write_atomically
     from jtsolve.data.fetch import download, keep, read_local
     from jtsolve.data.registry import find
-    from jtsolve.data.sample import packed_for
-    from jtsolve.files import read_file, write_atomically
+    from jtsolve.networks.sample import packed_for
 
     entry = find(name)
     if output is not None:
@@ -78,9 +78,9 @@ def sample_network(
         raise ChoiceError(f"{output}: rows are written as .csv or .csv.gz; give such a name")
     require_writable(output, network)
 
-    from jtsolve.data.bif import read_network
-    from jtsolve.data.sample import packed_for, sample_csv
-    from jtsolve.files import write_atomically
+    from jtsolve.core.files import write_atomically
+    from jtsolve.networks.bif import read_network
+    from jtsolve.networks.sample import packed_for, sample_csv
 
     content = sample_csv(read_network(network), rows, seed)
     write_atomically(output, packed_for(output.name, content))

@@ -8,10 +8,10 @@ import typer
 from jtsolve.cli.output import emit, require_writable
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Capabilities, Estimate, Limits, Report
-    from jtsolve.encodings.decoding import Answer
-    from jtsolve.problem import Problem
-    from jtsolve.result import Outcome
+    from jtsolve.core.backend import Capabilities, Estimate, Limits, Report
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Outcome
+    from jtsolve.encodings.answers import Answer
 
 
 def decode(
@@ -38,11 +38,11 @@ def decode(
 
     from jtsolve.cli.limits import make_limits
     from jtsolve.cli.summary import describe
-    from jtsolve.encodings.decoding import read_answer
+    from jtsolve.core.files import read_file, write_atomically
+    from jtsolve.encodings.answers import read_answer
     from jtsolve.errors import InputError, InternalError
-    from jtsolve.files import read_file, write_atomically
-    from jtsolve.instance import read_problem
-    from jtsolve.result import result_to_document, result_to_json
+    from jtsolve.io.instance import read_problem
+    from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.solve import solve
 
     limits = make_limits(None, None, 1, 0, context.obj)
@@ -72,18 +72,18 @@ class Outside:
     @property
     def capabilities(self) -> "Capabilities":
         """Every constraint: the check says whether the answer meets them."""
-        from jtsolve.backend import Capabilities
+        from jtsolve.core.backend import Capabilities
 
         return Capabilities()
 
     def estimate(self, problem: "Problem", limits: "Limits") -> "Estimate":  # noqa: ARG002 - the protocol's
         """See `Backend.estimate`."""
-        from jtsolve.backend import Estimate
+        from jtsolve.core.backend import Estimate
 
         return Estimate(memory=0, seconds=0.0)
 
     def solve(self, problem: "Problem", limits: "Limits", report: "Report") -> "Outcome":  # noqa: ARG002
         """See `Backend.solve`."""
-        from jtsolve.result import Outcome
+        from jtsolve.core.result import Outcome
 
         return Outcome(self.answer.tree, stats={"kind": self.answer.kind})

@@ -31,10 +31,10 @@ def encode(
     """
     require_writable(output, instance)
 
-    from jtsolve.backend import Limits
-    from jtsolve.encodings.exporting import export, make_order, make_target
-    from jtsolve.files import write_atomically
-    from jtsolve.instance import read_problem
+    from jtsolve.core.backend import Limits
+    from jtsolve.core.files import write_atomically
+    from jtsolve.encodings.export import export, make_order, make_target
+    from jtsolve.io.instance import read_problem
 
     target, ordering = make_target(to), make_order(order)
     problem = read_problem(instance).with_treewidth(treewidth)

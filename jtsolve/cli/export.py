@@ -12,7 +12,7 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.models.document import AnyModel
+    from jtsolve.models.files.document import AnyModel
 
 FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot")
 
@@ -41,7 +41,7 @@ def export(
         raise ChoiceError(f"there is no format '{to}'; there are {', '.join(FORMATS)}")
 
     from jtsolve.cli.models import json_text, load
-    from jtsolve.files import write_atomically
+    from jtsolve.core.files import write_atomically
 
     text = _writer(to, root - 1)(load(model))
     if output is not None:
@@ -56,11 +56,11 @@ def _writer(to: str, root: int) -> "Callable[[AnyModel], str]":
     """Returns what turns a model into a text."""
     from jtsolve.cli.models import discrete, one_tree
     from jtsolve.draw import tree_dot
-    from jtsolve.models.bif import to_bif, to_bifxml
     from jtsolve.models.directed import to_network
-    from jtsolve.models.document import model_to_json
-    from jtsolve.models.pace import to_pace
-    from jtsolve.models.uai import to_uai
+    from jtsolve.models.files.document import model_to_json
+    from jtsolve.models.files.pace import to_pace
+    from jtsolve.models.files.uai import to_uai
+    from jtsolve.networks.write import to_bif, to_bifxml
 
     writers: dict[str, Callable[[AnyModel], str]] = {
         "json": lambda model: model_to_json(model).decode(),

@@ -1,26 +1,25 @@
 """`jtsolve fit`: a model from data, on a given tree or on one that is looked for; or a mixture of such."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jtsolve.cli.fit_task import Fit
 from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.progress import is_watched
 from jtsolve.errors import ChoiceError, InputError, LimitError
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Limits
-    from jtsolve.models.document import AnyModel
+    from jtsolve.core.backend import Limits
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.queries import StateModel
-    from jtsolve.scoring.options import Coding
-    from jtsolve.scoring.score import LocalScore
-    from jtsolve.scoring.table import Table
-    from jtsolve.tree import JunctionTree
+    from jtsolve.tables.table import Table
 
 
 def fit(
@@ -127,30 +126,10 @@ def fit(
         )
         model = _model(task, structure, table, facts)
 
-    from jtsolve.models.document import write_model
+    from jtsolve.models.files.document import write_model
 
     write_model(model, output)
     _report(model, table, output, json=json, quiet=quiet)
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """What to fit, and how."""
-
-    data: Path
-    score: "LocalScore"
-    coding: "Coding"
-    header: bool
-    smoothing: float | None
-    validate: Path | None
-
-    def read(self, coding: "Coding") -> "Table":
-        """Returns the data, as states or as numbers."""
-        from jtsolve.scoring.reading import read_numbers, read_states
-        from jtsolve.scoring.score import is_discrete
-
-        read = read_states if is_discrete(self.score) else read_numbers
-        return read(self.data, coding, header=self.header)
 
 
 def _mixture(
@@ -174,7 +153,7 @@ def _mixture(
 
 def _given(task: Fit, path: Path) -> "tuple[JunctionTree, Table, dict[str, Any]]":
     """Returns the tree of a result, and the columns of the data that it is over."""
-    from jtsolve.result import read_result, tree_of
+    from jtsolve.io.result import read_result, tree_of
 
     tree, names = tree_of(read_result(path), str(path))
     table = task.read(replace(task.coding, columns=names))
@@ -189,15 +168,15 @@ def _searched(
     task: Fit, treewidth: int, backend: tuple[str, list[str]], limits: "Limits", *, shown: bool
 ) -> "tuple[JunctionTree, Table, dict[str, Any]]":
     """Returns the best tree that is found, and the data."""
+    from jtsolve.backends.parse import make_backend, split_backend, split_options
     from jtsolve.cli.progress import progress
     from jtsolve.cli.solve import AUTO
-    from jtsolve.options import make_backend, split_backend, split_options
-    from jtsolve.problem import Problem, Variable
+    from jtsolve.core.problem import Problem, Variable
     from jtsolve.scoring.lazy import DataScores
     from jtsolve.scoring.scorer import make_scorer
-    from jtsolve.scoring.table import DataTable
     from jtsolve.scoring.tabulate import estimate, tabulate_with
     from jtsolve.solve import choose, solve
+    from jtsolve.tables.table import DataTable
 
     name, options = split_backend(backend[0])
     chosen = None if name == AUTO else make_backend(name, options | split_options(backend[1]))
@@ -245,10 +224,10 @@ def _model(
     """Returns the fitted model."""
     from jtsolve import __version__
     from jtsolve.models.columns import columns_of, read_codes
-    from jtsolve.models.fitting import fit as fit_tables
-    from jtsolve.models.fitting import fit_validated
     from jtsolve.models.gaussian import fit_gaussian
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.models.learning.fit import fit as fit_tables
+    from jtsolve.models.learning.fit import fit_validated
+    from jtsolve.tables.table import DataTable
 
     remarks = {**table.provenance, **facts, "jtsolve": __version__}
     if not isinstance(table, DataTable):

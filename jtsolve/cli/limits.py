@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Limits
+    from jtsolve.core.backend import Limits
 
 
 def make_limits(
     time: float | None, gigabytes: float | None, threads: int | None, seed: int, started: float
 ) -> "Limits":
     """Returns the limits; checks what `Limits` cannot, since bytes are whole numbers."""
-    from jtsolve.backend import Limits
+    from jtsolve.core.backend import Limits
 
     if gigabytes is not None and not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
         raise ChoiceError(f"the memory limit is {gigabytes} GB; give a finite number above 0")

@@ -9,7 +9,7 @@ from jtsolve.cli.models import MODEL_HELP
 from jtsolve.cli.output import emit, require_writable
 
 if TYPE_CHECKING:
-    from jtsolve.models.document import AnyModel
+    from jtsolve.models.files.document import AnyModel
 
 
 def loglik(
@@ -31,8 +31,8 @@ def loglik(
         require_writable(output, model, data)
 
     from jtsolve.cli.models import json_text, load, table
-    from jtsolve.files import write_atomically
-    from jtsolve.scoring.options import GAPS
+    from jtsolve.core.files import write_atomically
+    from jtsolve.tables.options import GAPS
 
     gaps = GAPS if missing_values is None else tuple(word.strip() for word in missing_values.split(","))
     rows = _log_likelihood(load(model), data, gaps, header=not no_header)

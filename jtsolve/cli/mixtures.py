@@ -12,12 +12,12 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jtsolve.backend import Backend, Limits
-    from jtsolve.cli.fit import Fit
-    from jtsolve.models.expectation import Expectation
+    from jtsolve.cli.fit_task import Fit
+    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.models.learning.em import Expectation
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.tables.table import DataTable
 
 _QUICK = "forward"
 """What `auto` takes: the trees of a mixture are learned again and again, which asks for a quick backend."""
@@ -70,8 +70,8 @@ def fit_components(
     """
     from jtsolve.cli.progress import progress
     from jtsolve.models.columns import columns_of, read_codes
-    from jtsolve.models.expectation import fit_mixture, fit_mixture_validated
-    from jtsolve.scoring.table import DataTable
+    from jtsolve.models.learning.em import fit_mixture, fit_mixture_validated
+    from jtsolve.tables.table import DataTable
 
     if len(wanted.sizes) > 1 and task.validate is None:
         raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose of them")
@@ -98,8 +98,8 @@ def fit_components(
 
 def _expectation(task: "Fit", wanted: Components, limits: "Limits") -> "Expectation":
     """Returns how to fit."""
-    from jtsolve.models.expectation import Expectation
-    from jtsolve.models.learning import Learner
+    from jtsolve.models.learning.em import Expectation
+    from jtsolve.models.learning.learner import Learner
     from jtsolve.scoring.score import is_discrete
 
     if not is_discrete(task.score):
@@ -120,8 +120,8 @@ def _expectation(task: "Fit", wanted: Components, limits: "Limits") -> "Expectat
 
 
 def _backend(wanted: Components) -> "Backend":
+    from jtsolve.backends.parse import make_backend, split_backend, split_options
     from jtsolve.cli.solve import AUTO
-    from jtsolve.options import make_backend, split_backend, split_options
 
     name, options = split_backend(wanted.backend)
     if name == AUTO and wanted.options:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
-    from jtsolve.models.document import AnyModel
-    from jtsolve.models.evidence import Evidence
+    from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.queries import StateModel
 
@@ -28,15 +28,15 @@ def load(path: Path) -> "AnyModel":
     """
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     if kind == "bif":
-        from jtsolve.data.bif import read_network
         from jtsolve.models.directed import from_network
+        from jtsolve.networks.bif import read_network
 
         return from_network(read_network(path))
     if kind == "uai":
-        from jtsolve.models.uai import read_uai
+        from jtsolve.models.files.uai import read_uai
 
         return read_uai(path)
-    from jtsolve.models.document import read_model
+    from jtsolve.models.files.document import read_model
 
     return read_model(path)
 
@@ -177,7 +177,7 @@ def _is_number(text: str) -> bool:
 
 def json_text(value: Any) -> str:
     """Returns a value as JSON; numbers that are not finite become null."""
-    from jtsolve.documents import lay_out
+    from jtsolve.io.documents import lay_out
 
     return lay_out(_plain(value))
 

@@ -20,8 +20,8 @@ def mpe(
     from math import exp
 
     from jtsolve.cli.models import discrete, evidence, json_text, load, table
-    from jtsolve.models.best import most_probable
-    from jtsolve.models.evidence import condition
+    from jtsolve.models.inference.evidence import condition
+    from jtsolve.models.inference.mpe import most_probable
 
     found = discrete(load(model), "the most probable explanation")
     known = condition(found, evidence(found, given, likelihood))

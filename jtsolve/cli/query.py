@@ -90,7 +90,7 @@ def _numbers(
 ) -> None:
     from jtsolve.cli.models import json_text, numbers, table
     from jtsolve.errors import ChoiceError
-    from jtsolve.models.gaussian_queries import condition_gaussian, covariance
+    from jtsolve.models.inference.gaussian import condition_gaussian, covariance
 
     if likelihood:
         raise ChoiceError("soft evidence is for models of states, and this one is of real numbers")

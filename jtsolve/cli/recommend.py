@@ -9,8 +9,8 @@ from jtsolve.cli.limits import make_limits
 from jtsolve.cli.output import NO_TREE, emit
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Backend, Limits
-    from jtsolve.problem import Problem
+    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.problem import Problem
 
 
 def recommend(
@@ -33,7 +33,7 @@ def recommend(
     Nothing is solved. Exit code 4: no backend takes the instance within the limits.
     """
     from jtsolve.errors import LimitError
-    from jtsolve.instance import read_problem
+    from jtsolve.io.instance import read_problem
     from jtsolve.solve import choose
 
     limits = make_limits(time_limit, memory_limit, threads, 0, context.obj)
@@ -65,7 +65,7 @@ def recommend(
 
 def advise(problem: "Problem", limits: "Limits") -> list[dict[str, Any]]:
     """Returns, per backend: whether it is exact, predicted seconds and bytes, and every objection."""
-    from jtsolve.backends import REGISTRY
+    from jtsolve.backends.registry import REGISTRY
 
     return [_advice(backend, problem, limits) for backend in REGISTRY.values()]
 

@@ -11,8 +11,8 @@ from jtsolve.errors import InputError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from jtsolve.compare.exports import Table as Cells
     from jtsolve.compare.folder import Folder
+    from jtsolve.compare.reporting.exports import Table as Cells
 
 
 def report(
@@ -41,8 +41,8 @@ def report(
 
 def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
     """Judges and reports a comparison; returns whether there is a fault."""
-    from jtsolve.compare import exports
-    from jtsolve.compare.report import load, write_report
+    from jtsolve.compare.reporting import exports
+    from jtsolve.compare.reporting.report import load, write_report
 
     plan, comparison = load(folder)
     paths = write_report(plan, comparison, place)

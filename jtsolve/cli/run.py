@@ -26,11 +26,11 @@ def run(
     'jtsolve compare --plan' writes specifications. A crash, a kill or a refusal is a row too: exit code 0.
     """
     from jtsolve.compare.spec import read_spec, to_json
+    from jtsolve.core.files import write_atomically
     from jtsolve.errors import ChoiceError
-    from jtsolve.files import write_atomically
 
     if inside:
-        from jtsolve.compare.supervise import run_inside
+        from jtsolve.compare.running.supervise import run_inside
 
         assert row is not None, "the supervisor gives both"
         assert trace is not None, "the supervisor gives both"
@@ -41,7 +41,7 @@ def run(
     if output is not None:
         require_writable(output, spec)
 
-    from jtsolve.compare.supervise import supervise
+    from jtsolve.compare.running.supervise import supervise
 
     answer = supervise(read_spec(spec))
     assert answer is not None, "nothing cancels it here"

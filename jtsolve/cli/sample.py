@@ -30,10 +30,10 @@ def sample(
     import polars as pl
 
     from jtsolve.cli.models import evidence, json_text, load, numbers
+    from jtsolve.core.files import pack, write_atomically
     from jtsolve.errors import ChoiceError
-    from jtsolve.files import pack, write_atomically
     from jtsolve.models.gaussian import GaussianTreeModel
-    from jtsolve.models.gaussian_queries import condition_gaussian, sample_gaussian
+    from jtsolve.models.inference.gaussian import condition_gaussian, sample_gaussian
     from jtsolve.models.queries import condition
     from jtsolve.models.queries import sample as draw
 

@@ -127,7 +127,7 @@ def score(
     say = silent if quiet else emit
     problem = score_data(task, limits, say, shows_progress=not quiet and is_watched())
 
-    from jtsolve.instance import write_problem
+    from jtsolve.io.instance import write_problem
 
     for path in outputs:
         write_problem(problem, path)
@@ -147,7 +147,7 @@ def _outputs(output: Path, also: str | None) -> list[Path]:
 
 
 def _separator(name: str | None) -> str | None:
-    from jtsolve.scoring.separated import SEPARATORS
+    from jtsolve.tables.separated import SEPARATORS
 
     if name is None:
         return None

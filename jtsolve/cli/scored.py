@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
-    from jtsolve.backend import Limits
-    from jtsolve.problem import Problem
-    from jtsolve.scores import DenseScores, LocalScores
-    from jtsolve.scoring.options import Coding
+    from jtsolve.core.backend import Limits
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.scores import DenseScores, LocalScores
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
-    from jtsolve.scoring.table import Table
     from jtsolve.scoring.tabulate import TableEstimate
     from jtsolve.solve import Listener
+    from jtsolve.tables.options import Coding
+    from jtsolve.tables.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Task:
 
 def chosen_score(name: str, ess: float | None) -> "LocalScore":
     """Returns the score asked for."""
-    from jtsolve.scoring import REGISTRY
-    from jtsolve.scoring.bdeu import Bdeu
+    from jtsolve.scoring.registry import REGISTRY
+    from jtsolve.scoring.scores.bdeu import Bdeu
 
     if name not in REGISTRY:
         raise ChoiceError(f"there is no score '{name}'; there are {', '.join(REGISTRY)}")
@@ -80,10 +80,10 @@ def score_data(
         LimitError: the work would exceed the limits, or has.
     """
     from jtsolve.cli.progress import progress
-    from jtsolve.problem import Problem, Variable
+    from jtsolve.core.problem import Problem, Variable
     from jtsolve.scoring.lazy import DataScores
-    from jtsolve.scoring.table import DataTable
     from jtsolve.scoring.tabulate import estimate
+    from jtsolve.tables.table import DataTable
 
     with progress(f"reading {task.data.name}", shown=shows_progress) as listener:
         table = _read(task, limits, listener)
@@ -112,9 +112,9 @@ def score_data(
 
 def _read(task: Task, limits: "Limits", listener: "Listener | None") -> "Table":
     """Returns the table in the data file; ends where time or memory do."""
-    from jtsolve.machine import resident_memory
-    from jtsolve.scoring.reading import read_numbers, read_states
+    from jtsolve.core.machine import resident_memory
     from jtsolve.scoring.score import is_discrete
+    from jtsolve.tables.reading import read_numbers, read_states
 
     def watch(*, rows: int, memory: int) -> None:
         if listener is not None:
@@ -139,7 +139,7 @@ def _read(task: Task, limits: "Limits", listener: "Listener | None") -> "Table":
 
 def _scorer(task: Task, table: "Table", max_size: int, listener: "Listener | None") -> "Scorer":
     """Returns what scores sets of columns; says so where kernels are compiled for it."""
-    from jtsolve.kernels.compiling import announced
+    from jtsolve.core.compiling import announced
     from jtsolve.scoring.scorer import make_scorer
 
     with announced(lambda: _tell_compiling(listener)):
@@ -157,7 +157,7 @@ def _tabulated(
 ) -> "DenseScores":
     """Returns the table of scores; ends where time does."""
     from jtsolve.cli.progress import progress
-    from jtsolve.kernels.compiling import announced
+    from jtsolve.core.compiling import announced
     from jtsolve.scoring.tabulate import estimate, tabulate_with
 
     note = f"{estimate(scorer, max_size).sets} sets by {scorer.score.name}"
@@ -211,7 +211,7 @@ def _data_in_words(scorer: "Scorer") -> str:
 
 def _others(scorer: "Scorer", max_size: int, also: tuple[str, ...]) -> str:
     """Returns how large the files beside the instance are predicted to be."""
-    from jtsolve.families import FAMILY_FORMATS, family_bytes, require_words
+    from jtsolve.io.bn_scores import FAMILY_FORMATS, family_bytes, require_words
     from jtsolve.scoring.tabulate import estimate
 
     if not set(FAMILY_FORMATS).isdisjoint(also):
@@ -237,9 +237,9 @@ def in_words(count: int) -> str:
 
 def _excess(scorer: "Scorer", max_size: int, limits: "Limits", *, families: bool) -> str | None:
     """Returns by what a table of scores would exceed the limits, or None if it does not."""
-    from jtsolve.families import family_bytes
-    from jtsolve.files import LARGEST
-    from jtsolve.machine import resident_memory
+    from jtsolve.core.files import LARGEST
+    from jtsolve.core.machine import resident_memory
+    from jtsolve.io.bn_scores import family_bytes
     from jtsolve.scoring.tabulate import estimate
 
     cost = estimate(scorer, max_size, limits.workers)
@@ -279,8 +279,8 @@ def make_coding(
     max_states: int = 1000,
 ) -> "Coding":
     """Returns the coding that options ask for."""
-    from jtsolve.scoring.options import GAPS, Coding, Discretisation
-    from jtsolve.scoring.reading import read_declarations
+    from jtsolve.tables.options import GAPS, Coding, Discretisation
+    from jtsolve.tables.reading import read_declarations
 
     declared, declared_class = ({}, None) if schema is None else read_declarations(schema)
     return Coding(

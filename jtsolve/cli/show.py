@@ -8,7 +8,7 @@ import typer
 from jtsolve.cli.output import emit, require_writable
 
 if TYPE_CHECKING:
-    from jtsolve.cli.portrait import Portrait
+    from jtsolve.cli.views import Portrait
 
 
 def show(
@@ -60,8 +60,8 @@ def show(
 
 def _portrait(path: Path) -> "Portrait":
     """Returns what is to be shown of a file."""
-    from jtsolve.cli.portrait import of_model, of_ranking, of_result
-    from jtsolve.files import read_file
+    from jtsolve.cli.views import of_model, of_ranking, of_result
+    from jtsolve.core.files import read_file
 
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     # Model files say what they are at once; whatever is wrong is found when they are read.

@@ -14,9 +14,9 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from jtsolve.backend import Backend, Estimate, Limits
-    from jtsolve.problem import Problem
-    from jtsolve.result import Result
+    from jtsolve.core.backend import Backend, Estimate, Limits
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Result
 
 AUTO = "auto"
 
@@ -141,7 +141,7 @@ def solve(
     else:
         answer = _one(problem, chosen, limits, shows_progress=shows_progress)
 
-    from jtsolve.files import write_atomically
+    from jtsolve.core.files import write_atomically
 
     try:
         if output is not None:
@@ -156,7 +156,7 @@ def solve(
 
 def _instance(source: Path, scoring: "Mapping[str, Any]") -> "Problem":
     """Returns the problem in an instance file; refuses options that are for data."""
-    from jtsolve.instance import read_problem
+    from jtsolve.io.instance import read_problem
 
     given = [f"--{key.replace('_', '-')}" for key, value in scoring.items() if value is not None]
     if given:
@@ -183,7 +183,7 @@ def _task(source: Path, treewidth: int | None, scoring: "Mapping[str, Any]") -> 
 
 def _chosen_backend(name: str, pairs: list[str]) -> "Backend | None":
     """Returns the backend asked for, or None for `auto`."""
-    from jtsolve.options import make_backend, split_backend, split_options
+    from jtsolve.backends.parse import make_backend, split_backend, split_options
 
     if name == AUTO:
         if pairs:
@@ -200,7 +200,7 @@ def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, sho
     from jtsolve.cli.progress import progress
     from jtsolve.cli.summary import describe
     from jtsolve.errors import RefusedError
-    from jtsolve.result import result_to_document, result_to_json
+    from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.solve import choose
     from jtsolve.solve import solve as solve_problem
 
@@ -228,8 +228,8 @@ def _several(
     """Returns the best trees in order."""
     from jtsolve.cli.progress import progress
     from jtsolve.cli.summary import describe_ranking
+    from jtsolve.io.ranking import ranking_to_document, ranking_to_json
     from jtsolve.kbest import choose_ranker, k_best, require_ranker
-    from jtsolve.ranking import ranking_to_document, ranking_to_json
 
     if backend is None:
         choice = choose_ranker(problem, limits)
@@ -252,7 +252,7 @@ def _predicted(backend: "Backend", estimate: "Estimate") -> str:
 
 
 def _exit_code(result: "Result") -> int:
-    from jtsolve.result import Status, Stop
+    from jtsolve.core.result import Status, Stop
 
     if result.tree is not None:
         return FOUND
@@ -263,7 +263,7 @@ def _exit_code(result: "Result") -> int:
 
 def _facts(backend: "Backend", remark: str, estimate: "Estimate") -> "Callable[[], dict[str, str]]":
     """Returns what there is to say of a run, for a summary."""
-    from jtsolve.machine import peak_memory
+    from jtsolve.core.machine import peak_memory
 
     return lambda: {
         "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {estimate.memory / 1e9:.3g} GB predicted",

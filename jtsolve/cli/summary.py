@@ -5,8 +5,8 @@ from json import dumps
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jtsolve.ranking import RankingDocument
-    from jtsolve.result import ResultDocument
+    from jtsolve.io.ranking import RankingDocument
+    from jtsolve.io.result import ResultDocument
 
 
 def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) -> str:
@@ -70,7 +70,7 @@ def _ranks(document: "RankingDocument", source: str) -> list[str]:
     """Returns a line a tree: rank, score, distance to the best, status, and the edges that differ."""
     from itertools import combinations
 
-    from jtsolve.result import tree_of
+    from jtsolve.io.result import tree_of
 
     lines = []
     best: set[tuple[str, ...]] = set()
@@ -104,7 +104,7 @@ def _drawn(document: "ResultDocument", source: str) -> list[str]:
     if not document.cliques:
         return []
     from jtsolve.draw import tree_text
-    from jtsolve.result import tree_of
+    from jtsolve.io.result import tree_of
 
     return ["", tree_text(*tree_of(document, source))]
 

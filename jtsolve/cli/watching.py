@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from jtsolve.compare.live import Board
+    from jtsolve.compare.running.live import Board
 
 _MOST = 16
 """Runs under way, and problems, that are shown: a terminal has few lines."""

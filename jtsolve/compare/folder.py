@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from jtsolve.compare.spec import Row, Spec, read_row, to_json
-from jtsolve.documents import decode
+from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.files import read_file, write_atomically
-from jtsolve.result import Stop
+from jtsolve.io.documents import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from jtsolve.compare.run import AUTO, file_digest
+from jtsolve.backends.parse import parse_backend
+from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Spec
-from jtsolve.documents import Count, Name  # noqa: TC001 - msgspec reads the annotations
+from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.files import read_file
-from jtsolve.options import parse_backend
+from jtsolve.io.documents import Count, Name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

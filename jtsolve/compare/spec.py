@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from jtsolve.documents import Count, Name, decode, lay_out
-from jtsolve.files import read_file
-from jtsolve.result import ResultDocument  # noqa: TC001 - msgspec reads the annotations
+from jtsolve.core.files import read_file
+from jtsolve.io.documents import Count, Name, decode, lay_out
+from jtsolve.io.result import ResultDocument
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jtsolve.core.files import read_file, write_atomically
 from jtsolve.errors import InputError
-from jtsolve.files import read_file, write_atomically
 
 if TYPE_CHECKING:
     from jtsolve.data.registry import DataSet

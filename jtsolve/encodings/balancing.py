@@ -46,20 +46,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.encodings.families import predicted_sets
+from jtsolve.core.problem import ALL_FEATURES, Feature
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, is_subset, members, subsets, varset
 from jtsolve.encodings.formula import Encoding, Formula, LinearRow
-from jtsolve.problem import ALL_FEATURES, Feature
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, is_subset, members, subsets, varset
+from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.encodings.families import Families
+    from jtsolve.core.problem import Problem
     from jtsolve.encodings.formula import Clause
-    from jtsolve.problem import Problem
+    from jtsolve.families.families import Families
 
 FEATURES: frozenset[Feature] = ALL_FEATURES
 """The constraints that it expresses."""

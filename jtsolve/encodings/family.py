@@ -1,6 +1,6 @@
 """The family formulation: one family a vertex, no v-structures, and an order.
 
-Variables: x(v,P), the families of `encodings.families`; e_ab, adjacent; an order of the vertices. Maximise
+Variables: x(v,P), the families of `families`; e_ab, adjacent; an order of the vertices. Maximise
 Σ w(v,P) x(v,P) under
 
     Σ_P x(v,P) = 1                                                              for every v,          (1)
@@ -8,11 +8,11 @@ Variables: x(v,P), the families of `encodings.families`; e_ab, adjacent; an orde
     Σ_{P⊇{a,b}} x(v,P) ≤ e_ab                    no v-structure                 for every v, a, b,    (3)
     Σ_{P∋u} x(v,P) ≤ [u before v]                                               for every u, v,       (4)
 
-the rows of `encodings.families` for cliques and separators that are not permitted, a bound on the number of
+the rows of `families` for cliques and separators that are not permitted, a bound on the number of
 cliques, and forbidden graphs. The order is one of two:
 
 - transitive: [u before v] are variables, of which no three are in a cycle. All conditions are then clauses,
-  or rows with coefficients ±1, which `encodings.clausal` turns into clauses: the MaxSAT form.
+  or rows with coefficients ±1, which `encodings.cnf` turns into clauses: the MaxSAT form.
 - positions: (4) is n·Σ_{P∋u} x(v,P) + position_u − position_v ≤ n − 1 (Miller, Tucker, Zemlin, J. ACM 1960):
   n variables for n²/2, and a weaker relaxation. The lifting of Desrochers and Laporte, which is for tours, is
   not valid here.
@@ -21,7 +21,7 @@ The acyclic directed graph that (1) and (4) leave has no v-structure by (3), so 
 complete and the order is perfect: its skeleton is chordal, and every chordal graph has such an order. Sums
 over families of which only one can hold make the linear relaxation tighter than a clause for each would.
 
-Clutter cuts (`encodings.cuts`) may be added; they are clauses over x.
+Clutter cuts (`clutter_clauses`) may be added; they are clauses over x.
 
 Size: m families, Σ |P|² literals in (2)–(4), n³/3 clauses of the transitive order.
 
@@ -41,21 +41,21 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from jtsolve.encodings.cuts import clutter_clauses
-from jtsolve.encodings.draft import Draft, edge, set_name
-from jtsolve.encodings.families import predicted_sets, rows
+from jtsolve.core.problem import ALL_FEATURES
+from jtsolve.encodings.builder import Draft, edge, set_name
+from jtsolve.encodings.clutter_clauses import clutter_clauses
 from jtsolve.encodings.formula import LinearRow
-from jtsolve.encodings.sets import groups
-from jtsolve.problem import ALL_FEATURES
+from jtsolve.families.families import predicted_sets, rows
+from jtsolve.families.sets import groups
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.encodings.draft import Reading
-    from jtsolve.encodings.families import Families, Listing
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.varset import VarSet
+    from jtsolve.encodings.builder import Reading
     from jtsolve.encodings.formula import Encoding
-    from jtsolve.problem import Problem
-    from jtsolve.varset import VarSet
+    from jtsolve.families.families import Families, Listing
 
 FEATURES = ALL_FEATURES
 """The constraints that this formulation expresses."""
@@ -75,7 +75,7 @@ def encode_family(
     Args:
         families: what a tree may use.
         order: how the vertices are ordered.
-        clutters: minimal sets of up-sets, whose cuts are added; see `encodings.cuts`.
+        clutters: minimal sets of up-sets, whose cuts are added; see `clutter_clauses`.
     """
     draft = Draft(families)
     listed = families.listing()

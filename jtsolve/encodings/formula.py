@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.tree import JunctionTree
 
 Clause: TypeAlias = tuple[int, ...]
 """Literals, at least one of which holds."""

@@ -38,22 +38,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.encodings.draft import Draft, edge, set_name
-from jtsolve.encodings.families import predicted_sets
-from jtsolve.problem import ALL_FEATURES, Constraints
-from jtsolve.scores import SparseScores
-from jtsolve.varset import members
+from jtsolve.core.problem import ALL_FEATURES, Constraints
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.varset import members
+from jtsolve.encodings.builder import Draft, edge, set_name
+from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from jtsolve.encodings.draft import Reading
-    from jtsolve.encodings.families import Families
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.varset import VarSet
+    from jtsolve.encodings.builder import Reading
     from jtsolve.encodings.formula import Encoding
-    from jtsolve.problem import Problem
-    from jtsolve.varset import VarSet
+    from jtsolve.families.families import Families
 
 FEATURES = ALL_FEATURES
 """The constraints that this formulation expresses."""

@@ -19,7 +19,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.encodings.families import Families
+    from jtsolve.families.families import Families
 
 _BITS = 53
 """Of a whole number that float64 holds exactly."""
@@ -62,9 +62,9 @@ def rounded(families: Families, finest: int = FINEST) -> tuple[Families, Unit]:
         families: whose scores are rounded.
         finest: the unit is not below 2^-finest nats: smaller integers for solvers that have to add up many.
 
-    >>> from jtsolve.encodings.families import families_of
-    >>> from jtsolve.problem import Problem, Variable
-    >>> from jtsolve.scores import DenseScores
+    >>> from jtsolve.families.families import families_of
+    >>> from jtsolve.core.problem import Problem, Variable
+    >>> from jtsolve.core.scores import DenseScores
     >>> scores = DenseScores(2, 2, np.array([0.0, -5.0, -5.0, -7.1]))
     >>> families, unit = rounded(families_of(Problem((Variable("A"), Variable("B")), scores)))
     >>> unit.whole(families.listing().weight) == [0, 0, round(2.9 * 2**unit.shift)]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.scoring.coding import GAP_STATE
-from jtsolve.scoring.formats import read_raw
-from jtsolve.scoring.gathering import Intake
-from jtsolve.scoring.options import GAPS
-from jtsolve.scoring.raw import GAP
-from jtsolve.scoring.selecting import listed
-from jtsolve.scoring.source import Source
-from jtsolve.scoring.table import code_type
+from jtsolve.tables.coding import GAP_STATE
+from jtsolve.tables.formats import read_raw
+from jtsolve.tables.gathering import Intake
+from jtsolve.tables.options import GAPS
+from jtsolve.tables.raw import GAP
+from jtsolve.tables.selecting import listed
+from jtsolve.tables.source import Source
+from jtsolve.tables.table import code_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.raw import RawColumn, RawTable
-    from jtsolve.scoring.table import Codes, DataTable
+    from jtsolve.tables.raw import RawColumn, RawTable
+    from jtsolve.tables.table import Codes, DataTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def read_codes(
     Columns that the model does not have are left out. Where the model has the state "?", a gap is that state.
 
     Args:
-        path: of the file; see `scoring.formats` for what is read.
+        path: of the file; see `tables.formats` for what is read.
         columns: of the model.
         gaps: words that stand for a missing value.
         header: whether the first line names the columns; if not, they are those of the model, in its order.

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.data.bif import Network, Node
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column
 from jtsolve.models.triangulation import Factor, Heuristic, calibrated
-from jtsolve.varset import members
+from jtsolve.networks.bif import Network, Node
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.layout import require_room, rooted
-from jtsolve.scoring.selecting import listed
-from jtsolve.scoring.table import ContinuousTable
-from jtsolve.varset import members
+from jtsolve.tables.selecting import listed
+from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.tree import JunctionTree
 
 TOLERANCE = 1e-9
 """How far the covariances of two cliques may differ on what they share, as a share of the variances."""

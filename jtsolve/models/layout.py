@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.machine import free_memory
+from jtsolve.core.varset import members
 from jtsolve.errors import LimitError
-from jtsolve.machine import free_memory
-from jtsolve.varset import members
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.tree import JunctionTree
+    from jtsolve.core.tree import JunctionTree
 
 BYTES_PER_CELL = 40
 """Of memory for each cell of a model at work: its probability, its logarithm, a copy with evidence, and
@@ -140,7 +140,7 @@ def _shape(
     offset: NDArray[np.int64],
 ) -> Any:
     """Returns the layout as arrays."""
-    from jtsolve.kernels.cliques import Shape  # noqa: PLC0415 - loading the compiler takes a second
+    from jtsolve.models.kernels.cliques import Shape
 
     count, widest = len(cliques), max(map(len, cliques))
     member = np.full((count, widest), -1, dtype=np.int64)

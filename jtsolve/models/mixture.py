@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models import evidence as of_tree_evidence
-from jtsolve.models import likelihood as of_tree_likelihood
-from jtsolve.models import marginals as of_tree_marginals
-from jtsolve.models import sampling as of_tree_sampling
+from jtsolve.models.inference import evidence as of_tree_evidence
+from jtsolve.models.inference import likelihood as of_tree_likelihood
+from jtsolve.models.inference import marginals as of_tree_marginals
+from jtsolve.models.inference import sampling as of_tree_sampling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.columns import Column
-    from jtsolve.models.evidence import Evidence
+    from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.scoring.table import Codes, DataTable
+    from jtsolve.tables.table import Codes, DataTable
 
 _TOLERANCE = 1e-9
 """How far the weights' sum may be from 1: see `model.TOLERANCE`."""

@@ -16,15 +16,15 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.models.layout import Layout, layout_of
-from jtsolve.scoring.selecting import listed
+from jtsolve.tables.selecting import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
-    from jtsolve.tree import JunctionTree
 
 TOLERANCE = 1e-9
 """How far two tables may differ on what they share, and a table's sum from 1: far above the rounding of sums
@@ -64,7 +64,7 @@ class JunctionTreeModel:
     families: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        from jtsolve.kernels.cliques import families, separator_sums  # noqa: PLC0415 - loads the compiler
+        from jtsolve.models.kernels.cliques import families, separator_sums
 
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.models import evidence as of_evidence
-from jtsolve.models import likelihood as of_likelihood
-from jtsolve.models import marginals as of_marginals
 from jtsolve.models import mixture as of_mixture
-from jtsolve.models import sampling as of_sampling
+from jtsolve.models.inference import evidence as of_evidence
+from jtsolve.models.inference import likelihood as of_likelihood
+from jtsolve.models.inference import marginals as of_marginals
+from jtsolve.models.inference import sampling as of_sampling
 from jtsolve.models.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jtsolve.models.evidence import Conditioned, Evidence
+    from jtsolve.models.inference.evidence import Conditioned, Evidence
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.scoring.table import Codes, DataTable
+    from jtsolve.tables.table import Codes, DataTable
 
     StateModel = JunctionTreeModel | Mixture
 

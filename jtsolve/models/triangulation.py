@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.layout import layout_of
 from jtsolve.models.model import JunctionTreeModel, model_of
-from jtsolve.tree import JunctionTree
-from jtsolve.varset import VarSet, members, varset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -147,7 +147,7 @@ def calibrated_on(
         LimitError: the tables need more memory than there is.
         ValueError: a factor is within no clique.
     """
-    from jtsolve.kernels.cliques import propagate  # noqa: PLC0415 - loads the compiler
+    from jtsolve.models.kernels.cliques import propagate
 
     layout = layout_of(tree, tuple(column.arity for column in columns))
     holding: list[list[int]] = [[] for _ in columns]

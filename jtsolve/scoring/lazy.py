@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.scoring.tabulate import tabulate_with
-from jtsolve.varset import VarSet, members
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
-    from jtsolve.scoring.table import Table
+    from jtsolve.tables.table import Table
 
 DEFAULT_CACHE = 1_000_000
 """Scores kept: some 150 bytes each in the dictionary, 150 MB in all."""
@@ -46,8 +46,8 @@ class DataScores:
         ChoiceError: the score is not for such a table, or a number is not as said.
         InputError: the table does not allow the score; see `scorer.make_scorer`.
 
-    >>> from jtsolve.scoring.ml import MaximumLikelihood
-    >>> from jtsolve.scoring.table import DataTable
+    >>> from jtsolve.scoring.scores.ml import MaximumLikelihood
+    >>> from jtsolve.tables.table import DataTable
     >>> table = DataTable(("a",), (("no", "yes"),), np.array([[0, 1]]))
     >>> round(DataScores(table, MaximumLikelihood(), 1).score(0b1), 6)
     -1.386294

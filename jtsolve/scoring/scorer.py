@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring.distinct import DistinctRows
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
-from jtsolve.scoring.table import ContinuousTable, DataTable
+from jtsolve.tables.distinct import DistinctRows
+from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
-    from jtsolve.scoring.table import Table
+    from jtsolve.tables.table import Table
 
 _LOG_LARGEST = 90 * log(10)
 """A marginal table of more than 10^90 cells could have a penalty beyond the largest score, 10^100."""
@@ -133,7 +133,7 @@ def _bit_steps(words: int, width: int) -> float:
 
 def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -> Bits | None:
     """Returns the columns as bits if all have at most two values and counting these takes fewer steps."""
-    from jtsolve.kernels.bitcounting import WIDEST, entropy_terms, packed
+    from jtsolve.scoring.kernels.bitcounting import WIDEST, entropy_terms, packed
 
     two_valued = int(table.arities.max()) <= 2  # noqa: PLR2004
     if not two_valued or table.weights is not None or max_size > WIDEST:
@@ -163,8 +163,8 @@ class CountingScorer:
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`."""
-        from jtsolve.kernels.bitcounting import sums_over_binary_cells
-        from jtsolve.kernels.counting import sums_over_cells
+        from jtsolve.scoring.kernels.bitcounting import sums_over_binary_cells
+        from jtsolve.scoring.kernels.counting import sums_over_cells
 
         terms = self.score.cell_terms
         shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
@@ -278,7 +278,7 @@ class GaussianScorer:
         Raises:
             InputError: the columns of a set are linearly dependent, so that its density is unbounded.
         """
-        from jtsolve.kernels.cholesky import log_determinants
+        from jtsolve.scoring.kernels.cholesky import log_determinants
 
         logs = log_determinants(sets, self.matrix, _LEAST_PIVOT)
         if np.isnan(logs).any():

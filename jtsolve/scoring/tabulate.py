@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from jtsolve.core.machine import cores
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
-from jtsolve.machine import cores
-from jtsolve.scores import DenseScores
 from jtsolve.scoring.scorer import make_scorer
-from jtsolve.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
-    from jtsolve.scoring.table import Table
+    from jtsolve.tables.table import Table
 
 _TRIED_NANOSECONDS = 1e6
 """Predicted for one set, from which on the prediction is tried."""
@@ -124,7 +124,7 @@ def tabulate_with(
     scorer: Scorer, max_size: int, *, workers: int | None = None, progress: Progress | None = None
 ) -> DenseScores:
     """Returns the table of a scorer; see `tabulate`."""
-    from jtsolve.kernels.counting import colex_sets
+    from jtsolve.scoring.kernels.counting import colex_sets
 
     n = scorer.table.n
     order = _Colex(n, max_size)

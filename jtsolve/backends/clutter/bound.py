@@ -1,0 +1,143 @@
+"""Bounds of the clutter LP in exact arithmetic: any multipliers give one, whatever a solver says of them.
+
+Every row of the LP is a set function g with a limit: Σ x(v,P) (g(P∪v) − g(P)) ≥ limit holds for the families
+of every tree of the problem. For multipliers λ ≥ 0 and t = s + Σ λ g, every tree's score is at most
+
+    D(λ) = Σ_v max_P [t(P∪v) − t(P)] − Σ λ·limit,                   (max over all allowed families of v)
+
+and at most D(λ) − r(v,P) if it uses the family (v,P) in a perfect order from the root, where r(v,P) is what
+the family lacks to its vertex's maximum.
+
+Arithmetic: scores and multipliers are rounded to integers, in units of 2^-shift nats, and all sums are
+exact in int64, for which the shift leaves room. Rounding moves each of the at most 2n − 1 terms of a tree's
+score by half a unit, which `slack` covers; multipliers need no cover, since any are valid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, floor, frexp, inf, nextafter
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from numpy.typing import NDArray
+
+    from jtsolve.backends.clutter.rows import Rows
+    from jtsolve.families.families import Families
+
+_BITS = 61
+"""Of a sum: two less than int64 has, for the sign and for differences of two."""
+_SLACK_BITS = 23
+"""Units are as fine as keeps the slack of n units below 2^-23 nats, a tenth of what counts as optimal. Each
+further bit would be taken from the room for multipliers, of which proofs of infeasibility need much."""
+_NO_FAMILY = -(1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Scores as integers, in units of 2^-shift nats.
+
+    Attributes:
+        shift: see above; negative for huge scores.
+        offset: units to add to a sum of normalised weights.
+        slack: units that a tree's score may exceed the sum of its rounded weights by.
+        room: the most that multipliers may be together, in units, so that no sum overflows.
+    """
+
+    shift: int
+    offset: int
+    slack: int
+    room: int
+
+    @property
+    def unit(self) -> float:
+        """Nats in a unit."""
+        return 2.0**-self.shift
+
+    def target(self, nats: float) -> int:
+        """Returns the largest sum of normalised weights, in units, that shows a score of at most `nats`."""
+        return floor(Fraction(nats) * _power(self.shift)) - self.offset - self.slack
+
+    def nats(self, units: int) -> float:
+        """Returns the score that a sum of normalised weights stands for at most, rounded up."""
+        exact = Fraction(units + self.offset + self.slack) / _power(self.shift)
+        rounded = float(exact)
+        return rounded if rounded >= exact else nextafter(rounded, inf)
+
+    def units_of(self, nats: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Returns multipliers in units: none below 0, and all scaled down where sums would overflow."""
+        units = np.ldexp(np.maximum(nats, 0.0), self.shift)
+        total = float(units.sum())
+        if total > self.room:
+            units *= 0.99 * self.room / total
+        return np.floor(units).astype(np.int64)
+
+
+def _power(shift: int) -> Fraction:
+    return Fraction(1 << shift) if shift >= 0 else Fraction(1, 1 << -shift)
+
+
+def scaled(families: Families) -> tuple[Scale, NDArray[np.int64]]:
+    """Returns the scale and s(A) of every set in units, normalised; 0 for sets without a score."""
+    known = families.scores > -inf
+    n = families.n
+    _, exponent = frexp(float(np.abs(families.scores[known]).max()))
+    # A set's normalised score is at most width + 1 scores; a bound sums up n differences of two.
+    # A row's function is at most 1, or the number of pairs in a set (`rows`).
+    reach = max(1, comb(families.width, 2)) if families.constraints.forbidden_graphs else 1
+    headroom = (4 * n * (families.width + 1) * reach).bit_length()
+    shift = min(_SLACK_BITS + n.bit_length(), _BITS - 1 - exponent - headroom)
+    units = np.zeros(families.sizes.size, dtype=np.int64)
+    units[known] = np.rint(np.ldexp(families.scores[known], shift)).astype(np.int64)
+    single = np.flatnonzero(families.sizes == 1)
+    own = np.zeros(n + 1, dtype=np.int64)
+    own[families.members[single, 0]] = units[single]
+    normalised = np.where(known, units - own[families.members].sum(axis=1), 0)
+    scale = Scale(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // reach)
+    return scale, normalised
+
+
+class Bound(NamedTuple):
+    """D(λ) in units, the set function t, and of each vertex the maximum and a family that has it."""
+
+    units: int
+    values: NDArray[np.int64]
+    best: NDArray[np.int64]
+    union: NDArray[np.int64]
+    slot: NDArray[np.int64]
+
+
+def bound_of(
+    families: Families,
+    scores: NDArray[np.int64],
+    rows: Rows,
+    cuts: NDArray[np.int64],
+    specials: NDArray[np.int64],
+    *,
+    pool: ThreadPoolExecutor | None = None,
+) -> Bound | None:
+    """Returns D(λ); None if some vertex has no family, so that there is no tree. The pool shares the work."""
+    from jtsolve.backends.clutter.kernels.clutters import best_families
+
+    values, price = rows.function(scores, cuts, specials, pool)
+    best, union, slot = best_families(
+        values, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
+    )
+    if (best == _NO_FAMILY).any():
+        return None
+    return Bound(sum(best.tolist()) - price, values, best, union, slot)
+
+
+def worth(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
+    """Returns which families may be in a tree that scores more than the target: D − r(v,P) > target."""
+    from jtsolve.backends.clutter.kernels.clutters import keep_within
+
+    slack = bound.units - target - 1
+    return keep_within(  # type: ignore[no-any-return]  # numba is untyped
+        families.allowed, bound.values, families.members, families.facets, families.sizes, bound.best, slack
+    )

@@ -1,0 +1,93 @@
+"""The best tree that differs by one edge from a forbidden graph: a first tree where others are forbidden.
+
+Where the best trees are asked for one after the other, the next one is often that near, and else not far
+below. In a chordal graph G (Giudici and Green, Decomposable graphical Gaussian model determination,
+Biometrika 1999):
+
+- without an edge uv it is chordal iff one maximal clique C holds uv; s(C∖u) + s(C∖v) − s(C) − s(C∖uv) is
+  gained;
+- with a further edge uv it is chordal iff S = N(u) ∩ N(v) separates u from v; with B = S∪uv,
+  s(B) + s(S) − s(B∖u) − s(B∖v) is gained.
+
+A forbidden graph that is not chordal has no neighbours here. Time: O(n) set operations for each pair.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+from jtsolve.backends.clutter.subproblem import meets
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, is_subset, members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.scores import LocalScores
+
+
+def best_neighbour(problem: Problem) -> JunctionTree | None:
+    """Returns the best tree of the problem that differs in one edge from a forbidden graph; None without."""
+    candidates: list[tuple[float, list[VarSet], int, int]] = []
+    for graph in sorted(problem.constraints.forbidden_graphs, key=sorted):
+        neighbours = [0] * problem.n
+        for u, v in map(members, graph):
+            _flip(neighbours, u, v)
+        try:
+            tree = JunctionTree.from_neighbours(neighbours)
+        except ValueError:
+            continue  # not chordal
+        score = tree.score(problem.scores)
+        if score > -inf:
+            changes = _changes(tree, neighbours, problem.scores)
+            candidates += [(score + gain, neighbours, u, v) for gain, u, v in changes]
+    for _, neighbours, u, v in sorted(candidates, reverse=True):
+        changed = list(neighbours)
+        _flip(changed, u, v)
+        tree = JunctionTree.from_neighbours(changed)
+        if meets(problem, tree):
+            return tree
+    return None
+
+
+def _flip(neighbours: list[VarSet], u: int, v: int) -> None:
+    """Adds an edge that is not there, or removes one that is."""
+    neighbours[u] ^= 1 << v
+    neighbours[v] ^= 1 << u
+
+
+def _changes(
+    tree: JunctionTree, neighbours: list[VarSet], scores: LocalScores
+) -> Iterator[tuple[float, int, int]]:
+    """Yields the gain, in nats, and the pair of every change that leaves a chordal graph with a score."""
+    for u, v in combinations(range(tree.n), 2):
+        edge = 1 << u | 1 << v
+        common = neighbours[u] & neighbours[v]
+        if neighbours[u] >> v & 1:
+            fits = sum(is_subset(edge, clique) for clique in tree.cliques) == 1
+        else:
+            fits = not _connected(neighbours, u, v, common)
+        if fits:
+            gain = (
+                scores.score(common | edge)
+                + scores.score(common)
+                - scores.score(common | 1 << u)
+                - scores.score(common | 1 << v)
+            )
+            if isfinite(gain):  # else some part has no score
+                yield -gain if neighbours[u] >> v & 1 else gain, u, v
+
+
+def _connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
+    """Tells whether a path leads from u to v that avoids a set."""
+    reached = frontier = 1 << u
+    while frontier and not reached >> v & 1:
+        step = 0
+        for one in members(frontier):
+            step |= neighbours[one]
+        frontier = step & ~reached & ~without
+        reached |= frontier
+    return bool(reached >> v & 1)

@@ -1,0 +1,1 @@
+"""Compiled loops of the clutter cuts: set functions and minimum cuts."""

@@ -1,0 +1,259 @@
+"""Up-sets over a collection of sets, set functions with multipliers, and best families.
+
+Sets are positions; `facets[A, j]` is the position of A without its j-th member, and comes before A.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+
+
+@kernel
+def spread_up(words, facets, sizes):
+    """words(A) |= words(A∖v) for all v ∈ A, in place: 64 up-sets at once, one a bit.
+
+    Args:
+        words: shape (count,), uint64; on entry the bit of an up-set is set at its generators.
+        facets: shape (count, width), int32.
+        sizes: shape (count,), int32.
+    """
+    for at in range(words.size):
+        word = words[at]
+        for j in range(sizes[at]):
+            word |= words[facets[at, j]]
+        words[at] = word
+
+
+@kernel
+def add_weights(total, words, table, first, last):
+    """total(A) += Σ over the bits of words(A) of their weights, for the sets from `first` to `last` - 1.
+
+    Args:
+        total: shape (count,), int64.
+        words: shape (count,), uint64.
+        table: shape (8, 256), int64: for each byte of a word, the sum of the weights of its bits.
+        first: see above.
+        last: see above.
+    """
+    for at in range(first, last):
+        word = words[at]
+        gain = np.int64(0)
+        for byte in range(8):
+            gain += table[byte, word & np.uint64(255)]
+            word >>= np.uint64(8)
+        total[at] += gain
+
+
+@kernel
+def add_pairs(total, members, sizes, weights):
+    """total(A) += Σ over the pairs u < v of A of weights(u,v).
+
+    Args:
+        total: shape (count,), int64.
+        members: shape (count, width), int32.
+        sizes: shape (count,), int32.
+        weights: shape (n, n), int64.
+    """
+    for at in range(total.size):
+        for i in range(sizes[at]):
+            for j in range(i + 1, sizes[at]):
+                total[at] += weights[members[at, i], members[at, j]]
+
+
+@kernel
+def keep_within(allowed, values, members, facets, sizes, best, slack):
+    """Returns which allowed families (v,P) have values(P∪v) − values(P) ≥ best(v) − slack."""
+    kept = np.zeros_like(allowed)
+    for at in range(values.size):
+        for j in range(sizes[at]):
+            if allowed[at, j]:
+                kept[at, j] = values[at] - values[facets[at, j]] >= best[members[at, j]] - slack
+    return kept
+
+
+@kernel
+def best_families(values, members, facets, sizes, allowed, n, least):
+    """Returns of each vertex v the best values(P∪v) − values(P) over its allowed families, and that family.
+
+    The value `least` stands for "no family"; the family is the position of P∪v and the slot of v.
+    """
+    best = np.full(n, least, np.int64)
+    union = np.zeros(n, np.int64)
+    slot = np.zeros(n, np.int64)
+    for at in range(values.size):
+        for j in range(sizes[at]):
+            if allowed[at, j]:
+                value = values[at] - values[facets[at, j]]
+                v = members[at, j]
+                if value > best[v]:
+                    best[v] = value
+                    union[v] = at
+                    slot[v] = j
+    return best, union, slot
+
+
+@kernel
+def weight_tables(weights, words):
+    """Returns for each byte of each word of up-sets the sums of the weights of its bits: (words, 8, 256)."""
+    tables = np.zeros((words, 8, 256), np.int64)
+    for word in range(words):
+        for byte in range(8):
+            for pattern in range(1, 256):
+                low = pattern & -pattern
+                bit = 0
+                while low >> bit != 1:
+                    bit += 1
+                c = 64 * word + 8 * byte + bit
+                gain = weights[c] if c < weights.size else 0
+                tables[word, byte, pattern] = tables[word, byte, pattern ^ low] + gain
+    return tables
+
+
+@kernel
+def add_multipliers(total, words, weights, first, last):
+    """total(A) += Σ of the weights of the up-sets that hold A, for the sets from `first` to `last` - 1.
+
+    Args:
+        total: shape (count,), int64.
+        words: shape (at least weights/64, count), uint64: up-set c is bit c % 64 of word c // 64.
+        weights: shape (up-sets,), int64.
+        first: see above.
+        last: see above.
+    """
+    tables = weight_tables(weights, (weights.size + 63) // 64)
+    for word in range(tables.shape[0]):
+        if tables[word].any():
+            add_weights(total, words[word], tables[word], first, last)
+
+
+@kernel
+def crossings(words, count, union, parents):
+    """Returns of each of the first `count` up-sets how many of the families cross it, int64."""
+    found = np.zeros(count, np.int64)
+    for word in range((count + 63) // 64):
+        row = words[word]
+        for k in range(union.size):
+            left = row[union[k]] & ~row[parents[k]]
+            c = 64 * word
+            while left:
+                if left & np.uint64(1):
+                    found[c] += 1
+                left >>= np.uint64(1)
+                c += 1
+    return found
+
+
+@kernel
+def weighted_crossings(words, count, union, parents, x):
+    """Returns of each of the first `count` up-sets the total x of the families that cross it."""
+    found = np.zeros(count, np.float64)
+    for word in range((count + 63) // 64):
+        row = words[word]
+        for k in range(union.size):
+            left = row[union[k]] & ~row[parents[k]]
+            c = 64 * word
+            while left:
+                if left & np.uint64(1):
+                    found[c] += x[k]
+                left >>= np.uint64(1)
+                c += 1
+    return found
+
+
+@kernel
+def grow(members, facets, sizes, allowed, worth, root, n):
+    """Builds a perfect order from the root, each time by the family that is worth most.
+
+    Args:
+        members: shape (count, width), int32.
+        facets: shape (count, width), int32.
+        sizes: shape (count,), int32.
+        allowed: shape (count, width), bool.
+        worth: shape (count, width), float64.
+        root: comes first.
+        n: the number of variables.
+
+    Returns:
+        The positions of P∪v and the slots of v, in order; fewer than n if no family fits at some point.
+    """
+    placed = np.zeros(n, np.bool_)
+    complete = np.zeros(sizes.size, np.bool_)
+    complete[0] = True
+    union = np.zeros(n, np.int64)
+    slot = np.zeros(n, np.int64)
+    stack = np.empty(sizes.size, np.int64)
+    for step in range(n):
+        best = -np.inf
+        for at in range(1, sizes.size):
+            for j in range(sizes[at]):
+                v = members[at, j]
+                if (
+                    allowed[at, j]
+                    and not placed[v]
+                    and complete[facets[at, j]]
+                    and worth[at, j] > best
+                    and (step > 0 or v == root)
+                ):
+                    best = worth[at, j]
+                    union[step] = at
+                    slot[step] = j
+        if best == -np.inf:
+            return union[:step], slot[:step]
+        at = union[step]
+        placed[members[at, slot[step]]] = True
+        complete[at] = True
+        stack[0] = at
+        top = 1
+        while top > 0:
+            top -= 1
+            at = stack[top]
+            for j in range(sizes[at]):
+                facet = facets[at, j]
+                if not complete[facet]:
+                    complete[facet] = True
+                    stack[top] = facet
+                    top += 1
+    return union, slot
+
+
+@kernel
+def price_sets(scores, members, facets, words, tables, values, best, root):
+    """Prices sets that are in an up-set iff a facet is: how much their families exceed the best at hand.
+
+    Args:
+        scores: shape (count,), int64.
+        members: shape (count, k), int32.
+        facets: shape (count, k), int32: positions in `words` and `values`.
+        words: shape (at least those of `tables`, sets), uint64.
+        tables: see `weight_tables`.
+        values: shape (sets,), int64.
+        best: shape (n,), int64, of each vertex.
+        root: no family is of the root.
+
+    Returns:
+        Shape (count,), int64: the largest values(A) − values(A∖v) − best(v) over v ∈ A; and shape (n,): the
+        best over these sets and `best`.
+    """
+    count, k = members.shape
+    excess = np.empty(count, np.int64)
+    better = best.copy()
+    for at in range(count):
+        total = scores[at]
+        for word in range(tables.shape[0]):
+            joint = words[word, facets[at, 0]]
+            for j in range(1, k):
+                joint |= words[word, facets[at, j]]
+            for byte in range(8):
+                total += tables[word, byte, joint & np.uint64(255)]
+                joint >>= np.uint64(8)
+        most = np.int64(-(1 << 62))
+        for j in range(k):
+            v = members[at, j]
+            if v != root:
+                gain = total - values[facets[at, j]]
+                most = max(most, gain - best[v])
+                better[v] = max(better[v], gain)
+        excess[at] = most
+    return excess, better

@@ -1,0 +1,187 @@
+"""The linear program over the families and some of the rows, kept in HiGHS from solve to solve.
+
+max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the rows at hand, and x ≥ 0. One more column, the
+escape, meets all rows at a price above all that weights can gain, so that the program is never infeasible.
+
+A cut is written in its sparser form: for the vertices of which most families are across the cut, Σ_P x(v,P)
+= 1 is subtracted. This changes the multipliers of the vertices, and not those of the cuts.
+"""
+
+from __future__ import annotations
+
+from math import frexp
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.backends.clutter.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.backends.clutter.rows import Clutter, Special
+    from jtsolve.families.families import Families
+
+_OPTIONS = (
+    ("output_flag", False),
+    ("threads", 1),
+    ("presolve", "off"),  # it would forget the basis
+    ("solver", "simplex"),
+    ("simplex_strategy", 1),  # dual: cuts leave the basis dual feasible
+    ("dual_feasibility_tolerance", 1e-9),
+    ("primal_feasibility_tolerance", 1e-9),
+)
+_NOTHING = 1e-9
+
+
+class LPFailure(Exception):  # noqa: N818 - the caller goes on without the solver
+    """The LP solver gave up twice, the second time from nothing; says what it ended with."""
+
+
+class Master:
+    """The program, its columns and its rows, and the last solution."""
+
+    def __init__(self, families: Families, rows: Rows, escape: float) -> None:
+        import highspy
+
+        self.highspy = highspy
+        self.families = families
+        self.rows = Rows(families)
+        self.union, self.slot = np.nonzero(families.allowed)
+        self.parents = families.facets[self.union, self.slot]
+        self.vertex = families.members[self.union, self.slot]
+        self.flips = np.zeros((0, families.n), dtype=np.bool_)  # of the cuts
+        self.order: list[tuple[bool, int]] = []  # of the rows after the first n: (is a cut, number)
+        self.age = np.zeros(0, dtype=np.int64)
+        self.go_on: Callable[[], bool] = lambda: True
+        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        self.solver = solver
+        for name, value in _OPTIONS:
+            solver.setOptionValue(name, value)
+        solver.cbSimplexInterrupt.subscribe(self._ask)
+        self._add_columns(escape)
+        solver.run()  # at once; its basis is dual feasible, and cuts leave it so
+        self.add_cuts(rows.clutters)
+        self.add_specials(rows.specials)
+
+    def _ask(self, event: Any) -> None:
+        """Tells the solver to stop, if it has to: it asks at every iteration."""
+        event.interrupt(not self.go_on())
+
+    def _add_columns(self, escape: float) -> None:
+        """Adds a row for each vertex, then the escape and all families as columns."""
+        families, highspy = self.families, self.highspy
+        n = families.n
+        largest = float(np.abs(families.values).max())
+        self.unit = max(1.0, 2.0 ** (frexp(largest)[1] - 20))  # nats in a unit of the program's costs
+        nothing = np.zeros(0)
+        none = np.zeros(0, np.int32)
+        self.solver.addRows(n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), none, nothing)
+        price = escape * n * max(1.0, largest) / self.unit
+        self.solver.addCol(price, 0.0, highspy.kHighsInf, 0, none, nothing)
+        count = self.union.size
+        weight = families.values[self.union] - families.values[self.parents]
+        self.solver.addCols(
+            count, -weight / self.unit, np.zeros(count), np.full(count, highspy.kHighsInf),
+            count, np.arange(count, dtype=np.int32), self.vertex, np.ones(count),
+        )  # fmt: skip
+
+    def add_cuts(self, fresh: Sequence[Clutter]) -> None:
+        """Adds cuts that are not there."""
+        first = len(self.rows.clutters)
+        self.rows.add_clutters(fresh)
+        n = self.families.n
+        total = np.bincount(self.vertex, minlength=n)
+        flips = np.zeros((len(fresh), n), dtype=np.bool_)
+        lines = []
+        for k in range(len(fresh)):
+            row = self.rows.coefficients(first + k, self.union, self.parents)
+            flips[k] = 2 * np.bincount(self.vertex, weights=row, minlength=n) > total
+            lines.append(row - flips[k, self.vertex])
+        self.order += [(True, first + k) for k in range(len(fresh))]
+        self.flips = np.concatenate((self.flips, flips))
+        self.age = np.concatenate((self.age, np.zeros(len(fresh), dtype=np.int64)))
+        self._add_lines(lines, 1.0 - flips.sum(axis=1))
+
+    def add_specials(self, fresh: Sequence[Special]) -> None:
+        """Adds special rows that are not there."""
+        first = len(self.rows.specials)
+        self.rows.add_specials(fresh)
+        numbers = range(first, first + len(fresh))
+        self.order += [(False, number) for number in numbers]
+        lines = [self.rows.special_coefficients(number, self.union, self.parents) for number in numbers]
+        self._add_lines(lines, np.array([float(row.limit) for row in fresh]))
+
+    def _add_lines(self, lines: list[NDArray[np.float64]], limits: NDArray[np.float64]) -> None:
+        """Adds rows ≥ limits with a coefficient for each column; the escape meets all."""
+        if not lines:
+            return
+        at = [np.flatnonzero(line) for line in lines]
+        ends = np.cumsum([one.size + 1 for one in at])
+        starts = np.concatenate(([0], ends[:-1])).astype(np.int32)
+        index = np.concatenate([part for one in at for part in ([0], one + 1)]).astype(np.int32)
+        value = np.concatenate(
+            [part for one, line in zip(at, lines, strict=True) for part in ([1.0], line[one])]
+        )
+        upper = np.full(len(lines), self.highspy.kHighsInf)
+        self.solver.addRows(len(lines), limits, upper, index.size, starts, index, value)
+
+    def solve(self, go_on: Callable[[], bool]) -> bool:
+        """Solves, and leaves x and the multipliers; asks all the time whether to go on, and returns that.
+
+        Raises:
+            LPFailure: the solver gave up.
+        """
+        status = self.highspy.HighsModelStatus
+        self.go_on = go_on
+        for _ in range(2):
+            self.solver.run()
+            found = self.solver.getModelStatus()
+            if found == status.kOptimal:
+                break
+            if not go_on():
+                return False
+            self.solver.clearSolver()  # from nothing: the basis at hand was numerically bad
+        else:
+            raise LPFailure(self.solver.modelStatusToString(found))
+        solution = self.solver.getSolution()
+        x = np.array(solution.col_value)
+        self.escaped, self.x = float(x[0]), x[1:]
+        dual = np.maximum(0.0, np.array(solution.row_dual)[self.families.n :]) * self.unit
+        cut = np.array([cut for cut, _ in self.order], dtype=np.bool_)
+        # Both kinds are appended in the order of their numbers, so that each is in order among the rows.
+        self.cuts, self.specials = dual[cut], dual[~cut]
+        return True
+
+    def purge(self, patience: int) -> None:
+        """Deletes the cuts that were slack in more than `patience` solves in a row."""
+        self.age = np.where(self.cuts > _NOTHING, 0, self.age + 1)
+        old = self.age > patience
+        if int(old.sum()) * 6 < old.size:
+            return
+        rows = [i for i, (cut, number) in enumerate(self.order) if cut and old[number]]
+        gone = self.families.n + np.array(rows, dtype=np.int32)
+        self.solver.deleteRows(gone.size, gone)
+        renumber = np.cumsum(~old) - 1
+        self.order = [
+            (cut, int(renumber[number]) if cut else number)
+            for cut, number in self.order
+            if not (cut and old[number])
+        ]
+        self.rows.keep(~old)
+        self.flips, self.age, self.cuts = self.flips[~old], self.age[~old], self.cuts[~old]
+
+    def follow(self, families: Families, rows: Rows, position: NDArray[np.int64]) -> None:
+        """Goes over to fewer families; `rows` are the same rows over them."""
+        union = position[self.union]
+        keep = union >= 0
+        keep[keep] = families.allowed[union[keep], self.slot[keep]]
+        gone = (np.flatnonzero(~keep) + 1).astype(np.int32)
+        if gone.size:
+            self.solver.deleteCols(gone.size, gone)
+        self.families, self.rows = families, rows
+        self.union, self.slot, self.vertex = union[keep], self.slot[keep], self.vertex[keep]
+        self.parents = position[self.parents[keep]].astype(np.int32)
+        self.x = self.x[keep]

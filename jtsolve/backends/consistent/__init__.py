@@ -1,0 +1,1 @@
+"""FindConsistentTree: junction trees from tests of conditional independence (LPACJT)."""

@@ -1,0 +1,1 @@
+"""Constraint programming with CP-SAT."""

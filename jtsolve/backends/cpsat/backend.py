@@ -1,0 +1,156 @@
+"""Constraint programming with CP-SAT (OR-Tools): exact, in three formulations.
+
+The problem is prepared (`support.prepare`: a first tree, a root, a relaxation that drops what is in no tree worth
+the first, cuts), written as a formula, and given to CP-SAT in a process of its own (`cpsat_solver`), with the
+first tree as a hint. Trees and bounds come back as they are found.
+
+- `imset`: which sets are complete (`encodings.imset`).
+- `family`: the parents of each vertex (`encodings.family`), with the cuts of the relaxation.
+- `balancing`: the cliques and the edges of the tree (`encodings.balancing`), with these cuts too.
+
+Scores are rounded to a unit that is fine enough for `bound` to carry the rounding; trees are scored anew.
+
+Time: exponential in the worst case, and more a matter of the scores than of the sizes. Memory: linear in the
+families; for `balancing` quadratic in the cliques that are left.
+
+References:
+    Corander, Janhunen, Rintanen, Nyman and Pensar, Learning chordal Markov networks by constraint
+    satisfaction, NIPS 2013. Ohrimenko, Stuckey and Codish, Propagation via lazy clause generation,
+    Constraints 2009 (how CP-SAT works).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from jtsolve.backends.support.packages import needs
+from jtsolve.backends.support.prepare import prepare, require_relaxation
+from jtsolve.backends.support.run import Method, estimated, hand_over
+from jtsolve.backends.support.worker import Task, run
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
+from jtsolve.encodings import balancing, family, imset
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jtsolve.core.problem import Feature, Problem
+    from jtsolve.core.result import Outcome
+
+_KIND = "ortools"
+_SOLVER = "jtsolve.backends.cpsat.process"
+_FEATURES: Mapping[str, frozenset[Feature]] = {
+    "imset": imset.FEATURES,
+    "family": family.FEATURES,
+    "balancing": balancing.FEATURES,
+}
+_PROVING = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs"]')
+_STRATEGIES: Mapping[str, tuple[str, ...]] = {"imset": (), "family": _PROVING, "balancing": _PROVING}
+"""Of the strategies of CP-SAT, those that prove the most; the default looks for trees, which are known."""
+
+_OURS: Mapping[str, str] = {
+    "num_workers": "give --threads",
+    "num_search_workers": "give --threads",
+    "random_seed": "give --seed",
+    "max_time_in_seconds": "give --time-limit",
+    "max_deterministic_time": "give --time-limit",
+    "max_number_of_conflicts": "give --time-limit",
+    "max_num_deterministic_batches": "give --time-limit",
+    "max_memory_in_mb": "give --memory-limit",
+    "absolute_gap_limit": "an answer is proved or has its bound",
+    "relative_gap_limit": "an answer is proved or has its bound",
+    "stop_after_first_solution": "an answer is proved or has its bound",
+    "stop_after_presolve": "an answer is proved or has its bound",
+    "stop_after_root_propagation": "an answer is proved or has its bound",
+    "enumerate_all_solutions": "it looks for one",
+    "catch_sigint_signal": "Ctrl-C is seen to",
+}
+"""Parameters that are not for options, and why."""
+_PARAMETER = re.compile(r"\w+:([\w.+-]+|\[[\w\",]*\]|\"\w*\")")
+"""One parameter: a number, a word, a text, or several texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintProgramming:
+    """Constraint programming with CP-SAT. Exact, for some tens of variables.
+
+    Args:
+        start: gives the first tree, or None: then nothing is pruned.
+        relaxation: a backend that relaxes the problem, for pruning, a bound, and cuts; None for none. What it
+            drops rests on its proof, not on CP-SAT's: see `support.prepare`.
+        prune: whether to drop what is in no tree worth the first.
+        model: the formulation.
+        parameters: of CP-SAT, each "name:value", as "cp_model_probing_level:0"; they
+            override those set here. None for none.
+
+    Raises:
+        ChoiceError: the relaxation is none, or a parameter is not for this option.
+    """
+
+    start: Backend | None = None
+    relaxation: Backend | None = None
+    prune: bool = True
+    model: Literal["family", "imset", "balancing"] = "family"
+    parameters: tuple[str, ...] | None = None
+
+    name: ClassVar[str] = "cpsat"
+
+    def __post_init__(self) -> None:
+        require_relaxation(self.name, self.relaxation)
+        for text in self.parameters or ():
+            parameter, _, _ = text.partition(":")
+            refused = f"the option 'parameters' of backend 'cpsat' cannot be '{text}'"
+            if not _PARAMETER.fullmatch(text):
+                raise ChoiceError(
+                    f"{refused}; give name:value, several joined by +, such as "
+                    "parameters=linearization_level:1+cp_model_probing_level:0"
+                )
+            if parameter in _OURS:
+                raise ChoiceError(f"{refused}: {_OURS[parameter]}")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the formulation expresses; OR-Tools has to be installed."""
+        return Capabilities(
+            features=_FEATURES[self.model],
+            exact=True,
+            rules=(needs("ortools", "OR-Tools (ortools)"), needs_table),
+        )
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
+        """See `Backend.estimate` and `support.run.estimated`.
+
+        What pruning leaves of the pairs of cliques is not known before: they count if nothing prunes.
+        """
+        estimate = estimated(problem, self.start, self.relaxation, limits)
+        if self.model != "balancing" or (self.prune and self.start is not None):
+            return estimate
+        return replace(estimate, memory=estimate.memory + balancing.predicted_memory(problem))
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `Backend.solve`.
+
+        Raises:
+            ChoiceError: CP-SAT has no such parameter.
+        """
+        self.estimate(problem, limits).require_memory(self.name, limits)
+        if self.parameters:
+            self._require_parameters(limits, report)
+        prepared = prepare(
+            problem, limits, report, start=self.start, relaxation=self.relaxation, prune=self.prune
+        )
+        options = {"defaults": _STRATEGIES[self.model], "parameters": self.parameters or ()}
+        method = Method(_KIND, f"{_SOLVER}:solve", self.model, options)
+        return hand_over(method, prepared, limits, report)
+
+    def _require_parameters(self, limits: Limits, report: Report) -> None:
+        """Refuses parameters that CP-SAT does not have; only its own process can ask it."""
+        task = Task(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
+        text, _ = run(task, lambda _nothing: None, report, limits)
+        if text is not None:
+            raise ChoiceError(
+                f"the option 'parameters' of backend 'cpsat' cannot be '{text}': CP-SAT has no such "
+                "parameter, or it takes no such value; its parameters are those of OR-Tools' SatParameters"
+            )

@@ -1,0 +1,1 @@
+"""The dynamic programming over recursive partition trees."""

@@ -1,0 +1,1 @@
+"""Compiled recurrences of the dynamic programming."""

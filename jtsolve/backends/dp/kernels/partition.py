@@ -1,0 +1,85 @@
+"""Best partitions, many tables at once: the (max, +) closure that takes nearly all the time of the DP.
+
+A table G over the subsets U of k elements is to become
+
+    G(U) = max over {R, U∖R}, the largest element of U in R, of G(R) + G(U∖R),
+
+where G(R) and G(U∖R) are final for smaller sets. Two arrangements make it fast:
+
+- *Lanes.* The loop over (U, R) is the same for every table with the same k, so LANES tables lie side by side:
+  element (U, lane) is at U·LANES + lane, and the innermost loop is one vector addition and maximum.
+- *Cubes.* The lowest q ≤ 3 elements are split off: U = (Uʰ, Uˡ). For one pair (Rʰ, Uʰ∖Rʰ) the two blocks
+  of 2^q rows are read once, and all 3^q sums of (Rˡ, Uˡ∖Rˡ) are formed from them: each value that is loaded
+  takes part in several additions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint64
+
+from jtsolve.core.compiling import kernel
+
+LANES = 16
+"""Tables side by side: two AVX-512 registers of float64, or one cache line of int32."""
+
+
+@kernel(inline="always")
+def _cube(table, left, right, best, rows):
+    """best(x) = max(best(x), max_{r ⊆ x} table(left + r) + table(right + x∖r)) for the x < rows = 2^q.
+
+    `rows` is a literal at every call, so that the loops over x and r unroll and only the lanes remain.
+    """
+    number = table.dtype.type
+    for lane in range(LANES):
+        for x in range(rows):
+            highest = best[x * LANES + lane]
+            for r in range(rows):
+                if r & x == r:
+                    total = number(
+                        table[left + uint64(r * LANES + lane)] + table[right + uint64((x ^ r) * LANES + lane)]
+                    )
+                    highest = total if total > highest else highest
+            best[x * LANES + lane] = highest
+
+
+@kernel
+def best_splits(table, base, elements, bits, first_group, last_group, high_sets, lowest):
+    """For each Uʰ given, writes max G(R) + G(U∖R) over the splits in which both Rʰ and Uʰ∖Rʰ are non-empty.
+
+    Args:
+        table: shape (size,), float64 or int32: G of all tables.
+        base: where the tables of this class begin.
+        elements: k, the number of elements of the tables of this class.
+        bits: q, the number of elements in a cube, 0 to 3.
+        first_group: a group is LANES tables; groups first_group to last_group - 1 are done.
+        last_group: see there.
+        high_sets: shape (count,), int64: the Uʰ as bit masks over the k - q high elements; none is empty.
+        lowest: what stands for -inf; written where there is no split.
+    """
+    rows = 1 << bits
+    best = np.empty(8 * LANES, table.dtype)
+    for group in range(first_group, last_group):
+        start = base + group * (LANES << elements)
+        for high in high_sets:
+            top = 1
+            while top <= high >> 1:
+                top <<= 1
+            rest = high ^ top
+            best[: rows * LANES] = lowest
+            part = rest
+            while part:
+                part = (part - 1) & rest  # Rʰ = top | part: every proper subset of the rest
+                left = uint64(start + ((top | part) << bits) * LANES)
+                right = uint64(start + ((rest ^ part) << bits) * LANES)
+                if bits == 3:
+                    _cube(table, left, right, best, 8)
+                elif bits == 2:
+                    _cube(table, left, right, best, 4)
+                elif bits == 1:
+                    _cube(table, left, right, best, 2)
+                else:
+                    _cube(table, left, right, best, 1)
+            goal = start + (high << bits) * LANES
+            for element in range(rows * LANES):
+                table[goal + element] = best[element]

@@ -1,0 +1,148 @@
+"""The local scores as the dynamic programming takes them: normalised, encoded, -inf where not permitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.backends.dp.kernels.layers import Local, Ranks
+from jtsolve.core.scores import colex_table
+from jtsolve.core.varset import VarSet, members
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.backends.dp.plan import Precision
+    from jtsolve.core.problem import Problem
+
+_INT32_RANGE = 2**28
+_INT32_LOWEST = -(2**30)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How the numbers of a run stand for scores.
+
+    Attributes:
+        unit: nats to one.
+        constant: nats that normalising took from the score of every tree.
+        slack: nats by which rounding can have lowered the optimum.
+    """
+
+    unit: float
+    constant: float
+    slack: float
+
+    def bound(self, optimum: float) -> float:
+        """Returns a score, in nats, that no tree exceeds."""
+        return float(optimum) * self.unit + self.constant + self.slack
+
+
+def local_scores(problem: Problem, ranks: Ranks, precision: Precision) -> tuple[Local, Scale]:
+    """Returns the local scores and their scale.
+
+    Normalised: Σ_{v∈A} s(v) is subtracted from every s(A), which changes the score of every tree by the same
+    constant and makes the numbers small (DESIGN, section 1).
+
+    float64: the slack covers the rounding of at most 4n additions.
+
+    int32: the values f, g, h that belong to a tree are sums of one s(A) and of s(P∪v) − s(P), one for each
+    variable; so they lie within ±span, which is mapped to ±2^28. -2^30 stands for -inf: the sum of any two
+    numbers still fits, and is below -2^29 exactly if one of them stood for -inf. A tree has at most n cliques
+    and n - 1 separators, each rounded by at most half a unit: that is the slack.
+    """
+    n, m = problem.n, problem.n - 1
+    own = np.array([problem.scores.score(1 << v) for v in range(n)])
+    own[own == -inf] = 0.0
+    scores = _normalised(problem, ranks, own)
+    sets = np.stack([ranks.masks, ranks.masks | 1 << m])
+    clique = np.where(_clique_permitted(problem, sets), scores, -inf)
+    separator = np.where(_separator_permitted(problem, sets) & (scores > -inf), scores, inf)
+
+    required = np.zeros(m, np.int64)
+    for edge in problem.constraints.required_edges:
+        for v in members(edge):
+            if v < m:
+                required[v] |= edge & ~(1 << v)
+
+    span, constant = _span(ranks, scores), float(own.sum())
+    noise = 4 * n * float(np.finfo(np.float64).eps) * (span + abs(constant))
+    if precision == "float64":
+        lowest, threshold = np.float64(-inf), np.finfo(np.float64).min
+        return Local(clique, separator, required, lowest, threshold), Scale(1.0, constant, noise)
+    unit = max(span, 1e-9) / _INT32_RANGE
+    local = Local(
+        _fixed_point(clique, unit),
+        _fixed_point(separator, unit),
+        required,
+        np.int32(_INT32_LOWEST),
+        np.int32(_INT32_LOWEST // 2),
+    )
+    return local, Scale(unit, constant, (2 * n - 1) / 2 * unit + noise)
+
+
+def _normalised(problem: Problem, ranks: Ranks, own: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns s(A) − Σ_{v∈A} own(v), shape (2, K): A without the root variable, and with it."""
+    m = problem.n - 1
+    table = colex_table(problem.scores, ranks.width)  # the sets with the last variable are its second part
+    colex = np.argsort(ranks.masks)
+    smaller = colex[np.bitwise_count(ranks.masks[colex]) < ranks.width]
+    scores = np.full((2, ranks.masks.size), -inf)
+    scores[0, colex] = table[: colex.size]
+    scores[1, smaller] = table[colex.size :]
+    sums = np.zeros(ranks.masks.size)
+    for v in range(m):
+        sums[ranks.masks >> v & 1 == 1] += own[v]
+    scores -= np.stack([sums, sums + own[m]])
+    return scores
+
+
+def _fixed_point(values: NDArray[np.float64], unit: float) -> NDArray[np.int32]:
+    """Returns scores as multiples of the unit, rounded; ±inf as ±2^30."""
+    finite = np.isfinite(values)
+    scaled = np.rint(np.where(finite, values, 0.0) / unit)
+    return np.where(finite, scaled, np.copysign(-_INT32_LOWEST, values)).astype(np.int32)
+
+
+def _clique_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tells for every set whether the constraints let it be a clique (its score apart)."""
+    permitted: NDArray[np.bool_] = sets != 0
+    for edge in problem.constraints.forbidden_edges:
+        permitted &= sets & edge != edge
+    return permitted & ~_among(sets, problem.constraints.forbidden_cliques)
+
+
+def _separator_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tells for every set whether the constraints let it be a separator (its score apart)."""
+    limits = problem.constraints
+    size = np.bitwise_count(sets)
+    permitted: NDArray[np.bool_] = size >= limits.min_separator_size
+    if limits.max_separator_size is not None:
+        permitted &= size <= limits.max_separator_size
+    if limits.allowed_separators is not None:
+        permitted &= _among(sets, limits.allowed_separators)
+    return permitted & ~_among(sets, limits.forbidden_separators)
+
+
+def _among(sets: NDArray[np.int64], listed: frozenset[VarSet]) -> NDArray[np.bool_]:
+    """Tells for every set whether it is in the list."""
+    return np.isin(sets, np.array(sorted(listed), dtype=np.int64))
+
+
+def _span(ranks: Ranks, scores: NDArray[np.float64]) -> float:
+    """Returns max |s(A)| + Σ_v max_P |s(P∪v) − s(P)|: no f, g or h that belongs to a tree exceeds it.
+
+    A set without a score is neither a clique nor a separator: its terms cancel, whatever it is given; here 0.
+    """
+    m = ranks.first.shape[0] - 1
+    filled = np.where(scores == -inf, 0.0, scores)
+    span = float(np.abs(filled).max())
+    size = np.bitwise_count(ranks.masks)
+    for v in range(m):
+        holds = np.flatnonzero(ranks.masks >> v & 1)
+        steps = np.abs(filled[:, holds] - filled[:, ranks.position[ranks.masks[holds] ^ (1 << v)]])
+        span += float(max(steps[0].max(), steps[1, size[holds] < ranks.width].max(initial=0.0)))
+    return span + float(np.abs(filled[1] - filled[0])[size < ranks.width].max())

@@ -1,0 +1,1 @@
+"""Greedy forward selection of edges."""

@@ -1,0 +1,378 @@
+"""`forward`: greedy selection of edges. A heuristic: a good tree at once, and no proof.
+
+A chordal graph stays chordal when the edge uv comes in if and only if S = N(u) ∩ N(v) separates u from v. On
+the junction tree, one separator S is cut and the clique K = S∪{u,v} put between; S∪u becomes a separator, or,
+if it was a maximal clique, is swallowed by K; so does S∪v. The score gains s(K) + s(S) − s(S∪u) − s(S∪v).
+
+From the empty graph, or a chordal graph around the required edges, it takes the legal edge that gains most,
+as long as one gains and brings no part that the constraints rule out. If the graph then still breaks a
+constraint (say it must be connected), it goes on with the edges that mend most, of these the one that gains
+most, even if that is below 0. Last, it takes out edges as long as that gains.
+
+The queue is lazy: accepting ab changes S only of the pairs (a,x), x ∈ N(b), and (b,x), x ∈ N(a). Any other
+pair can only lose its legality, and a clique S∪u only become a separator, so that a pair only falls in rank:
+its rank is looked at again when its turn comes. An entry carries its S, which grows, as its stamp.
+
+A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
+
+With a level of `significance`, an edge has to pass the likelihood-ratio test as well (`significance`); for a
+score with a penalty, such as bic, the gain counts that is left of it: the test is then stricter than asked.
+
+Without other constraints, the first gains stay sorted arrays; a pair becomes an entry when its turn comes.
+
+Time: O(n²) gains for the first queue, then O(degree) gains for each accepted edge, and for each pair looked
+at a search from both ends that is over when the smaller side is; memory 24 bytes a pair that gains, and with
+constraints some 500 a pair.
+
+References:
+    Deshpande, Garofalakis, Jordan, Efficient stepwise selection in decomposable models, UAI 2001. Petitjean,
+    Webb, Scaling log-linear analysis to datasets with thousands of variables, SDM 2015 (Chordalysis).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from jtsolve.backends.forward.pairs import Entry, Exchange, Pairs, component_of, connected, gaining_pairs
+from jtsolve.backends.forward.significance import Significance, significance_of, state_count
+from jtsolve.backends.support.required_edges import triangulated
+from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.problem import ALL_FEATURES, Feature
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import VarSet, members
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """Greedy forward selection of edges, then backward. Heuristic; all constraints but `forbidden_graphs`.
+
+    It returns a tree that meets all constraints or none at all, and never claims that there is none.
+
+    Args:
+        significance: None, or the level α of the likelihood-ratio test that an edge has to pass, for all
+            pairs of a step together: 0.05 for an edge between independent variables in one step of twenty at
+            most. Above 0 and below 1; exact for the score ml, and for no other.
+
+    Raises:
+        ValueError: the level is out of range.
+    """
+
+    significance: float | None = None
+
+    name: ClassVar[str] = "forward"
+
+    def __post_init__(self) -> None:
+        if self.significance is not None and not 0 < self.significance < 1:
+            raise ValueError(f"significance is {self.significance}; it must be above 0 and below 1")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All constraints but `forbidden_graphs`; a level of significance needs the numbers of states."""
+        rules = () if self.significance is None else (_knows_all_states,)
+        return Capabilities(features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS}, rules=rules)
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
+        """See `Backend.estimate`: bytes and seconds a pair of variables as measured."""
+        pairs = problem.n**2 / 2
+        memory, seconds = (80, 5e-6) if _is_plain(problem) else (500, 5e-5)
+        own = 20_000 * problem.n  # the scores that are kept, the queue, and bit masks
+        return Estimate(
+            resident_memory() + int(memory * pairs) + own, 1e-3 + 5e-3 * problem.n + seconds * pairs
+        )
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `Backend.solve`."""
+        self.estimate(problem, limits).require_memory(self.name, limits)
+        start = triangulated(problem)
+        if start is None:
+            return Outcome(None, stats={"note": "the required edges could not be made a chordal graph"})
+        test = None if self.significance is None else significance_of(problem, self.significance)
+        search = _Search(problem, start, report, test)
+        stop = search.forward() or search.backward()
+        stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
+        tree = None if search.broken else search.tree()
+        if tree is not None:
+            report(tree=tree)  # a backend that starts from here may know only what was reported
+        return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
+
+
+def _knows_all_states(problem: Problem) -> str | None:
+    """Objects to variables whose number of states is not known."""
+    unknown = [variable.name for variable in problem.variables if state_count(variable) == 0]
+    if not unknown:
+        return None
+    return (
+        f"A test of significance needs the number of states of every variable, and '{unknown[0]}' has none."
+    )
+
+
+def _is_plain(problem: Problem) -> bool:
+    """Tells whether no part can be bad but for its size: every set has a score, and nothing else is asked."""
+    others = problem.constraints.features - {Feature.MAX_TREEWIDTH}
+    return not others and not isinstance(problem.scores, SparseScores)
+
+
+class _Search:
+    """A chordal graph, its maximal cliques and separators, and the queue of the pairs to join."""
+
+    def __init__(
+        self, problem: Problem, start: list[VarSet], report: Report, test: Significance | None
+    ) -> None:
+        self.problem, self.test = problem, test
+        self.width = problem.max_clique_size
+        self.report = report
+        self.neighbours = start
+        self.component = [component_of(start, v) for v in range(problem.n)]
+        self.cliques: set[VarSet] = set()
+        self.separators: Counter[VarSet] = Counter()
+        self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
+        self.good_clique = cache(problem.permits_clique)
+        self.good_separator = cache(problem.permits_separator)
+        self.bad_parts = 0
+        self.scores: dict[VarSet, float] = {0: 0.0}
+        self.fetch(1 << v for v in range(problem.n))
+        self.queue: list[Entry] = []
+        self.first = Pairs.none()  # pairs of single vertices that have not had their turn yet
+        self.waiting: list[Entry] = []  # pairs that would now bring one clique too many
+        self.added = self.removed = self.looked_at = 0
+        tree = self.tree()
+        self.apply(Exchange(list(tree.cliques), list(tree.separators), [], []))
+
+    @property
+    def broken(self) -> bool:
+        """Whether the graph breaks a constraint; those on single edges are always met."""
+        return self.bad_parts > 0 or len(self.cliques) > self.max_cliques
+
+    def tree(self) -> JunctionTree:
+        """Returns the junction tree of the graph."""
+        return JunctionTree.from_neighbours(self.neighbours)
+
+    def forward(self) -> Stop | None:
+        """Adds edges until none is worth it; returns why it had to end before that, or None."""
+        if not self.broken:
+            self.report(tree=self.tree())
+        if _is_plain(self.problem):
+            self.first = gaining_pairs(self.problem.scores, self.width, self.report)
+            if self.report.stop is not None:
+                return self.report.stop
+        else:
+            for v in range(self.problem.n):
+                if self.report.stop is not None:
+                    return self.report.stop
+                self.queue += self.entries((u, v) for u in range(v))
+            heapify(self.queue)
+        while self.refill():
+            if self.report.stop is not None:
+                return self.report.stop
+            entry = heappop(self.queue)
+            if entry.mends and not self.broken:
+                return None  # so do all the others
+            current = self.current(entry)
+            if current is None:
+                continue
+            if current != entry:
+                heappush(self.queue, current)
+            elif entry.growth > 0 and len(self.cliques) >= self.max_cliques:
+                self.waiting.append(entry)
+            else:
+                self.add(entry)
+        return None
+
+    def refill(self) -> bool:
+        """Makes entries of the first pairs whose turn may come; tells whether any entry is left."""
+        while not self.first.exhausted:
+            u, v, loss = self.first.next()
+            if self.queue and self.queue[0].loss < loss:
+                break
+            self.first.take()
+            if self.test is None or self.test.accepts(u, v, 0, -loss):
+                growth = self.exchange(u, v).growth
+                heappush(self.queue, Entry(mends=False, cost=0, loss=loss, u=u, v=v, shared=0, growth=growth))
+        return bool(self.queue)
+
+    def backward(self) -> Stop | None:
+        """Removes edges until none is worth it; returns why it had to end before that, or None."""
+        if self.broken:
+            return None
+        everywhere = [(u, v) for u in range(self.problem.n) for v in members(self.neighbours[u] >> u << u)]
+        worth = self.worth_removing(everywhere)
+        while worth:
+            if self.report.stop is not None:
+                return self.report.stop
+            u, v = max(worth, key=lambda edge: (worth[edge], -edge[0], -edge[1]))
+            clique = list(members(self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v))
+            self.apply(self.exchange(u, v).reversed())
+            self.neighbours[u] ^= 1 << v
+            self.neighbours[v] ^= 1 << u
+            self.removed += 1
+            # Other edges have the same common neighbours as before; but what is bad may depend on all.
+            changed = list(combinations(clique, 2)) if _is_plain(self.problem) else everywhere
+            for edge in changed:
+                worth.pop(edge, None)
+            worth |= self.worth_removing(changed)
+        return None
+
+    def worth_removing(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float]:
+        """Returns what the tree gains without each pair that is an edge and may go, if above 0 nats."""
+        gains = {(u, v): -self.gain(u, v) for u, v in self.removable(pairs)}
+        return {edge: gain for edge, gain in gains.items() if gain > 0}
+
+    def entries(self, pairs: Iterable[tuple[int, int]]) -> list[Entry]:
+        """Returns the entries of those pairs that may be joined some day; scores come in batches."""
+        wanted = [(u, v) for u, v in pairs if self.may_join(u, v)]
+        sets: set[VarSet] = set()
+        for u, v in wanted:
+            shared = self.neighbours[u] & self.neighbours[v]
+            sets |= {shared, shared | 1 << u, shared | 1 << v, shared | 1 << u | 1 << v}
+        self.fetch(sets)
+        found = [self.entry(u, v) for u, v in wanted]
+        return found if self.broken else [entry for entry in found if not entry.mends]
+
+    def may_join(self, u: int, v: int) -> bool:
+        """Tells whether uv is no edge, not forbidden, and makes no clique that is too large."""
+        shared = self.neighbours[u] & self.neighbours[v]
+        return (
+            not self.neighbours[u] >> v & 1
+            and shared.bit_count() + 2 <= self.width
+            and (1 << u | 1 << v) not in self.problem.constraints.forbidden_edges
+        )
+
+    def entry(self, u: int, v: int) -> Entry:
+        """Returns the entry of a pair as the graph is now."""
+        exchange = self.exchange(u, v)
+        brought = self.bad(exchange.cliques_in, exchange.separators_in)
+        loss = -self.gain(u, v)
+        shared = self.neighbours[u] & self.neighbours[v]
+        mends = brought > 0 or loss >= 0 or not (self.test is None or self.test.accepts(u, v, shared, -loss))
+        cost = brought - self.bad(exchange.cliques_out, exchange.separators_out)
+        if self.max_cliques < self.problem.n:
+            cost += exchange.growth
+        return Entry(mends, cost if mends else 0, loss, u, v, shared, exchange.growth)
+
+    def current(self, entry: Entry) -> Entry | None:
+        """Returns the entry of the same pair now; None if its stamp is old or the edge is not legal."""
+        self.looked_at += 1
+        u, v, shared = entry.u, entry.v, entry.shared
+        if self.neighbours[u] >> v & 1 or self.neighbours[u] & self.neighbours[v] != shared:
+            return None
+        if not self.separates(shared, u, v):
+            return None
+        return self.entry(u, v)
+
+    def separates(self, shared: VarSet, u: int, v: int) -> bool:
+        """Tells whether S separates u from v; only a separator of the tree does."""
+        if not self.separators[shared]:
+            return False
+        if not self.component[u] >> v & 1:
+            return True
+        return shared != 0 and not connected(self.neighbours, u, v, shared)
+
+    def exchange(self, u: int, v: int) -> Exchange:
+        """Returns what the edge uv, S = N(u) ∩ N(v), brings and removes.
+
+        If uv is an edge, S∪u counts as a clique to be when no vertex but v is joined to all of it.
+        """
+        shared = self.neighbours[u] & self.neighbours[v]
+        sides = [shared | 1 << u, shared | 1 << v]
+        clique = sides[0] | sides[1]
+        if self.neighbours[u] >> v & 1:
+            swallowed = [side for side in sides if not self.joined_to_all(side) & ~clique]
+        else:
+            swallowed = [side for side in sides if side in self.cliques]
+        separators = [side for side in sides if side not in swallowed]
+        return Exchange([clique], separators, swallowed, [shared])
+
+    def joined_to_all(self, side: VarSet) -> VarSet:
+        """Returns the vertices that are joined to every member of a set."""
+        common = -1
+        for v in members(side):
+            common &= self.neighbours[v]
+        return common
+
+    def removable(self, pairs: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
+        """Yields those pairs that are edges and may go: the graph stays chordal and meets the constraints."""
+        for u, v in pairs:
+            clique = self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v
+            required = (1 << u | 1 << v) in self.problem.constraints.required_edges
+            if required or not self.neighbours[u] >> v & 1 or clique not in self.cliques:
+                continue  # a clique that is not maximal, or no clique: more than one holds u and v
+            undo = self.exchange(u, v).reversed()
+            fits = len(self.cliques) + undo.growth <= self.max_cliques
+            if fits and not self.bad(undo.cliques_in, undo.separators_in):
+                yield u, v
+
+    def add(self, entry: Entry) -> None:
+        """Adds an edge, and queues the pairs whose common neighbourhood that changes."""
+        u, v = entry.u, entry.v
+        was_broken = self.broken
+        self.apply(self.exchange(u, v))
+        self.neighbours[u] |= 1 << v
+        self.neighbours[v] |= 1 << u
+        if not entry.shared:
+            both = self.component[u] | self.component[v]
+            for w in members(both):
+                self.component[w] = both
+        changed = [(min(a, x), max(a, x)) for a, b in ((u, v), (v, u)) for x in members(self.neighbours[b])]
+        fresh = self.entries((a, x) for a, x in changed if a != x)
+        if len(self.cliques) < self.max_cliques:
+            fresh += self.waiting
+            self.waiting = []
+        for pair in fresh:
+            heappush(self.queue, pair)
+        self.added += 1
+        if not self.broken and (was_broken or self.added % self.problem.n == 0):
+            self.report(tree=self.tree())
+
+    def apply(self, exchange: Exchange) -> None:
+        """Exchanges the parts, and counts the bad ones."""
+        self.cliques.update(exchange.cliques_in)
+        self.cliques.difference_update(exchange.cliques_out)
+        self.separators.update(exchange.separators_in)
+        self.separators.subtract(exchange.separators_out)
+        self.bad_parts += self.bad(exchange.cliques_in, exchange.separators_in)
+        self.bad_parts -= self.bad(exchange.cliques_out, exchange.separators_out)
+
+    def bad(self, cliques: list[VarSet], separators: list[VarSet]) -> int:
+        """Returns how many of the parts the constraints rule out."""
+        bad_cliques = sum(not self.good_clique(part) for part in cliques)
+        return bad_cliques + sum(not self.good_separator(part) for part in separators)
+
+    def gain(self, u: int, v: int) -> float:
+        """Returns s(S∪{u,v}) + s(S) − s(S∪u) − s(S∪v), what the edge uv is worth, in nats."""
+        shared = self.neighbours[u] & self.neighbours[v]
+        sets = [shared | 1 << u | 1 << v, shared, shared | 1 << u, shared | 1 << v]
+        self.fetch(sets)
+        clique, separator, one, other = (self.scores[mask] for mask in sets)
+        return (clique - one) - (other - separator)
+
+    def fetch(self, masks: Iterable[VarSet]) -> None:
+        """Looks up the scores that are not known yet, in one batch for each size."""
+        by_size: dict[int, list[VarSet]] = {}
+        for mask in masks:
+            if mask not in self.scores:
+                by_size.setdefault(mask.bit_count(), []).append(mask)
+        for missing in by_size.values():
+            rows = np.array([list(members(mask)) for mask in missing], dtype=np.intp)
+            for mask, score in zip(missing, self.problem.scores.batch(rows).tolist(), strict=True):
+                self.scores[mask] = score if score > -inf else self.stand_in(mask)
+
+    def stand_in(self, mask: VarSet) -> float:
+        """Returns the value of a set without a score; 0 for a single variable."""
+        return 0.0 if mask.bit_count() == 1 else sum(self.scores[1 << v] for v in members(mask))

@@ -1,0 +1,151 @@
+"""What forward selection knows of pairs: the gains of all at first, entries of the queue, reachability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.backend import Report
+    from jtsolve.core.scores import LocalScores
+    from jtsolve.core.varset import VarSet
+
+_BLOCK = 1 << 15
+"""Pairs in a batch: some tenths of a second, so that an interruption acts at once."""
+
+
+@dataclass(slots=True)
+class Pairs:
+    """Pairs in the order in which they are taken: by loss, which is minus the gain in nats, then by ends.
+
+    Args:
+        u: shape (count,): the lower ends.
+        v: shape (count,): the upper ends.
+        loss: shape (count,), increasing.
+    """
+
+    u: NDArray[np.int32]
+    v: NDArray[np.int32]
+    loss: NDArray[np.float64]
+    taken: int = field(default=0)
+
+    @classmethod
+    def none(cls) -> Pairs:
+        """Returns no pairs."""
+        return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all have been taken."""
+        return self.taken == self.loss.size
+
+    def next(self) -> tuple[int, int, float]:
+        """Returns the pair whose turn is next, and its loss."""
+        return int(self.u[self.taken]), int(self.v[self.taken]), float(self.loss[self.taken])
+
+    def take(self) -> None:
+        """Takes it."""
+        self.taken += 1
+
+
+def gaining_pairs(scores: LocalScores, width: int, report: Report) -> Pairs:
+    """Returns the pairs with s({u,v}) > s({u}) + s({v}); those seen so far if it is stopped.
+
+    Args:
+        scores: a variable without a score counts as 0; a pair without one is no pair.
+        width: cliques of fewer than two variables have no pairs.
+        report: is asked whether to go on.
+    """
+    n = scores.n
+    own = scores.batch(np.arange(n)[:, None])
+    own[own == -inf] = 0.0
+    found = [Pairs.none()]
+    v = 1
+    while v < n and width > 1 and report.stop is None:
+        last = min(n, v + max(1, _BLOCK // n))
+        upper = np.repeat(np.arange(v, last), np.arange(v, last))
+        lower = np.concatenate([np.arange(w) for w in range(v, last)])
+        loss = own[upper] - (scores.batch(np.stack([lower, upper], axis=1)) - own[lower])
+        gains = loss < 0
+        found.append(Pairs(lower[gains].astype(np.int32), upper[gains].astype(np.int32), loss[gains]))
+        report(done=v**2 / n**2, note="the gains of all pairs")
+        v = last
+    first, second = np.concatenate([one.u for one in found]), np.concatenate([one.v for one in found])
+    loss = np.concatenate([one.loss for one in found])
+    order = np.lexsort((second, first, loss))
+    return Pairs(first[order], second[order], loss[order])
+
+
+class Entry(NamedTuple):
+    """A pair that is no edge; entries sort in the order in which they are taken.
+
+    Attributes:
+        mends: whether it only serves to mend a broken graph: it brings a bad part, or gains nothing.
+        cost: then, the bad parts (and, if they are bounded, cliques) that it brings less those it removes.
+        loss: minus the gain, in nats.
+        u: the lower end.
+        v: the upper end.
+        shared: S = N(u) ∩ N(v) when the entry was made.
+        growth: by how many maximal cliques more.
+    """
+
+    mends: bool
+    cost: int
+    loss: float
+    u: int
+    v: int
+    shared: VarSet
+    growth: int
+
+
+class Exchange(NamedTuple):
+    """The maximal cliques and separators that a new edge brings and removes; for an old edge, reversed."""
+
+    cliques_in: list[VarSet]
+    separators_in: list[VarSet]
+    cliques_out: list[VarSet]
+    separators_out: list[VarSet]
+
+    def reversed(self) -> Exchange:
+        """Returns what undoes this exchange."""
+        return Exchange(self.cliques_out, self.separators_out, self.cliques_in, self.separators_in)
+
+    @property
+    def growth(self) -> int:
+        """By how many maximal cliques more."""
+        return len(self.cliques_in) - len(self.cliques_out)
+
+
+def component_of(neighbours: list[VarSet], v: int, without: VarSet = 0) -> VarSet:
+    """Returns the vertices that v reaches when the set `without` is taken away."""
+    seen = frontier = 1 << v
+    while frontier:
+        lowest = frontier & -frontier
+        fresh = neighbours[lowest.bit_length() - 1] & ~seen & ~without
+        seen |= fresh
+        frontier = (frontier ^ lowest) | fresh
+    return seen
+
+
+def connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
+    """Tells whether u reaches v when the set `without` is taken away.
+
+    Looks from both ends in turn, so that it is over when the smaller of two components is seen.
+    """
+    seen = [1 << u, 1 << v]
+    frontiers = [1 << u, 1 << v]
+    side = 0
+    while frontiers[side]:
+        lowest = frontiers[side] & -frontiers[side]
+        fresh = neighbours[lowest.bit_length() - 1] & ~seen[side] & ~without
+        if fresh & seen[1 - side]:
+            return True
+        seen[side] |= fresh
+        frontiers[side] = (frontiers[side] ^ lowest) | fresh
+        side = 1 - side
+    return False

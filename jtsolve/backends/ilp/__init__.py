@@ -1,0 +1,1 @@
+"""Integer linear programming with HiGHS or CBC."""

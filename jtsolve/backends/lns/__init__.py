@@ -1,0 +1,1 @@
+"""Large-neighbourhood search."""

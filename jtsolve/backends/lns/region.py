@@ -1,0 +1,170 @@
+"""A region of a junction tree as a problem of its own, for any exact backend.
+
+For a region over the variables U, a junction tree over U can take its place exactly if every boundary
+separator B_j is within one of its cliques. This becomes a matter of scores:
+
+    f'(A) = f(A) + M · #{j : B_j ⊆ A}.
+
+By running intersection, the cliques that hold B_j are a subtree, with one separator less than cliques, so
+that a tree gains M for every B_j that it covers, however often. The tree at hand covers all; M is larger than
+any difference of two trees' scores, so that a best tree covers all.
+
+Constraints of the whole become constraints of the part: bounds on sizes as they are; of the forbidden and
+required edges, forbidden cliques, forbidden and allowed separators, those within U. (A required edge within U
+that a clique outside holds is within a B_j. A clique that equals some B_j will be merged into a neighbour, so
+it is not forbidden here.) Only a bound on the number of cliques cannot be told in the part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
+from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, varset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.backends.lns.tree import Region
+
+
+class Noise(NamedTuple):
+    """Normal noise on the scores of sets of two or more variables.
+
+    Attributes:
+        deviation: its standard deviation, in nats.
+        generator: of the random numbers.
+    """
+
+    deviation: float
+    generator: np.random.Generator
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A region as a problem: variable i of the problem is variable `variables[i]` of the whole."""
+
+    problem: Problem
+    variables: tuple[int, ...]
+
+    def whole(self, cliques: Iterable[VarSet]) -> list[VarSet]:
+        """Returns cliques of the problem as sets of the whole."""
+        return [varset(self.variables[i] for i in members(clique)) for clique in cliques]
+
+
+def local_problem(problem: Problem, region: Region, noise: Noise | None = None) -> Local:
+    """Returns the problem over the region's variables U."""
+    variables = tuple(members(region.variables))
+    renamed = {v: i for i, v in enumerate(variables)}
+
+    def inside(sets: Iterable[VarSet]) -> frozenset[VarSet]:
+        kept = [mask for mask in sets if is_subset(mask, region.variables)]
+        return frozenset(varset(renamed[v] for v in members(mask)) for mask in kept)
+
+    limits = problem.constraints
+    constraints = Constraints(
+        max_separator_size=limits.max_separator_size,
+        min_separator_size=limits.min_separator_size,
+        forbidden_edges=inside(limits.forbidden_edges),
+        required_edges=inside(limits.required_edges),
+        forbidden_cliques=inside(limits.forbidden_cliques) - inside(mask for _, _, mask in region.boundary),
+        forbidden_separators=inside(limits.forbidden_separators),
+        allowed_separators=None if limits.allowed_separators is None else inside(limits.allowed_separators),
+    )
+    width = min(len(variables), problem.max_clique_size)
+    scores = _scores(problem.scores, np.array(variables), width, inside(region.covered), noise)
+    return Local(Problem(_names(len(variables)), scores, constraints, "region"), variables)
+
+
+@lru_cache(maxsize=64)
+def _names(n: int) -> tuple[Variable, ...]:
+    return tuple(Variable(str(v)) for v in range(n))
+
+
+class Shape(NamedTuple):
+    """The sets of at most `width` of m variables in colex order: the same for all regions of one shape.
+
+    Attributes:
+        masks: shape (K,).
+        rows: for each size from 1, where its sets are in the order, and their members, shape (count, size).
+        holds: shape (K, m): whether a set holds a variable, 0 or 1.
+    """
+
+    masks: NDArray[np.int64]
+    rows: tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
+    holds: NDArray[np.float64]
+
+
+@lru_cache(maxsize=16)
+def shape_of(m: int, width: int) -> Shape:
+    """Returns the sets of at most `width` of m variables."""
+    masks = np.array(list(bounded_subsets(m, width)), dtype=np.int64)
+    sizes = np.bitwise_count(masks)
+    rows = []
+    for size in range(1, width + 1):
+        places = np.flatnonzero(sizes == size)
+        chosen = [list(members(int(mask))) for mask in masks[places]]
+        rows.append((places, np.array(chosen, dtype=np.intp)))
+    return Shape(masks, tuple(rows), (masks[:, None] >> np.arange(m) & 1).astype(np.float64))
+
+
+def local_scores(
+    scores: LocalScores,
+    regions: Sequence[Sequence[int]],
+    width: int,
+    noises: Sequence[Noise | None],
+) -> list[NDArray[np.float64]]:
+    """Returns the scores of all sets of at most `width` of each region's variables, colex order, with noise.
+
+    The scores of all regions are asked for at once, one batch for each size.
+    """
+    arrays = [np.array(variables, dtype=np.intp) for variables in regions]
+    shapes = [shape_of(array.size, min(array.size, width)) for array in arrays]
+    found = [np.zeros(shape.masks.size) for shape in shapes]
+    for size in range(1, width + 1):
+        some = [i for i, shape in enumerate(shapes) if size <= len(shape.rows)]
+        if not some:
+            break
+        values = scores.batch(np.concatenate([arrays[i][shapes[i].rows[size - 1][1]] for i in some]))
+        end = 0
+        for i in some:
+            places = shapes[i].rows[size - 1][0]
+            found[i][places] = values[end : end + places.size]
+            end += places.size
+    for values, shape, noise in zip(found, shapes, noises, strict=True):
+        if noise is not None:
+            larger = np.bitwise_count(shape.masks) > 1
+            values[larger] += noise.deviation * noise.generator.standard_normal(int(larger.sum()))
+    return found
+
+
+def _scores(
+    scores: LocalScores,
+    variables: NDArray[np.intp],
+    width: int,
+    covered: frozenset[VarSet],
+    noise: Noise | None,
+) -> LocalScores:
+    """Returns f' over the variables, normalised: this keeps M small and changes all trees' scores alike."""
+    m = variables.size
+    shape = shape_of(m, width)
+    values = local_scores(scores, [variables.tolist()], width, [noise])[0]
+    exists = values > -inf
+    values[~exists] = 0.0
+    values -= shape.holds @ values[shape.rows[0][0]]
+    # A tree has at most m cliques and m - 1 separators: two trees differ by less than 4m times the largest.
+    bonus = 4 * m * float(np.abs(values[exists]).max()) + 1.0
+    for separator in covered:
+        values[shape.masks & separator == separator] += bonus
+    if exists.all():
+        return DenseScores(m, width, values)
+    found = np.flatnonzero(exists)
+    return SparseScores(m, dict(zip(shape.masks[found].tolist(), values[found].tolist(), strict=True)))

@@ -1,0 +1,1 @@
+"""Weighted MaxSAT with python-sat."""

@@ -1,0 +1,1 @@
+"""Several backends at once, each in a process of its own."""

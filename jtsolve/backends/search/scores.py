@@ -1,0 +1,94 @@
+"""Local scores as local search asks for them: in batches, kept, and with noise if wanted."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.core.varset import VarSet, members
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from jtsolve.core.scores import LocalScores
+
+KEPT = 1 << 20
+"""Scores that are kept."""
+BYTES_PER_SCORE = 150
+"""Of a score in a dictionary: two numbers and the entry, as measured, up to some hundreds of variables."""
+
+
+class KnownScores:
+    """The scores that were looked up; when they are too many, they are forgotten and looked up anew.
+
+    A set without a score has the sum of its variables' scores, and a variable without one has 0: such a set
+    is in no tree that is taken, so that its terms cancel.
+    """
+
+    def __init__(self, scores: LocalScores, random: Random) -> None:
+        self._scores, self._random = scores, random
+        singles = scores.batch(np.arange(scores.n)[:, None]).tolist()
+        self._own = [score if score > -inf else 0.0 for score in singles]
+        self._known: dict[VarSet, float] = {0: 0.0}
+        self._noise: dict[VarSet, float] = {}
+        self.deviation = 0.0
+
+    @property
+    def empty_graph(self) -> float:
+        """The score of the graph without edges, in nats."""
+        return sum(self._own)
+
+    def partners(self, most: int) -> list[list[int]]:
+        """Returns for each v the u whose edges uv gain most, s(uv) − s(u) − s(v), the best first."""
+        n = self._scores.n
+        u, v = np.triu_indices(n, 1)
+        own = np.array(self._own)
+        pairs = self._scores.batch(np.column_stack([u, v]))
+        gains = np.full((n, n), -inf)
+        gains[u, v] = gains[v, u] = pairs - own[u] - own[v]
+        ranked: list[list[int]] = np.argsort(-gains, axis=1, kind="stable")[:, : min(most, n - 1)].tolist()
+        return ranked
+
+    def perturb(self, deviation: float) -> None:
+        """Adds normal noise of a standard deviation in nats to each score from now on; 0 for none."""
+        self.deviation = deviation
+        self._noise = {}
+
+    def fetch(self, masks: Sequence[VarSet]) -> None:
+        """Looks up the scores that are not known, in one batch for each size."""
+        if len(self._known) > KEPT:
+            self._known = {0: 0.0}
+        by_size: dict[int, dict[VarSet, None]] = {}
+        for mask in masks:
+            if mask not in self._known:
+                by_size.setdefault(mask.bit_count(), {})[mask] = None
+        for missing in by_size.values():
+            rows = np.array([list(members(mask)) for mask in missing], dtype=np.intp)
+            for mask, score in zip(missing, self._scores.batch(rows).tolist(), strict=True):
+                self._known[mask] = score if score > -inf else sum(self._own[v] for v in members(mask))
+
+    def gain(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
+        """Returns Σ s(A) over `plus` less Σ s(A) over `minus`, in nats; all of them have been fetched."""
+        known = self._known
+        total = 0.0
+        for mask in plus:
+            total += known[mask]
+        for mask in minus:
+            total -= known[mask]
+        return total
+
+    def noise(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
+        """Returns what the noise adds to the gain, in nats."""
+        if not self.deviation:
+            return 0.0
+        return sum(map(self._noise_of, plus)) - sum(map(self._noise_of, minus))
+
+    def _noise_of(self, mask: VarSet) -> float:
+        if mask & (mask - 1) == 0:
+            return 0.0  # of one variable, or none: the same in all trees
+        if mask not in self._noise:
+            self._noise[mask] = self._random.gauss(0.0, self.deviation)
+        return self._noise[mask]

@@ -1,0 +1,198 @@
+"""What `jtsolve show` shows: of a result, of a model and what passes its separators, of a mixture's parts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.draw import Notes
+    from jtsolve.models.files.document import AnyModel
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixture import Mixture
+    from jtsolve.models.model import JunctionTreeModel
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """What can be shown.
+
+    Attributes:
+        facts: as JSON values.
+        text: returns the text for people.
+        tree: returns the tree and the names of its variables; raises a `JtsolveError` if there is none.
+        notes: for the picture.
+    """
+
+    facts: Any
+    text: Callable[[], str]
+    tree: "Callable[[], tuple[JunctionTree, tuple[str, ...]]]"
+    notes: "Notes | None"
+
+
+def of_result(path: Path) -> Portrait:
+    """Returns what a result says."""
+    import json
+
+    from jtsolve.cli.summary import describe
+    from jtsolve.core.files import read_file
+    from jtsolve.io.result import read_result, tree_of
+
+    document = read_result(path)
+    return Portrait(
+        json.loads(read_file(path)),
+        lambda: describe(document, str(path), {"backend": document.backend.name}),
+        lambda: tree_of(document, str(path)),
+        None,
+    )
+
+
+def of_ranking(path: Path) -> Portrait:
+    """Returns what a results file says; its tree is the best one."""
+    import json
+
+    from jtsolve.cli.summary import describe_ranking
+    from jtsolve.core.files import read_file
+    from jtsolve.errors import InputError
+    from jtsolve.io.ranking import read_ranking
+    from jtsolve.io.result import tree_of
+
+    document = read_ranking(path)
+
+    def best() -> "tuple[JunctionTree, tuple[str, ...]]":
+        if not document.results:
+            raise InputError(str(path), "$.results", "there is no tree", "give results with one")
+        return tree_of(document.results[0], str(path))
+
+    return Portrait(
+        json.loads(read_file(path)),
+        lambda: describe_ranking(document, str(path), {"backend": document.backend.name}),
+        best,
+        None,
+    )
+
+
+def of_model(model: "AnyModel", name: str) -> Portrait:
+    """Returns the size of a model, and for each clique and separator what there is to say."""
+    from jtsolve.draw import Notes, tree_text
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixture import Mixture
+
+    if isinstance(model, Mixture):
+        return _of_mixture(model, name)
+    tree = model.tree
+    facts: dict[str, Any] = {
+        "model": name,
+        "variables": model.n,
+        "cliques": len(tree.cliques),
+        "treewidth": tree.treewidth,
+        "parameters": model.parameters,
+    }
+    if isinstance(model, GaussianTreeModel):
+        notes = None
+        facts |= _gaussian_facts(model)
+    else:
+        more, notes = _discrete_facts(model)
+        facts |= more
+    facts["names"] = list(model.names)
+
+    def text() -> str:
+        from jtsolve.cli.models import table
+
+        rows = [[key.replace("_", " "), fact] for key, fact in facts.items() if not isinstance(fact, list)]
+        return f"{table(['', ''], rows)}\n\n{tree_text(tree, model.names, notes)}"
+
+    return Portrait(
+        facts,
+        text,
+        lambda: (tree, model.names),
+        notes or Notes(("",) * len(tree.cliques), ("",) * len(tree.edges)),
+    )
+
+
+def _of_mixture(mixture: "Mixture", name: str) -> Portrait:
+    """Returns the size of a mixture, the weights, and the components' trees with their tables' sizes."""
+    from jtsolve.cli.models import one_tree, table
+    from jtsolve.draw import tree_text
+
+    components = [
+        {
+            "weight": weight,
+            "cliques": len(one.tree.cliques),
+            "treewidth": one.tree.treewidth,
+            "parameters": one.parameters,
+        }
+        for weight, one in zip(mixture.weights.tolist(), mixture.components, strict=True)
+    ]
+    facts: dict[str, Any] = {
+        "model": name,
+        "variables": mixture.n,
+        "components": len(components),
+        "treewidth": max(one.tree.treewidth for one in mixture.components),
+        "parameters": mixture.parameters,
+    }
+    parts = [_discrete_tables(one) for one in mixture.components]
+    more = [{**entry, **tables} for entry, (tables, _) in zip(components, parts, strict=True)]
+
+    def text() -> str:
+        size = table(["", ""], [[key, fact] for key, fact in facts.items()])
+        rows = [[k, *entry.values()] for k, entry in enumerate(components, start=1)]
+        weights = table(["component", *components[0]], rows)
+        trees = [
+            f"component {k}\n{tree_text(one.tree, one.names, notes)}"
+            for k, (one, (_, notes)) in enumerate(zip(mixture.components, parts, strict=True), start=1)
+        ]
+        return "\n\n".join([size, weights, *trees])
+
+    return Portrait(
+        {**facts, "parts": more, "names": list(mixture.names)},
+        text,
+        lambda: (one_tree(mixture, "a drawing").tree, mixture.names),
+        None,
+    )
+
+
+def _discrete_tables(model: "JunctionTreeModel") -> "tuple[dict[str, Any], Notes]":
+    """Returns the cliques' tables, and notes with their sizes."""
+    from jtsolve.core.varset import members
+    from jtsolve.draw import Notes
+
+    cells = [int(table.size) for table in model.tables]
+    tables = [
+        {"clique": [model.columns[v].name for v in members(clique)], "cells": size}
+        for clique, size in zip(model.tree.cliques, cells, strict=True)
+    ]
+    sizes = tuple(f"{size} cell{'s' * (size > 1)}" for size in cells)
+    return {"cells": sum(cells), "tables": tables}, Notes(sizes, ("",) * len(model.tree.edges))
+
+
+def _gaussian_facts(model: "GaussianTreeModel") -> dict[str, Any]:
+    from jtsolve.models.inference.gaussian import gaussian_entropy
+
+    return {"entropy_nats": gaussian_entropy(model)}
+
+
+def _discrete_facts(model: "JunctionTreeModel") -> "tuple[dict[str, Any], Notes]":
+    from jtsolve.core.varset import members
+    from jtsolve.models.inference.information import across_separators, entropy
+
+    across = across_separators(model)
+    edges = []
+    for (i, j), separator, passed in zip(model.tree.edges, model.tree.separators, across, strict=True):
+        names = [model.columns[v].name for v in members(separator)]
+        edges.append(
+            {
+                "cliques": [i, j],
+                "separator": names,
+                "entropy": passed.separator,
+                "mutual_information": passed.neighbours,
+            }
+        )
+    tables, notes = _discrete_tables(model)
+    facts = {"entropy_nats": entropy(model), **tables, "separators": edges}
+    texts = [
+        f"H {passed.separator:.3f}, I " + ("?" if passed.neighbours is None else f"{passed.neighbours:.3f}")
+        for passed in across
+    ]
+    return facts, replace(notes, separators=tuple(texts))

@@ -1,0 +1,243 @@
+"""The tables of a comparison as Markdown, LaTeX, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
+
+from jtsolve.compare.reporting.tables import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.compare.folder import Plan
+    from jtsolve.compare.reporting.tables import Cell, Comparison, ProblemSummary
+
+Table = tuple["Sequence[str]", "list[list[str]]"]
+"""Headings and cells."""
+
+NOTHING = "–"
+
+
+def nats(value: float | None) -> str:
+    """Returns a score or bound for people."""
+    return NOTHING if value is None else f"{value:.4f}"
+
+
+def short(value: float | None) -> str:
+    """Returns a distance, a gap or a time for people: three digits.
+
+    >>> short(0.0), short(0.01234), short(1234.5)
+    ('0', '0.0123', '1234')
+    """
+    if value is None:
+        return NOTHING
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits
+
+
+def treewidth_text(treewidth: int | None) -> str:
+    """Returns a treewidth for a table; "any" is that of the instance's own constraints."""
+    return "any" if treewidth is None else str(treewidth)
+
+
+def backends_table(comparison: Comparison) -> Table:
+    """Returns a row per backend."""
+    head = ("backend", "kind", "runs", "proved", "best", "declined", "failed", "distance", "median s", "GB")
+    kinds = {True: "exact", False: "heuristic", None: NOTHING}
+    rows = [
+        [
+            one.backend,
+            kinds[one.exact],
+            *map(str, (one.runs, one.proved, one.reached, one.declined, one.failed)),
+            short(one.distance),
+            short(one.seconds),
+            short(one.memory),
+        ]
+        for one in comparison.summaries
+    ]
+    return head, rows
+
+
+def problems_table(comparison: Comparison) -> Table:
+    """Returns a row per problem: what is known, and each backend's distance to the best known."""
+    head = ("instance", "n", "tw", "best known", "bound", "gap", *comparison.backends)
+    rows = [
+        [
+            *_problem(problem),
+            *(cell_text(comparison.cells.get((problem.key, backend))) for backend in comparison.backends),
+        ]
+        for problem in comparison.problems.values()
+    ]
+    return head, rows
+
+
+def _problem(problem: ProblemSummary) -> list[str]:
+    best = "infeasible" if problem.infeasible else nats(problem.score)
+    n = NOTHING if problem.n is None else str(problem.n)
+    treewidth = treewidth_text(problem.treewidth)
+    return [problem.instance, n, treewidth, best, nats(problem.bound), short(problem.gap)]
+
+
+def cell_text(cell: Cell | None) -> str:
+    """Returns a backend on a problem: mean distance, "*" if every run proved it; else how they ended."""
+    if cell is None:
+        return ""
+    if cell.distance is None:
+        return ", ".join(cell.statuses)
+    text = short(cell.distance) + ("*" if cell.proved == cell.runs else "")
+    return text if cell.found == cell.runs else f"{text} ({cell.found}/{cell.runs})"
+
+
+RUN_HEADS = (
+    "instance",
+    "n",
+    "tw",
+    "backend",
+    "seed",
+    "status",
+    "score",
+    "bound",
+    "gap",
+    "distance",
+    "s",
+    "GB",
+)
+
+
+def run_cells(record: Record) -> list[str]:
+    """Returns the cells of one run."""
+    return [
+        record.instance,
+        NOTHING if record.n is None else str(record.n),
+        treewidth_text(record.treewidth),
+        record.backend,
+        str(record.seed),
+        f"{record.status} (FAULT)" if record.faulty else record.status,
+        nats(record.score),
+        nats(record.bound),
+        short(record.gap),
+        short(record.distance),
+        short(record.seconds),
+        short(record.memory),
+    ]
+
+
+def runs_table(comparison: Comparison) -> Table:
+    """Returns a row per run."""
+    return RUN_HEADS, [run_cells(record) for record in comparison.records]
+
+
+_LEGEND = (
+    "Scores, bounds, gaps, distances are in nats, times in seconds, memory in GB. Distance: below the best "
+    "known score, mean over seeds; * proved by every run; (a/b) a of b runs found a tree."
+)
+
+
+def markdown(comparison: Comparison, plan: Plan) -> str:
+    """Returns all tables as a Markdown document."""
+    parts = [
+        "# Comparison",
+        (
+            f"{len(comparison.rows)} of {comparison.planned} runs. Command: `{plan.command}`. "
+            f"Machine: {machine_text(plan)}."
+        ),
+    ]
+    if comparison.faults:
+        parts += ["## FAULTS", "\n".join(f"- **{f.kind}**: {f.message}" for f in comparison.faults)]
+    for title, table in (
+        ("Backends", backends_table(comparison)),
+        ("Problems", problems_table(comparison)),
+        ("Runs", runs_table(comparison)),
+    ):
+        parts += [f"## {title}", _markdown_table(table)]
+        if title == "Problems":
+            parts.append(_LEGEND)
+    return "\n\n".join(parts) + "\n"
+
+
+def machine_text(plan: Plan) -> str:
+    """Returns the machine and the versions in one line."""
+    machine = plan.machine
+    return (
+        f"{machine.get('processor')}, {machine.get('cores')} cores; {machine.get('platform')}; Python "
+        f"{machine.get('python')}, numpy {machine.get('numpy')}, numba {machine.get('numba')}, jtsolve "
+        f"{machine.get('jtsolve')}"
+    )
+
+
+def _markdown_table(table: Table) -> str:
+    head, rows = table
+    lines = [head, ["---"] * len(head), *rows]
+    safe = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in safe)
+
+
+def latex(comparison: Comparison) -> str:
+    """Returns the tables of backends and problems as LaTeX, for the packages booktabs and longtable."""
+    pieces = [r"% \usepackage{booktabs,longtable}"]
+    for table in (backends_table(comparison), problems_table(comparison)):
+        head, rows = table
+        texts = {"backend", "kind", "instance"}
+        columns = "".join("l" if name in texts else "r" for name in head)
+        pieces += [
+            rf"\begin{{longtable}}{{{columns}}}",
+            r"\toprule",
+            _latex_line(head),
+            r"\midrule",
+            r"\endhead",
+            *map(_latex_line, rows),
+            r"\bottomrule",
+            r"\end{longtable}",
+            "",
+        ]
+    return "\n".join(pieces)
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    return " & ".join(map(_latex_text, cells)) + r" \\"
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "–": "--",
+    **{sign: rf"\{sign}" for sign in "&%$#_"},
+}
+
+
+def _latex_text(text: str) -> str:
+    r"""Returns a text with the signs of LaTeX made harmless, and a true minus.
+
+    >>> _latex_text("a_b -1.5 50%")
+    'a\\_b $-$1.5 50\\%'
+    """
+    safe = "".join(_LATEX.get(sign, sign) for sign in text)
+    words = (
+        f"$-${word[1:]}" if word[:1] == "-" and word[1:2].isdigit() else word for word in safe.split(" ")
+    )
+    return " ".join(words)
+
+
+def csv_text(comparison: Comparison) -> str:
+    """Returns the runs as CSV, numbers in full."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, [field.name for field in fields(Record)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(asdict, comparison.records))
+    return buffer.getvalue()
+
+
+def parquet(comparison: Comparison) -> bytes:
+    """Returns the runs as a Parquet file."""
+    import polars as pl
+
+    kinds = {"str": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean}
+    schema = {field.name: kinds[str(field.type).removesuffix(" | None")] for field in fields(Record)}
+    buffer = io.BytesIO()
+    pl.DataFrame([asdict(record) for record in comparison.records], schema=schema).write_parquet(buffer)
+    return buffer.getvalue()

@@ -1,0 +1,135 @@
+"""Every tree checked again from its instance, and every run against every other on the same instance.
+
+A tree of treewidth at most a is also a tree of every problem with a larger treewidth, so scores are compared
+with bounds across treewidths: a score under a limit a may not exceed a bound under a limit b ≥ a, and what is
+proved infeasible under b may not be solved under a.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from jtsolve.compare.running.run import read_instance
+from jtsolve.compare.spec import ANSWERED, RunStatus
+from jtsolve.core.result import OPTIMALITY_TOLERANCE
+from jtsolve.errors import JtsolveError
+from jtsolve.io.documents import ConstraintsDocument, constraints_to_document
+from jtsolve.verify.result import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from jtsolve.compare.spec import InstanceFile, Row
+
+Kind = Literal["wrong answer", "not verified", "score above bound", "infeasible but solved", "two optima"]
+
+RELATIVE_TOLERANCE = 1e-12
+"""Besides the tolerance of optimality: float64 sums in different orders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that cannot be: what kind, in one sentence, and the ids of the runs that it is about."""
+
+    kind: Kind
+    message: str
+    runs: tuple[str, ...]
+
+
+def judge(rows: Sequence[Row], done: Callable[[int], None] | None = None) -> tuple[Fault, ...]:
+    """Returns every fault of a comparison; none if all is well.
+
+    Args:
+        rows: of finished runs.
+        done: is told the number of rows that are checked.
+    """
+    faults = list(_wrong(rows))
+    by_problem: dict[tuple[InstanceFile, int | None], list[Row]] = {}
+    for row in rows:
+        if row.result is not None:
+            by_problem.setdefault((row.spec.instance, row.spec.treewidth), []).append(row)
+    count = 0
+    for group in by_problem.values():
+        faults.extend(_checked(group))
+        count += len(group)
+        if done is not None:
+            done(count)
+    condemned = {run for fault in faults for run in fault.runs}
+    return (*faults, *_contradictions([row for row in rows if row.spec.id not in condemned]))
+
+
+def _run(row: Row) -> str:
+    spec = row.spec
+    width = "any treewidth" if spec.treewidth is None else f"treewidth {spec.treewidth}"
+    return f"{spec.backend} on {spec.instance.label}, {width}, seed {spec.seed}"
+
+
+def _wrong(rows: Iterable[Row]) -> Iterator[Fault]:
+    for row in rows:
+        if row.status is RunStatus.WRONG:
+            yield Fault("wrong answer", f"{_run(row)}: {row.message}", (row.spec.id,))
+
+
+def _checked(rows: Sequence[Row]) -> Iterator[Fault]:
+    """Yields the faults of results on one problem, each from the instance alone."""
+    try:
+        problem = read_instance(rows[0].spec)
+    except JtsolveError as error:
+        text = f"{len(rows)} results cannot be checked again: {error}"
+        yield Fault("not verified", text, tuple(row.spec.id for row in rows))
+        return
+    names = problem.names
+    asked = msgspec.convert(constraints_to_document(problem.constraints, names), ConstraintsDocument)
+    for row in rows:
+        assert row.result is not None
+        faults = check(problem, row.result)
+        if row.result.instance.constraints != asked:
+            faults += ("The result is for other constraints than the run.",)
+        if row.result.status.value != row.status.value:
+            faults += (f"The row says {row.status.value}, its result {row.result.status.value}.",)
+        for sentence in faults:
+            yield Fault("wrong answer", f"{_run(row)}: {sentence}", (row.spec.id,))
+
+
+def _limit(row: Row) -> float:
+    return inf if row.spec.treewidth is None else row.spec.treewidth
+
+
+def _contradictions(rows: Sequence[Row]) -> Iterator[Fault]:
+    """Yields what two results on one instance say that cannot both be true."""
+    answered = [row for row in rows if row.status in ANSWERED and row.result is not None]
+    by_instance: dict[str, list[Row]] = {}
+    for row in answered:
+        by_instance.setdefault(row.spec.instance.sha256, []).append(row)
+    for group in by_instance.values():
+        for first, second in combinations(group, 2):
+            fault = _between(first, second) or _between(second, first)
+            if fault is not None:
+                yield fault
+
+
+def _between(solved: Row, other: Row) -> Fault | None:
+    """Returns what is wrong if `solved` has a tree that `other` says there is none of, if anything."""
+    assert solved.result is not None
+    assert other.result is not None
+    score = solved.result.score
+    if score is None or _limit(solved) > _limit(other):
+        return None
+    runs = (solved.spec.id, other.spec.id)
+    if other.status is RunStatus.INFEASIBLE:
+        text = f"{_run(other)}, proved infeasible, but {_run(solved)}, has a tree of score {score:.9f}"
+        return Fault("infeasible but solved", text, runs)
+    bound = other.result.bound
+    if bound is None or score <= bound + OPTIMALITY_TOLERANCE + RELATIVE_TOLERANCE * abs(score):
+        return None
+    if solved.status is other.status is RunStatus.OPTIMAL and _limit(solved) == _limit(other):
+        optima = f"{score:.9f} and {other.result.score:.9f}"
+        text = f"{_run(solved)}, and {_run(other)}, proved two optima: {optima}"
+        return Fault("two optima", text, runs)
+    text = f"{_run(solved)}, has the score {score:.9f}, above the bound {bound:.9f} of {_run(other)}"
+    return Fault("score above bound", text, runs)

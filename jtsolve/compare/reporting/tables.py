@@ -1,0 +1,305 @@
+"""The figures of a comparison: a record per run, a summary per problem and per backend.
+
+Scores and bounds are in nats, times in seconds of wall clock, memory in GB (10^9 bytes). The best known score
+of a problem is the highest of a run of this comparison without fault; the distance of a run is what it is
+below that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from statistics import fmean, median
+from typing import TYPE_CHECKING, TypeAlias
+
+from jtsolve.compare.spec import ANSWERED, DECLINED, RunStatus
+from jtsolve.core.result import OPTIMALITY_TOLERANCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jtsolve.compare.reporting.judge import Fault
+    from jtsolve.compare.spec import Row
+
+ProblemKey: TypeAlias = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One run, flat: what tables and files show of it."""
+
+    instance: str
+    n: int | None
+    treewidth: int | None
+    backend: str
+    seed: int
+    status: str
+    stop: str | None
+    score: float | None
+    bound: float | None
+    gap: float | None
+    best_known: float | None
+    distance: float | None
+    seconds: float
+    memory: float | None
+    solving: float | None
+    predicted_seconds: float | None
+    predicted_memory: float | None
+    faulty: bool
+    message: str
+    command: str
+    run: str
+
+    @property
+    def problem(self) -> ProblemKey:
+        """What was solved."""
+        return self.instance, self.treewidth
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the run proved an optimum, or that there is no tree."""
+        return not self.faulty and self.status in ("optimal", "infeasible")
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the run's tree is as good as the best known one."""
+        return self.distance is not None and self.distance <= OPTIMALITY_TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemSummary:
+    """What is known of a problem: the best score, the least bound, and who found the best."""
+
+    instance: str
+    treewidth: int | None
+    n: int | None
+    score: float | None
+    bound: float | None
+    infeasible: bool
+    finders: tuple[str, ...]
+
+    @property
+    def key(self) -> ProblemKey:
+        """Names the problem."""
+        return self.instance, self.treewidth
+
+    @property
+    def gap(self) -> float | None:
+        """Bound minus score, in nats; None if there is no tree or no bound."""
+        return None if self.score is None or self.bound is None else _gap(self.bound - self.score)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A backend on a problem, over its seeds: mean distance of its trees, mean time, and how often what."""
+
+    distance: float | None
+    seconds: float
+    runs: int
+    found: int
+    proved: int
+    statuses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSummary:
+    """A backend over all its runs; `reached` counts those as good as the best known.
+
+    `failed` counts the killed, crashed and wrong. `time_ratio` is the median of measured over predicted
+    seconds of the backend itself, `memory_ratio` the highest of measured over predicted memory, of runs that
+    finished.
+    """
+
+    backend: str
+    exact: bool | None
+    runs: int
+    proved: int
+    reached: int
+    declined: int
+    failed: int
+    distance: float | None
+    seconds: float
+    memory: float | None
+    time_ratio: float | None
+    memory_ratio: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All rows of a comparison with the faults that were found, and what follows from them.
+
+    Args:
+        rows: of finished runs.
+        faults: as `judge` found them.
+        planned: number of runs of the plan.
+    """
+
+    rows: Sequence[Row]
+    faults: Sequence[Fault]
+    planned: int
+
+    @cached_property
+    def faulty(self) -> frozenset[str]:
+        """The runs that are part of a fault."""
+        return frozenset(run for fault in self.faults for run in fault.runs)
+
+    @cached_property
+    def backends(self) -> list[str]:
+        """The backends, in the order of the rows' specifications."""
+        return list(dict.fromkeys(row.spec.backend for row in self.rows))
+
+    @cached_property
+    def exact(self) -> dict[str, bool | None]:
+        """Whether a backend is exact; None if no run came far enough to tell."""
+        found: dict[str, bool | None] = dict.fromkeys(self.backends)
+        for row in self.rows:
+            if row.exact is not None:
+                # `auto` may have taken a heuristic for one problem and an exact backend for another.
+                known = found[row.spec.backend]
+                found[row.spec.backend] = row.exact if known is None else known and row.exact
+        return found
+
+    @cached_property
+    def problems(self) -> dict[ProblemKey, ProblemSummary]:
+        """What is known of each problem; of runs with a fault nothing is believed."""
+        groups: dict[ProblemKey, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault(row.spec.problem, []).append(row)
+        return {key: self._problem(key, rows) for key, rows in sorted(groups.items(), key=_problem_order)}
+
+    def _problem(self, key: ProblemKey, rows: Iterable[Row]) -> ProblemSummary:
+        rows = list(rows)
+        results = [
+            (row, row.result) for row in rows if row.result is not None and row.spec.id not in self.faulty
+        ]
+        scores = [(result.score, row.spec.backend) for row, result in results if result.score is not None]
+        best = max((score for score, _ in scores), default=None)
+        finders = () if best is None else (b for score, b in scores if score >= best - OPTIMALITY_TOLERANCE)
+        return ProblemSummary(
+            *key,
+            n=next((row.n for row in rows if row.n is not None), None),
+            score=best,
+            bound=min((result.bound for _, result in results if result.bound is not None), default=None),
+            infeasible=any(row.status is RunStatus.INFEASIBLE for row, _ in results),
+            finders=tuple(dict.fromkeys(finders)),
+        )
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """A record per run, by problem, backend and seed."""
+        place = {backend: position for position, backend in enumerate(self.backends)}
+        ordered = sorted(
+            self.rows,
+            key=lambda row: (
+                _problem_order((row.spec.problem, None)),
+                place[row.spec.backend],
+                row.spec.seed,
+            ),
+        )
+        return [self._record(row) for row in ordered]
+
+    def _record(self, row: Row) -> Record:
+        spec, result = row.spec, row.result
+        best = self.problems[spec.problem].score
+        score = None if result is None else result.score
+        bad = spec.id in self.faulty
+        predicted = row.predicted
+        return Record(
+            instance=spec.instance.label,
+            n=row.n,
+            treewidth=spec.treewidth,
+            backend=spec.backend,
+            seed=spec.seed,
+            status=row.status.value,
+            stop=None if result is None else result.stop.value,
+            score=score,
+            bound=None if result is None else result.bound,
+            gap=None if result is None else _gap(result.gap),
+            best_known=best,
+            distance=None if score is None or best is None or bad else max(0.0, best - score),
+            seconds=row.seconds,
+            memory=None if row.peak_memory is None else row.peak_memory / 1e9,
+            solving=_solving(row),
+            predicted_seconds=None if predicted is None else predicted.seconds,
+            predicted_memory=None if predicted is None else predicted.memory / 1e9,
+            faulty=bad,
+            message=row.message,
+            command=spec.command,
+            run=spec.id,
+        )
+
+    @cached_property
+    def cells(self) -> dict[tuple[ProblemKey, str], Cell]:
+        """Each backend on each problem, over the seeds."""
+        groups: dict[tuple[ProblemKey, str], list[Record]] = {}
+        for record in self.records:
+            groups.setdefault((record.problem, record.backend), []).append(record)
+        return {
+            key: Cell(
+                distance=_mean(record.distance for record in group),
+                seconds=fmean(record.seconds for record in group),
+                runs=len(group),
+                found=sum(record.distance is not None for record in group),
+                proved=sum(record.is_proved for record in group),
+                statuses=tuple(dict.fromkeys(record.status for record in group)),
+            )
+            for key, group in groups.items()
+        }
+
+    @cached_property
+    def summaries(self) -> list[BackendSummary]:
+        """Each backend over all its runs."""
+        return [self._summary(backend) for backend in self.backends]
+
+    def _summary(self, backend: str) -> BackendSummary:
+        records = [record for record in self.records if record.backend == backend]
+        answered = {status.value for status in ANSWERED}
+        declined = {status.value for status in DECLINED}
+        finished = [record for record in records if record.status in answered]
+        times = [
+            record.solving / record.predicted_seconds
+            for record in finished
+            if record.stop == "finished" and record.solving and record.predicted_seconds
+        ]
+        memories = [
+            record.memory / record.predicted_memory
+            for record in finished
+            if record.memory and record.predicted_memory
+        ]
+        return BackendSummary(
+            backend=backend,
+            exact=self.exact[backend],
+            runs=len(records),
+            proved=sum(record.is_proved for record in records),
+            reached=sum(record.is_best for record in records),
+            declined=sum(record.status in declined for record in records),
+            failed=sum(record.faulty or record.status not in answered | declined for record in records),
+            distance=_mean(record.distance for record in records),
+            seconds=median(record.seconds for record in records),
+            memory=max((record.memory for record in records if record.memory is not None), default=None),
+            time_ratio=median(times) if times else None,
+            memory_ratio=max(memories, default=None),
+        )
+
+
+def _solving(row: Row) -> float | None:
+    """Returns the seconds that the backend itself took."""
+    if row.result is None or row.prepared is None:
+        return None
+    return max(0.0, row.result.seconds["total"] - row.prepared)
+
+
+def _gap(gap: float | None) -> float | None:
+    """Returns a gap; what counts as optimal is none."""
+    return 0.0 if gap is not None and gap <= OPTIMALITY_TOLERANCE else gap
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _problem_order(entry: tuple[ProblemKey, object]) -> tuple[str, float]:
+    (instance, treewidth), _ = entry
+    return instance, inf if treewidth is None else treewidth

@@ -1,0 +1,127 @@
+"""Many runs on a Dask cluster: the same unit of work, supervised where it runs.
+
+When a worker dies, Dask gives its run to another one; a run that has taken several workers down with it is a
+crash, and a row. Every run is supervised by the worker that has it, so the limits hold there too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.compare.running.supervise import PROGRAM, Watcher, supervise
+from jtsolve.compare.spec import Row, RunStatus, Spec, new_row
+from jtsolve.errors import ChoiceError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Dask:
+    """Runs on a Dask cluster.
+
+    Args:
+        address: of the scheduler; None starts a cluster on this machine.
+        jobs: workers of a cluster on this machine, each with one run at a time.
+        program: the command; for tests.
+    """
+
+    address: str | None
+    jobs: int
+    program: tuple[str, ...] = PROGRAM
+
+    def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
+        """See `local.Executor`. Runs that other machines have begun end there by their own limits."""
+        as_completed = _distributed().as_completed
+
+        with self._client() as client:
+            futures = {}
+            for spec in specs:
+                future = client.submit(_work, spec, self.program, key=f"jtsolve-{spec.id}", pure=False)
+                futures[future.key] = (spec, future)
+            failures: list[BaseException] = []
+
+            def collect() -> None:
+                try:
+                    for future in as_completed([future for _, future in futures.values()]):
+                        watcher.finished(_row_of(future, futures[future.key][0]))
+                except BaseException as error:  # noqa: BLE001 - raised again in the main thread
+                    failures.append(error)
+
+            # In a thread of its own: a Ctrl-C comes to the main thread, and could lose a finished row.
+            collector = threading.Thread(target=collect, daemon=True)
+            collector.start()
+            try:
+                while collector.is_alive():
+                    collector.join(0.1)
+            finally:
+                if collector.is_alive():
+                    client.cancel([future for _, future in futures.values()])
+            if failures:
+                raise failures[0]
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        """Yields a client of the cluster asked for."""
+        dask = _distributed()
+        if self.address is None:
+            with (
+                dask.LocalCluster(
+                    n_workers=self.jobs, threads_per_worker=1, dashboard_address=None, memory_limit=0
+                ) as cluster,
+                dask.Client(cluster) as client,
+            ):
+                yield client
+            return
+        try:
+            client = dask.Client(self.address, timeout=10)
+        except (OSError, ValueError) as error:
+            raise ChoiceError(
+                f"there is no Dask scheduler at '{self.address}' ({error}); start one with 'dask scheduler', "
+                "or check the address"
+            ) from None
+        with client:
+            yield client
+
+
+def _distributed() -> Any:
+    """Returns the package: an extra, slow to load, and without types."""
+    return importlib.import_module("distributed")
+
+
+def require_dask() -> None:
+    """Finds out before the work whether Dask is there.
+
+    Raises:
+        ChoiceError: it is not.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise ChoiceError(
+            "the executor dask needs the package 'distributed', which is not installed; "
+            "pip install 'jtsolve[dask]'"
+        )
+
+
+def _work(spec: Spec, program: tuple[str, ...]) -> Row:
+    """Runs on a worker."""
+    row = supervise(spec, program=program)
+    assert row is not None, "nothing cancels it here"
+    return row
+
+
+def _row_of(future: Any, spec: Spec) -> Row:
+    """Returns what came of a run; that it took its workers down is one of the things that may."""
+    if future.cancelled():
+        raise LimitError(
+            "the Dask cluster has lost its runs; start it again, and the comparison with --resume"
+        )
+    error = future.exception()
+    if error is None:
+        row: Row = future.result()
+        return row
+    return new_row(spec, RunStatus.CRASHED, f"{type(error).__name__}: {error}")

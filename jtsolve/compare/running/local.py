@@ -1,0 +1,52 @@
+"""Many runs on this machine: so many at a time, each with a thread that supervises it."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from jtsolve.compare.running.supervise import PROGRAM, Watcher, supervise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.compare.spec import Spec
+
+
+class Executor(Protocol):
+    """A place to run specifications."""
+
+    def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
+        """Runs all, and tells the watcher of every end as it comes.
+
+        An exception of the watcher, or Ctrl-C, ends the runs that are under way; they leave no row.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Runs on this machine, at most `jobs` at a time."""
+
+    jobs: int
+    program: tuple[str, ...] = PROGRAM
+
+    def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
+        """See `Executor`."""
+        cancelled = threading.Event()
+
+        def one(spec: Spec) -> None:
+            row = supervise(spec, watcher, cancelled, self.program)
+            if row is not None:
+                # Told from here: a Ctrl-C comes to the main thread, and could lose a finished row there.
+                watcher.finished(row)
+
+        pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="supervisor")
+        try:
+            for future in as_completed([pool.submit(one, spec) for spec in specs]):
+                future.result()
+        finally:
+            cancelled.set()
+            pool.shutdown(cancel_futures=True)

@@ -1,0 +1,139 @@
+"""One run in this process: reads the instance, solves it, and says what came of it.
+
+What goes wrong within the run is an answer too: a refusal, a limit, a wrong result are rows. What ends the
+process is seen by `supervise`, which also measures time and memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import format_exc
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from jtsolve.backends.parse import parse_backend
+from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe, peak_memory
+from jtsolve.errors import ChoiceError, InputError, InternalError, JtsolveError, LimitError, RefusedError
+from jtsolve.io.instance import read_problem
+from jtsolve.io.result import result_to_document
+from jtsolve.solve import choose, solve
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.problem import Problem
+    from jtsolve.solve import Listener
+
+AUTO = "auto"
+
+
+def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
+    """Returns the row of a run; errors of the run are in it.
+
+    Args:
+        spec: what to run.
+        started: `time.monotonic()` at the start of the process; limits count from there.
+        listener: is told of progress.
+    """
+    facts = _Facts()
+    try:
+        row = _solved(spec, started, listener, facts)
+    except (JtsolveError, MemoryError, ImportError) as error:
+        row = new_row(spec, _status_of(error), str(error) or "the system has no more memory to give")
+    except Exception:  # noqa: BLE001 - whatever it is: a bug in one run must not end the comparison
+        row = new_row(spec, RunStatus.CRASHED, format_exc().strip())
+    return msgspec.structs.replace(
+        row,
+        n=facts.n,
+        exact=facts.exact,
+        predicted=facts.predicted,
+        prepared=facts.prepared,
+        peak_memory=peak_memory(),
+        machine=describe(spec.threads),
+    )
+
+
+def read_instance(spec: Spec) -> Problem:
+    """Returns the problem of a run, under its treewidth.
+
+    Raises:
+        InputError: the file cannot be read, or is not the one that the run was planned with.
+    """
+    path = spec.instance.path
+    if file_digest(path) != spec.instance.sha256:
+        raise InputError(
+            path,
+            "",
+            "it is not the file that the run was planned with: its SHA-256 differs",
+            "bring that file back, or begin a new comparison",
+        )
+    return read_problem(path).with_treewidth(spec.treewidth)
+
+
+def file_digest(path: str | Path) -> str:
+    """Returns the SHA-256 of a file, as it lies on the disk.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(
+            str(path), "", f"it cannot be read ({error.strerror})", "give a readable file"
+        ) from None
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What is known of a run before its end."""
+
+    n: int | None = None
+    exact: bool | None = None
+    predicted: Prediction | None = None
+    prepared: float | None = None
+
+
+def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts) -> Row:
+    memory = None if spec.memory_limit is None else int(spec.memory_limit * 1e9)
+    limits = Limits(spec.time_limit, memory, spec.threads, spec.seed, started)
+    chosen = None if spec.backend == AUTO else parse_backend(spec.backend)
+    problem = read_instance(spec)
+    facts.n = problem.n
+    backend = choose(problem, limits).backend if chosen is None else chosen
+    facts.exact = backend.capabilities.exact
+    facts.predicted = _prediction(backend, problem, limits)
+    facts.prepared = limits.elapsed
+    result = solve(problem, backend, limits, listener)
+    return Row("jtsolve-row", 1, spec, RunStatus(result.status.value), result=result_to_document(result))
+
+
+def _prediction(backend: Backend, problem: Problem, limits: Limits) -> Prediction | None:
+    """Returns the predicted cost, if the backend takes the problem."""
+    if backend.capabilities.objections(problem):
+        return None
+    estimate = backend.estimate(problem, limits)
+    seconds = float(estimate.seconds)
+    return Prediction(int(estimate.memory), seconds if math.isfinite(seconds) else None)
+
+
+def _status_of(error: Exception) -> RunStatus:
+    if isinstance(error, ImportError):
+        return RunStatus.NOT_INSTALLED
+    if isinstance(error, RefusedError):
+        missing = any("not installed" in reason for reason in error.reasons)
+        return RunStatus.NOT_INSTALLED if missing else RunStatus.REFUSED
+    if isinstance(error, LimitError):
+        return RunStatus.TOO_LARGE
+    if isinstance(error, InternalError):
+        return RunStatus.WRONG
+    if isinstance(error, MemoryError):
+        return RunStatus.OUT_OF_MEMORY
+    assert isinstance(error, InputError | ChoiceError)
+    return RunStatus.BAD_INPUT

@@ -1,0 +1,59 @@
+"""A first run of every backend, which does not count: it compiles kernels that later runs find on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from jtsolve.compare.running.run import file_digest
+from jtsolve.compare.running.supervise import Watcher
+from jtsolve.compare.spec import InstanceFile
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.io.instance import write_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jtsolve.compare.running.local import Executor
+    from jtsolve.compare.spec import Spec
+
+_VARIABLES = 9
+_LARGEST_SET = 4
+_SECONDS = 20.0
+"""More than any backend's kernels take to compile; a search that ends only at its limit takes all of it."""
+
+
+def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
+    """Runs every backend of the specifications once on a small problem; what comes of it is forgotten.
+
+    Args:
+        specs: runs to come.
+        executor: where they will run.
+        place: a folder for the small problem's file.
+    """
+    path = place / "warm-up.json.gz"
+    write_problem(_small_problem(), path)
+    instance = InstanceFile(str(path.resolve()), "warm-up", file_digest(path))
+    first: dict[str, Spec] = {}
+    for spec in specs:
+        first.setdefault(spec.backend, spec)
+    rehearsals = [
+        msgspec.structs.replace(
+            spec, instance=instance, treewidth=None, time_limit=min(_SECONDS, spec.time_limit or _SECONDS)
+        )
+        for spec in first.values()
+    ]
+    executor.execute(rehearsals, Watcher())
+
+
+def _small_problem() -> Problem:
+    """Returns a problem of independent normal scores."""
+    values = np.random.default_rng(0).standard_normal(count_bounded_subsets(_VARIABLES, _LARGEST_SET))
+    values[0] = 0.0
+    names = tuple(Variable(f"v{i}") for i in range(_VARIABLES))
+    return Problem(names, DenseScores(_VARIABLES, _LARGEST_SET, values), name="warm-up")

@@ -1,0 +1,1 @@
+"""The problem, the junction tree, the backend protocol and the result: values."""

@@ -1,0 +1,105 @@
+"""Bounds that every problem has, for when a backend proves none."""
+
+from __future__ import annotations
+
+import sys
+from itertools import chain, combinations, islice
+from math import comb, inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.varset import members
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.problem import Problem
+
+_CHUNK = 1 << 18
+"""Sets to a batch: some tens of megabytes."""
+
+
+_LOOK_UPS = 1 << 22
+"""Look-ups of scores that take about a second: a limit on time must not be overrun for a weak bound."""
+_SLOWER = 2
+"""Times that a look-up in a sparse table takes longer than one in a batch of a dense table."""
+
+
+def problem_bound(problem: Problem) -> float:
+    """Returns the family bound where it takes about a second, else the range bound; in nats, finite.
+
+    Scores that are computed on demand may take any time each: they get the range bound.
+    """
+    n, width = problem.n, problem.max_clique_size
+    look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
+    if isinstance(problem.scores, SparseScores):
+        look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
+    is_table = isinstance(problem.scores, DenseScores | SparseScores)
+    bound = family_bound(problem) if is_table and look_ups <= _LOOK_UPS else range_bound(problem)
+    # Rounding must not put it below the score of a tree: n gains of sums of at most `width` scores each.
+    largest = max(map(abs, problem.scores.extremes()))
+    return bound + 4 * n * width * sys.float_info.epsilon * largest
+
+
+def range_bound(problem: Problem) -> float:
+    """Returns n · max s − (n − 1) · min s, in nats, where max s ≥ 0 ≥ min s are over all scores.
+
+    A junction tree has at most n cliques and one separator less. One pass over the scores.
+    """
+    lowest, highest = problem.scores.extremes()
+    return problem.n * max(0.0, highest) - (problem.n - 1) * min(0.0, lowest)
+
+
+def family_bound(problem: Problem) -> float:
+    """Returns Σ_v max_P [s(P∪v) − s(P)], in nats: no junction tree of the problem scores more.
+
+    Along any perfect elimination order the score is Σ_v s(P_v∪v) − s(P_v), where P_v ∪ v is within a clique
+    (DESIGN, section 1). A set without a score is neither a clique nor a separator, so its terms cancel
+    whatever value it is given: here the sum of its variables' own scores, or 0 for a variable that has none.
+
+    It looks up every set that may be a clique once per member, or only those in a sparse table; weak, and
+    never wrong.
+    """
+    n, scores = problem.n, problem.scores
+    singles = np.array([scores.score(1 << v) for v in range(n)])
+    singles[singles == -inf] = 0.0
+    if isinstance(scores, SparseScores):
+        return _sparse_family_bound(scores, problem.max_clique_size, singles.tolist())
+
+    def filled(sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        values = scores.batch(sets)
+        return np.where(values == -inf, singles[sets].sum(axis=1), values)
+
+    best = singles.copy()
+    for size in range(2, problem.max_clique_size + 1):
+        every = chain.from_iterable(combinations(range(n), size))
+        while (sets := np.fromiter(islice(every, _CHUNK * size), dtype=np.intp).reshape(-1, size)).size:
+            values = filled(sets)
+            for position in range(size):
+                gains = values - filled(np.delete(sets, position, axis=1))
+                np.maximum.at(best, sets[:, position], gains)
+    return float(best.sum())
+
+
+def _sparse_family_bound(scores: SparseScores, width: int, singles: list[float]) -> float:
+    """Returns the family bound from the sets of a sparse table, by what of P and P∪v is in it.
+
+    Neither: the gain is that of v alone. P∪v: looked up for every v in it. Only P: the gain is that of v
+    alone and what the scores of P's members exceed s(P) by; the largest such excess counts.
+    """
+    table = {mask: score for mask, score in scores.table.items() if mask.bit_count() <= width}
+    alone = {mask: sum(singles[v] for v in members(mask)) for mask in table}
+    best = list(singles)
+    for mask, score in table.items():
+        for v in members(mask):
+            rest = mask ^ 1 << v
+            filled = table[rest] if rest in table else alone[mask] - singles[v]
+            best[v] = max(best[v], score - filled)
+    parents = [mask for mask in table if mask.bit_count() < width]
+    excess = sorted(((alone[mask] - table[mask], mask) for mask in parents), reverse=True)
+    for v, single in enumerate(singles):
+        fitting = (over for over, mask in excess if not mask >> v & 1 and mask | 1 << v not in table)
+        best[v] = max(best[v], single + next(fitting, 0.0))
+    return float(sum(best))

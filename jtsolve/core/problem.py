@@ -1,0 +1,257 @@
+"""The problem: local scores over named variables, and constraints on the junction tree. What, never how.
+
+A junction tree's score is Σ s(C) over its cliques minus Σ s(S) over its separators (a multiset; an empty
+separator joins two components). The problem asks for the highest score among the junction trees that meet
+the constraints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
+from jtsolve.core.varset import VarSet, is_subset, members
+from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Feature(Enum):
+    """What a problem may ask for, and a backend may support; the values are the names in instance files."""
+
+    MAX_TREEWIDTH = "max_treewidth"
+    MAX_SEPARATOR_SIZE = "max_separator_size"
+    MIN_SEPARATOR_SIZE = "min_separator_size"
+    FORBIDDEN_EDGES = "forbidden_edges"
+    REQUIRED_EDGES = "required_edges"
+    FORBIDDEN_CLIQUES = "forbidden_cliques"
+    FORBIDDEN_SEPARATORS = "forbidden_separators"
+    ALLOWED_SEPARATORS = "allowed_separators"
+    MAX_CLIQUES = "max_cliques"
+    FORBIDDEN_GRAPHS = "forbidden_graphs"
+
+
+ALL_FEATURES: frozenset[Feature] = frozenset(Feature)
+LOCAL_FEATURES: frozenset[Feature] = ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS}
+"""The constraints on cliques, separators and edges one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """Constraints on the junction tree; the default asks for nothing.
+
+    Args:
+        max_treewidth: no clique has more than this plus one members.
+        max_separator_size: no separator has more members.
+        min_separator_size: no separator has fewer; 1 asks for a connected graph.
+        forbidden_edges: pairs (sets of two) that no clique holds.
+        required_edges: pairs that some clique holds.
+        forbidden_cliques: sets that are not maximal cliques; they may lie within one.
+        forbidden_separators: sets that are not separators; ∅ asks for a connected graph.
+        allowed_separators: if given, no other set is a separator.
+        max_cliques: the largest number of maximal cliques.
+        forbidden_graphs: sets of edges; the graph of the tree is none of them. The empty set is the graph
+            without edges.
+
+    Raises:
+        InputError: a number is negative, an edge is no pair, or two constraints contradict each other.
+    """
+
+    max_treewidth: int | None = None
+    max_separator_size: int | None = None
+    min_separator_size: int = 0
+    forbidden_edges: frozenset[VarSet] = frozenset()
+    required_edges: frozenset[VarSet] = frozenset()
+    forbidden_cliques: frozenset[VarSet] = frozenset()
+    forbidden_separators: frozenset[VarSet] = frozenset()
+    allowed_separators: frozenset[VarSet] | None = None
+    max_cliques: int | None = None
+    forbidden_graphs: frozenset[frozenset[VarSet]] = frozenset()
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("max_treewidth", 0),
+            ("max_separator_size", 0),
+            ("min_separator_size", 0),
+            ("max_cliques", 1),
+        ):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(
+                    "constraints", name, f"{value} is below {least}", f"give a number of {least} or more"
+                )
+        listed = {
+            "forbidden_edges": self.forbidden_edges,
+            "required_edges": self.required_edges,
+            "forbidden_graphs": frozenset().union(*self.forbidden_graphs),
+        }
+        for name, edges in listed.items():
+            for edge in edges:
+                if edge.bit_count() != 2:  # noqa: PLR2004 - an edge joins two
+                    raise InputError(
+                        "constraints",
+                        name,
+                        f"{list(members(edge))} is no pair of distinct variables",
+                        "give two variables an edge",
+                    )
+        if self.forbidden_edges & self.required_edges:
+            edge = min(self.forbidden_edges & self.required_edges)
+            raise InputError(
+                "constraints",
+                "required_edges",
+                f"edge {list(members(edge))} is both required and forbidden",
+                "remove it from one of the two",
+            )
+
+    @property
+    def features(self) -> frozenset[Feature]:
+        """The features that these constraints use: those that differ from their default."""
+        return frozenset(Feature(f.name) for f in fields(self) if getattr(self, f.name) != f.default)
+
+    def mentioned(self) -> VarSet:
+        """Returns the union of all sets named by a constraint."""
+        union = 0
+        for name in (
+            "forbidden_edges",
+            "required_edges",
+            "forbidden_cliques",
+            "forbidden_separators",
+            "allowed_separators",
+        ):
+            for mask in getattr(self, name) or ():
+                union |= mask
+        for graph in self.forbidden_graphs:
+            for edge in graph:
+                union |= edge
+        return union
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A named variable; `states` is its number of states, or their labels, or None if unknown."""
+
+    name: str
+    states: int | tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Local scores over named variables, and constraints.
+
+    Args:
+        variables: one per variable of the scores; names are unique and not empty.
+        scores: local scores over {0..n-1}.
+        constraints: what the tree must meet.
+        name: what to call the problem in tables; may be empty.
+        provenance: free remarks on where the scores come from; not part of the digest.
+
+    Raises:
+        InputError: names are empty or repeated, or counts do not fit.
+    """
+
+    variables: tuple[Variable, ...]
+    scores: LocalScores
+    constraints: Constraints = Constraints()
+    name: str = ""
+    provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+
+    def __post_init__(self) -> None:
+        if len(self.variables) != self.scores.n:
+            raise InputError(
+                "problem",
+                "variables",
+                f"{len(self.variables)} variables, but scores over {self.scores.n}",
+                "name every variable of the scores once",
+            )
+        seen: set[str] = set()
+        for position, variable in enumerate(self.variables):
+            if not variable.name:
+                raise InputError(
+                    "problem", f"variables[{position}]", "the name is empty", "give every variable a name"
+                )
+            if variable.name in seen:
+                raise InputError(
+                    "problem",
+                    f"variables[{position}]",
+                    f"the name '{variable.name}' is used twice",
+                    "give every variable a name of its own",
+                )
+            seen.add(variable.name)
+        if self.constraints.mentioned() >> self.n:
+            raise InputError(
+                "problem",
+                "constraints",
+                f"a set holds a variable above {self.n - 1}",
+                f"use the variables 0 to {self.n - 1}",
+            )
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return self.scores.n
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables' names."""
+        return tuple(variable.name for variable in self.variables)
+
+    @property
+    def max_clique_size(self) -> int:
+        """The size of the largest set that may be a clique: bounded by n, the scores and the treewidth."""
+        bound = min(self.n, self.scores.max_size)
+        treewidth = self.constraints.max_treewidth
+        return bound if treewidth is None else min(bound, treewidth + 1)
+
+    def permits_clique(self, mask: VarSet) -> bool:
+        """Tells whether the set alone breaks no constraint on cliques: on size, score and edges."""
+        return (
+            0 < mask.bit_count() <= self.max_clique_size
+            and mask not in self.constraints.forbidden_cliques
+            and not any(is_subset(edge, mask) for edge in self.constraints.forbidden_edges)
+            and self.scores.score(mask) > -inf
+        )
+
+    def permits_separator(self, mask: VarSet) -> bool:
+        """Tells whether the set alone breaks no constraint on separators; ∅ is one between components."""
+        limits = self.constraints
+        largest = self.n if limits.max_separator_size is None else limits.max_separator_size
+        return (
+            limits.min_separator_size <= mask.bit_count() <= largest
+            and mask not in limits.forbidden_separators
+            and (limits.allowed_separators is None or mask in limits.allowed_separators)
+            and self.scores.score(mask) > -inf
+        )
+
+    def with_treewidth(self, treewidth: int | None) -> Problem:
+        """Returns this problem with its treewidth bounded also by `treewidth`; None changes nothing."""
+        if treewidth is None:
+            return self
+        own = self.constraints.max_treewidth
+        tighter = treewidth if own is None else min(own, treewidth)
+        return replace(self, constraints=replace(self.constraints, max_treewidth=tighter))
+
+    def digest(self) -> str:
+        """Returns "sha256:…" over the variables' names and the scores, not over the constraints.
+
+        A dense table and a sparse one with the same scores have different digests.
+        """
+        sha = hashlib.sha256()
+        for variable in self.variables:
+            sha.update(variable.name.encode() + b"\0")
+        if isinstance(self.scores, DenseScores):
+            sha.update(f"colex {self.scores.max_size}\0".encode())
+            sha.update(np.ascontiguousarray(self.scores.values, dtype="<f8").data)  # not a copy of it
+        elif isinstance(self.scores, SparseScores):
+            for mask, value in self.scores.table.items():
+                sha.update(f"{mask:x} {value!r}\0".encode())
+        else:
+            sha.update(repr(self.scores).encode())
+        return f"sha256:{sha.hexdigest()}"

@@ -1,0 +1,140 @@
+"""The result of a solve: what is known (status, score, bound), apart from why the work stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jtsolve.core.problem import Constraints
+    from jtsolve.core.tree import JunctionTree
+
+
+class Status(Enum):
+    """What is known at the end."""
+
+    OPTIMAL = "optimal"
+    """The tree's score is within `OPTIMALITY_TOLERANCE` of the bound."""
+    FEASIBLE = "feasible"
+    """A tree was found; a better one may exist."""
+    INFEASIBLE = "infeasible"
+    """It is proved that no tree meets the constraints."""
+    UNKNOWN = "unknown"
+    """No tree was found, and none was proved not to exist."""
+
+
+class Stop(Enum):
+    """Why the work ended."""
+
+    FINISHED = "finished"
+    TIME = "time"
+    MEMORY = "memory"
+    STEPS = "steps"
+    INTERRUPTED = "interrupted"
+
+
+OPTIMALITY_TOLERANCE = 1e-6
+"""A gap of at most this many nats counts as optimal: above float64 noise of n = 30 variables at scores of
+10^6 nats (about 10^-8), and far below any difference that data can show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """A step of the trace: at `seconds` since the start, the best score and the best bound known, in nats."""
+
+    seconds: float
+    score: float | None
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a backend claims; `solve` verifies it and makes a `Result` of it.
+
+    Args:
+        tree: the best tree found, or None.
+        bound: no tree of the problem scores more, in nats; inf if the backend proves nothing, -inf if it
+            proves that no tree exists.
+        stop: why the backend ended.
+        stats: free figures for the curious, such as counts and predicted bytes.
+        seconds: parts of the time, in seconds of wall clock.
+    """
+
+    tree: JunctionTree | None
+    bound: float = inf
+    stop: Stop = Stop.FINISHED
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The verified answer of one solve.
+
+    Args:
+        instance: the problem's name.
+        digest: the problem's digest.
+        names: the variables' names.
+        constraints: what the tree had to meet, the treewidth of the command line included.
+        backend: the backend's name.
+        options: the backend's fields, as JSON values.
+        status: what is known.
+        stop: why the work ended.
+        tree: the best tree, or None.
+        score: the tree's score recomputed from the instance, in nats, or None.
+        bound: no tree of the problem scores more, in nats; -inf if it is infeasible.
+        seconds: wall clock; "total" and parts of it.
+        trace: the incumbents and bounds as they came.
+        seed: the seed of the run.
+        environment: versions and machine.
+        stats: the backend's own figures.
+
+    Raises:
+        ValueError: the parts contradict each other.
+    """
+
+    instance: str
+    digest: str
+    names: tuple[str, ...]
+    constraints: Constraints
+    backend: str
+    options: Mapping[str, Any]
+    status: Status
+    stop: Stop
+    tree: JunctionTree | None
+    score: float | None
+    bound: float
+    seconds: Mapping[str, float]
+    trace: tuple[Incumbent, ...] = ()
+    seed: int = 0
+    environment: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    stats: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        if (self.tree is None) != (self.score is None):
+            raise ValueError("a result has both a tree and a score, or neither")
+        if (self.tree is not None) != (self.status in (Status.OPTIMAL, Status.FEASIBLE)):
+            raise ValueError(f"status '{self.status.value}' does not fit a tree that is {self.tree}")
+        if self.score is not None and self.bound < self.score:
+            raise ValueError(f"the bound {self.bound} is below the score {self.score}")
+        if self.status is Status.OPTIMAL and not self.gap <= OPTIMALITY_TOLERANCE:
+            raise ValueError(f"status 'optimal' with a gap of {self.gap}")
+        if (self.status is Status.INFEASIBLE) != (self.bound == -inf):
+            raise ValueError("the bound is -inf if and only if the problem is infeasible")
+
+    @property
+    def gap(self) -> float:
+        """Bound minus score, in nats; inf without a tree, 0 if the problem is infeasible."""
+        if self.status is Status.INFEASIBLE:
+            return 0.0
+        return inf if self.score is None else self.bound - self.score
+
+    @property
+    def treewidth(self) -> int | None:
+        """The tree's treewidth, or None without a tree."""
+        return None if self.tree is None else self.tree.treewidth

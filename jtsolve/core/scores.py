@@ -1,0 +1,255 @@
+"""Local scores s(A) = ln p(A), in nats, for subsets A of the variables.
+
+`LocalScores` is the one interface: `n`, `max_size`, one score, a batch of scores. A set that has no score
+scores -inf: it may be neither a clique nor a separator. `DenseScores` and `SparseScores` are tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from jtsolve.core.varset import VarSet, bounded_subsets, colex_rank, count_bounded_subsets, members, varset
+from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+
+LARGEST = 1e100
+"""Nats; beyond any logarithm of a probability of data. Sums of scores within ± this do not overflow."""
+
+
+class LocalScores(Protocol):
+    """Scores of subsets of {0..n-1} of at most `max_size` members; immutable, safe to share by threads."""
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        ...
+
+    @property
+    def max_size(self) -> int:
+        """The size of the largest sets that may have a score."""
+        ...
+
+    def score(self, mask: VarSet) -> float:
+        """Returns s(mask) in nats; -inf if the set has no score."""
+        ...
+
+    def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Returns the scores of many sets of one size.
+
+        Args:
+            sets: shape (count, size); each row holds the distinct variables of a set, in increasing order.
+
+        Returns:
+            Shape (count,), in nats; -inf where a set has no score.
+        """
+        ...
+
+    def extremes(self) -> tuple[float, float]:
+        """Returns a lower and an upper bound of all scores that exist, in nats."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseScores:
+    """A score for every subset of at most `max_size` variables, as an array in colex order.
+
+    Args:
+        n: the number of variables.
+        max_size: the size of the largest sets; at most n.
+        values: shape (number of sets,), in nats, in increasing order of the bit masks; copied unless it is
+            already read-only. The first is s(∅) = 0; all are finite.
+
+    Raises:
+        InputError: the count is wrong, s(∅) is not 0, or a value is not finite or beyond ± `LARGEST`.
+
+    >>> DenseScores(2, 2, np.array([0.0, -1.0, -2.0, -2.5])).score(0b11)
+    -2.5
+    """
+
+    n: int
+    max_size: int
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise InputError("scores", "n", f"{self.n} variables", "give at least one variable")
+        if not 1 <= self.max_size <= self.n:
+            raise InputError(
+                "scores",
+                "max_size",
+                f"{self.max_size} is not between 1 and the number of variables, {self.n}",
+                "give the size of the largest scored sets",
+            )
+        values = np.asarray(self.values, dtype=np.float64)
+        if values.flags.writeable:
+            values = values.copy()
+            values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+        expected = count_bounded_subsets(self.n, self.max_size)
+        if values.shape != (expected,):
+            raise InputError(
+                "scores",
+                "values",
+                f"{values.size} values, but {self.n} variables have {expected} sets of size "
+                f"at most {self.max_size}",
+                "give one value per set in colex order, the empty set first",
+            )
+        # NaN is not within either; and no copy is made, since tables are large.
+        within = (values >= -LARGEST) & (values <= LARGEST)
+        if not within.all():
+            first = int(np.argmin(within))
+            raise InputError(
+                "scores",
+                f"values[{first}]",
+                _fault(float(values[first])),
+                "give a finite score in nats, or use the sparse layout and leave the set out",
+            )
+        if values[0] != 0:
+            raise InputError("scores", "values[0]", f"s(∅) is {values[0]}", "s(∅) must be 0")
+
+    def score(self, mask: VarSet) -> float:
+        """Returns s(mask) in nats; -inf if it has more than `max_size` members."""
+        if mask.bit_count() > self.max_size:
+            return -inf
+        if self.max_size == self.n:
+            return float(self.values[mask])
+        return float(self.values[colex_rank(mask, self.max_size)])
+
+    def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        """See `LocalScores.batch`."""
+        count, size = sets.shape
+        if size > self.max_size:
+            return np.full(count, -inf)
+        rank = np.zeros(count, dtype=np.int64)
+        for above in range(size):
+            column = sets[:, size - 1 - above]
+            rank += _sets_before(self.n, self.max_size - above)[column]
+        return self.values[rank]
+
+    def extremes(self) -> tuple[float, float]:
+        """See `LocalScores.extremes`."""
+        return float(self.values.min()), float(self.values.max())
+
+
+def _fault(value: float) -> str:
+    """Returns what is wrong with a score that is not within ± LARGEST."""
+    if isfinite(value):
+        return f"{value} is no score in nats: it is beyond ±{LARGEST:g}"
+    return f"{value} is not a finite number"
+
+
+@lru_cache(maxsize=256)
+def _sets_before(n: int, max_size: int) -> NDArray[np.int64]:
+    """Returns, for v = 0..n-1, the number of subsets of {0..v-1} with at most `max_size` members."""
+    return np.array([count_bounded_subsets(v, max_size) for v in range(n)], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseScores:
+    """Scores of some sets only; every other set, but for ∅, has none.
+
+    Args:
+        n: the number of variables.
+        table: from set to finite score in nats; copied. ∅ may be left out, and scores 0.
+
+    Attributes:
+        max_size: the size of the largest set that has a score; at least 1.
+
+    Raises:
+        InputError: a set holds a variable that does not exist, a score is not finite or beyond ± `LARGEST`,
+            or s(∅) is not 0.
+
+    >>> SparseScores(2, {0b01: -1.0}).score(0b11)
+    -inf
+    """
+
+    n: int
+    table: Mapping[VarSet, float]
+    max_size: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise InputError("scores", "n", f"{self.n} variables", "give at least one variable")
+        for mask, value in self.table.items():
+            if mask >> self.n:  # also if it is negative, which is no set
+                raise InputError(
+                    "scores",
+                    f"set {mask:#b}",
+                    f"there are only {self.n} variables",
+                    "use the variables 0 to n - 1",
+                )
+            if not -LARGEST <= value <= LARGEST:
+                raise InputError(
+                    "scores",
+                    f"set {list(members(mask))}",
+                    _fault(value),
+                    "give a finite score in nats, or leave the set out",
+                )
+        if self.table.get(0, 0.0) != 0:
+            raise InputError("scores", "the empty set", f"s(∅) is {self.table[0]}", "s(∅) must be 0")
+        # ∅ first and plain floats: equal scores have equal tables, down to the order and the digest.
+        table = {0: 0.0} | {mask: float(self.table[mask]) for mask in sorted(self.table) if mask}
+        object.__setattr__(self, "table", table)
+        object.__setattr__(self, "max_size", max(mask.bit_count() for mask in (1, *table)))
+
+    def score(self, mask: VarSet) -> float:
+        """Returns s(mask) in nats; -inf if the set has no score."""
+        return self.table.get(mask, -inf)
+
+    def extremes(self) -> tuple[float, float]:
+        """See `LocalScores.extremes`."""
+        return min(self.table.values()), max(self.table.values())
+
+    def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        """See `LocalScores.batch`."""
+        return np.array([self.score(varset(row)) for row in sets.tolist()], dtype=np.float64)
+
+
+@runtime_checkable
+class Tabulating(Protocol):
+    """Scores that are computed on demand, and make a table faster than set by set."""
+
+    @property
+    def max_size(self) -> int:
+        """See `LocalScores`."""
+        ...
+
+    def tabulated(self, max_size: int) -> NDArray[np.float64]:
+        """Returns the scores of all sets of at most `max_size` members in colex order, in nats."""
+        ...
+
+
+def colex_table(scores: LocalScores, max_size: int) -> NDArray[np.float64]:
+    """Returns the scores of all sets of at most `max_size` members in colex order; -inf where there is none.
+
+    Args:
+        scores: any local scores.
+        max_size: at most n; it may exceed `scores.max_size`.
+
+    Returns:
+        Shape (number of sets,), in nats, read-only or fresh.
+    """
+    if isinstance(scores, DenseScores) and scores.max_size == max_size:
+        return scores.values
+    if isinstance(scores, Tabulating) and scores.max_size >= max_size:
+        return scores.tabulated(max_size)
+    masks = list(bounded_subsets(scores.n, max_size))
+    if isinstance(scores, SparseScores):
+        return np.array([scores.score(mask) for mask in masks])
+    table = np.empty(len(masks))
+    sizes = np.array([mask.bit_count() for mask in masks])
+    for size in range(max_size + 1):
+        at = np.flatnonzero(sizes == size)
+        rows = np.array([list(members(masks[i])) for i in at], dtype=np.intp).reshape(at.size, size)
+        table[at] = scores.batch(rows)
+    return table

@@ -1,0 +1,384 @@
+"""Families: the common ground of the formulations as (0,1)-programs, SAT and cutting planes.
+
+A chordal graph is built vertex by vertex, in a perfect order: each vertex v arrives with a set P of earlier
+vertices, its parents, which is complete then. The pair (v,P) is a family. With w(v,P) = s(P∪v) − s(P),
+
+    score(T) = Σ_cliques s(C) − Σ_separators s(S) = Σ_v w(v,P_v)        for every perfect order of T.
+
+Both hold for every function s of sets. Hence, with the families of a tree, for every set A ≠ ∅,
+
+    y(A) − N(A) = [A is a maximal clique] − (how often A is a separator),                               (1)
+    y(A) = #{v : P_v ∪ v = A},  N(A) = #{v : P_v = A},
+
+and at most one of the two terms is not zero. So for A ≠ ∅ "A is no separator" is N(A) ≤ y(A), and "A is no
+maximal clique" is y(A) ≤ N(A): one linear row each, whatever the order. N(∅) is the number of components.
+
+*Sets.* The candidates for cliques are the sets that the problem permits as such: size, score, edges. The
+sets kept here are all subsets of candidates, closed downwards, and a family (v,P) is a set A = P∪v of these
+with a distinguished member v. No mask is needed to work with them: they are rows of sorted members, ordered
+by size and then by bit mask, with the positions of their facets A∖v. So n has no limit but memory.
+
+*Sets without a score* are neither clique nor separator, and by (1) s(A) then has coefficient 0 in the
+score: any value will do. They get the sum of their members' own scores (0 for one that has none), and both
+rows.
+
+*Scores* are normalised: Σ_{v∈A} s({v}) is subtracted from s(A), which takes the constant `offset` from the
+score of every tree.
+
+*Root.* A connected chordal graph has a perfect order that begins with any vertex, and so has each component
+of another one. So one vertex, the root, may be required to come first: P = ∅ is its only family. Good is a
+vertex with many neighbours in good trees (`choose_root`).
+
+*Constraints.* Filters (a family or set is left out): `max_treewidth`, `forbidden_edges`,
+`forbidden_cliques` that are in no larger candidate, ∅ as a separator (then only the root has P = ∅). Rows
+(`rows`): other separators and cliques that are not permitted, which covers all constraints on separators,
+`required_edges`. `max_cliques` is a bound on Σ_A max(0, y(A) − N(A)), which is not linear: formulations
+either add variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_cliques, or refuse it.
+
+*Pruning.* Two kinds, both of which keep every tree worth more than a score L that is known to be reached:
+
+1. The completion bound of `jtsolve.core.pruning.prune`: pass the pruned problem here.
+2. Reduced costs, for every n: `Families.restricted`. Let a bound U of all trees be split up over families:
+   score(T) ≤ U − Σ_v r(v,P_v) with r ≥ 0, as from the multipliers of a relaxation. A family with U − r(v,P)
+   < L is in no perfect order from the root of a tree worth L: it is not allowed. *Closure:* (a) a set A
+   whose members v have no allowed family (v,Q) with A∖v ⊆ Q is complete in no such tree, since the last
+   member of A in the order would have such a family; (b) a superset of a set that is never complete is
+   never complete; (c) a family (v,P) makes P∪v complete, so that it goes if P∪v is never complete. (a)-(c)
+   are repeated until nothing changes. A family that a subset of the parents beats is *not* dropped: that
+   rule of Bayesian networks may lose all optimal trees (docs/scores.md).
+
+Time and memory: linear in the number of families.
+
+References:
+    Cussens, Bayesian network learning with cutting planes, UAI 2011 (families). Studený and Cussens, Towards
+    using the chordal graph polytope in learning decomposable models, IJAR 2017 (families of chordal graphs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jtsolve.core.scores import SparseScores
+from jtsolve.core.varset import VarSet, count_bounded_subsets, members, varset
+from jtsolve.families.sets import all_sets, groups, positions_of, subsets_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.problem import Constraints, Problem
+    from jtsolve.core.tree import JunctionTree
+
+_BYTES_A_MEMBER = 24
+"""Bytes of a member of a set, with its facet and its family's flag, while the sets are made and filtered."""
+_BYTES_A_SET = 80
+
+
+class Listing(NamedTuple):
+    """The allowed families as a list, in the order of their sets, then of the vertex.
+
+    Attributes:
+        vertex: shape (m,).
+        parents: shape (m,); positions of the parent sets.
+        union: shape (m,); positions of parents ∪ vertex.
+        weight: shape (m,), in nats; normalised.
+    """
+
+    vertex: NDArray[np.int32]
+    parents: NDArray[np.int32]
+    union: NDArray[np.int32]
+    weight: NDArray[np.float64]
+
+
+class Row(NamedTuple):
+    """A linear condition Σ_i coefficient_i · x(family_i) ≤ limit; `reason` names the constraint.
+
+    `families` are positions in the `Listing`.
+    """
+
+    families: NDArray[np.int64]
+    coefficients: NDArray[np.int64]
+    limit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Families:
+    """The sets that may be complete and the families that a tree may use; see the module.
+
+    Attributes:
+        n: the number of variables.
+        width: the size of the largest set.
+        root: the vertex that comes first.
+        members: shape (count, width); the sorted members of each set, padded with n. The first is ∅, and
+            subsets come before supersets.
+        facets: shape (count, width); the position of the set without its j-th member; 0 in the padding.
+        sizes: shape (count,).
+        scores: shape (count,), in nats as in the problem; -inf for sets without a score.
+        values: shape (count,), in nats: normalised and filled, the first 0.
+        allowed: shape (count, width); whether the set without its j-th member, and that member, are a family.
+        not_separator: shape (count,); sets that may not be separators.
+        not_clique: shape (count,); sets that may not be maximal cliques.
+        offset: the score of a tree is this plus the sum of its normalised weights, in nats.
+        constraints: of the problem.
+    """
+
+    n: int
+    width: int
+    root: int
+    members: NDArray[np.int32]
+    facets: NDArray[np.int32]
+    sizes: NDArray[np.int32]
+    scores: NDArray[np.float64]
+    values: NDArray[np.float64]
+    allowed: NDArray[np.bool_]
+    not_separator: NDArray[np.bool_]
+    not_clique: NDArray[np.bool_]
+    offset: float
+    constraints: Constraints
+
+    def masks(self) -> list[VarSet]:
+        """Returns the sets as bit masks."""
+        return [varset(row[:size]) for row, size in zip(self.members.tolist(), self.sizes, strict=True)]
+
+    def listing(self) -> Listing:
+        """Returns the allowed families as a list."""
+        union, slot = np.nonzero(self.allowed)
+        parents = self.facets[union, slot]
+        weight = self.values[union] - self.values[parents]
+        return Listing(self.members[union, slot], parents, union.astype(np.int32), weight)
+
+    def restricted(self, allowed: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
+        """Returns the families that are allowed here and there, with the sets that they leave (closure).
+
+        Args:
+            allowed: shape (count, width).
+
+        Returns:
+            The families, and the new position of every old set, -1 for those that are gone. The sets ∅ and
+            {v} always stay, with or without families.
+        """
+        keep = self.allowed & allowed
+        alive = np.ones(self.sizes.size, dtype=np.bool_)
+        before = -1
+        while (now := int(keep.sum()) + int(alive.sum())) != before:
+            before = now
+            alive[:] = keep.any(
+                axis=1
+            )  # (a): a family of A, or of a superset of which the same v is the last
+            self._spread_down(keep, alive)
+            alive[self.sizes <= 1] = True
+            for j in range(self.width):  # (b): facets first, since they come first
+                for size in range(1, self.width + 1):
+                    at = np.flatnonzero((self.sizes == size) & (j < self.sizes))
+                    alive[at] &= alive[self.facets[at, j]]
+            keep &= alive[:, None]  # (c)
+        position = np.where(alive, np.cumsum(alive) - 1, -1)
+        return self._compacted(alive, keep), position
+
+    def _spread_down(self, keep: NDArray[np.bool_], alive: NDArray[np.bool_]) -> None:
+        """Marks every A for which some v ∈ A has an allowed (v,Q) with A∖v ⊆ Q."""
+        last = keep.copy()  # last[A, j]: some allowed (v,Q) with A∖v ⊆ Q, v the j-th member
+        for size in range(self.width, 1, -1):
+            at = np.flatnonzero(self.sizes == size)
+            for j in range(size):
+                for gone in range(size):
+                    if gone != j:
+                        facet = self.facets[at, gone]
+                        hit = facet[last[at, j]]
+                        last[hit, j - (gone < j)] = True
+        alive |= last.any(axis=1)
+
+    def _compacted(self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> Families:
+        """Returns the sets that are alive; they are closed downwards."""
+        at = np.flatnonzero(alive)
+        position = np.zeros(alive.size, dtype=np.int32)
+        position[at] = np.arange(at.size, dtype=np.int32)
+        width = max(1, int(self.sizes[at].max()))
+        return Families(
+            self.n,
+            width,
+            self.root,
+            np.ascontiguousarray(self.members[at, :width]),
+            np.ascontiguousarray(position[self.facets[at, :width]]),
+            self.sizes[at],
+            self.scores[at],
+            self.values[at],
+            np.ascontiguousarray(allowed[at, :width]),
+            self.not_separator[at],
+            self.not_clique[at],
+            self.offset,
+            self.constraints,
+        )
+
+
+def families_of(problem: Problem, root: int = 0) -> Families:
+    """Returns the families of a problem with the root first.
+
+    >>> from jtsolve.core.problem import Problem, Variable
+    >>> from jtsolve.core.scores import DenseScores
+    >>> scores = DenseScores(2, 2, np.array([0.0, -5.0, -5.0, -7.0]))
+    >>> found = families_of(Problem((Variable("A"), Variable("B")), scores))
+    >>> [(int(v), float(w)) for v, w in zip(found.listing().vertex, found.listing().weight)]
+    [(0, 0.0), (1, 0.0), (1, 3.0)]
+    """
+    n, width = problem.n, problem.max_clique_size
+    if isinstance(problem.scores, SparseScores):
+        rows, facets, sizes = subsets_of(
+            [mask for mask in problem.scores.table if problem.permits_clique(mask)], n, width
+        )
+    else:
+        rows, facets, sizes = all_sets(n, width)
+    scores = _scores_of(problem, rows, sizes)
+    own = np.zeros(n + 1)  # the last is the padding's
+    singles = problem.scores.batch(np.arange(n)[:, None])
+    own[:n] = np.where(singles > -inf, singles, 0.0)
+    values = np.where(scores > -inf, scores - own[rows].sum(axis=1), 0.0)
+    not_clique, not_separator = _not_permitted(problem, rows, sizes, scores)
+    allowed = np.arange(width)[None, :] < sizes[:, None]
+    allowed &= (rows != root) | (sizes == 1)[:, None]  # the root's only parents are ∅
+    ends = (rows == root) & (sizes == 1)[:, None]
+    if not_separator[0]:
+        allowed &= ends | (sizes != 1)[:, None]
+    everything = Families(
+        n, width, root, rows, facets, sizes, scores, values, allowed, not_separator, not_clique,
+        float(own.sum()), problem.constraints,
+    )  # fmt: skip
+    return everything._compacted(_within_cliques(everything), allowed)  # noqa: SLF001 - the same module
+
+
+def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
+    """Returns a good root: a vertex with the most neighbours in a known tree; ties go to the lowest.
+
+    Without a tree, the vertex whose pairs with others gain most: Σ_u max(0, s(uv) − s(u) − s(v)).
+    """
+    if tree is not None:
+        degree = np.zeros(problem.n, dtype=np.int64)
+        np.add.at(degree, np.array(tree.graph_edges, dtype=np.int64).ravel(), 1)
+        return int(np.argmax(degree))
+    if problem.max_clique_size == 1:
+        return 0
+    pairs = np.array([(u, v) for v in range(problem.n) for u in range(v)], dtype=np.intp).reshape(-1, 2)
+    single = problem.scores.batch(np.arange(problem.n)[:, None])
+    single = np.where(single > -inf, single, 0.0)
+    gain = np.maximum(0.0, problem.scores.batch(pairs) - single[pairs].sum(axis=1))
+    total = np.zeros(problem.n)
+    np.add.at(total, pairs, gain[:, None])
+    return int(np.argmax(total))
+
+
+def predicted_sets(problem: Problem) -> int:
+    """Returns at most how many sets the families of a problem have."""
+    everything = count_bounded_subsets(problem.n, problem.max_clique_size)
+    if isinstance(problem.scores, SparseScores):
+        return min(everything, sum(1 << min(60, mask.bit_count()) for mask in problem.scores.table))
+    return everything
+
+
+def predicted_memory(problem: Problem) -> int:
+    """Returns the bytes that the families of a problem need, at the most."""
+    return predicted_sets(problem) * (_BYTES_A_SET + _BYTES_A_MEMBER * problem.max_clique_size)
+
+
+def rows(families: Families) -> Iterator[Row]:
+    """Yields the constraints that are rows: separators and cliques that are not permitted, required edges.
+
+    Sets of the largest size and ∅ need none. `max_cliques` is no row: see the module.
+    """
+    listed = families.listing()
+    by_union = groups(listed.union, families.sizes.size)
+    by_parents = groups(listed.parents, families.sizes.size)
+    for kind, which, sign in (
+        ("separator", families.not_separator, -1),
+        ("clique", families.not_clique, 1),
+    ):
+        for position in np.flatnonzero(which[1:]) + 1:
+            made, used = by_union(int(position)), by_parents(int(position))
+            spent = used if kind == "separator" else made
+            if spent.size:
+                yield Row(
+                    np.concatenate((made, used)),
+                    np.repeat(np.array([sign, -sign]), (made.size, used.size)),
+                    0,
+                    f"{families.members[position, : families.sizes[position]].tolist()} is no {kind}",
+                )
+    for edge in sorted(families.constraints.required_edges):
+        a, b = members(edge)
+        joins = joining(families, listed, a, b)
+        yield Row(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
+
+
+def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.int64]:
+    """Returns the positions in the listing of the families that make a and b adjacent."""
+    both = (families.members == a).any(axis=1) & (families.members == b).any(axis=1)
+    return np.flatnonzero(both[listed.union] & ~both[listed.parents])
+
+
+def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
+    """Returns a perfect order of the tree's graph from the root: each vertex with its parents."""
+    neighbours = [0] * tree.n
+    for u, v in tree.graph_edges:
+        neighbours[u] |= 1 << v
+        neighbours[v] |= 1 << u
+    weight = [0] * tree.n
+    weight[root] = 1
+    placed = 0
+    order = []
+    for _ in range(tree.n):
+        v = max((v for v in range(tree.n) if not placed >> v & 1), key=lambda v: (weight[v], -v))
+        order.append((v, neighbours[v] & placed))
+        placed |= 1 << v
+        for u in members(neighbours[v]):
+            weight[u] += 1
+    return order
+
+
+def _scores_of(problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Returns s of every set, asked for by sizes."""
+    scores = np.zeros(sizes.size)
+    for size in range(1, rows.shape[1] + 1):
+        at = np.flatnonzero(sizes == size)
+        scores[at] = problem.scores.batch(rows[at, :size].astype(np.intp))
+    return scores
+
+
+def _not_permitted(
+    problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], scores: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tells of every set whether it may not be a clique, and whether it may not be a separator."""
+    limits = problem.constraints
+    not_clique = ~(scores > -inf)
+    not_clique[0] = True
+    for edge in limits.forbidden_edges:
+        a, b = members(edge)
+        not_clique |= (rows == a).any(axis=1) & (rows == b).any(axis=1)
+    not_separator = ~(scores > -inf) | (sizes < limits.min_separator_size)
+    if limits.max_separator_size is not None:
+        not_separator |= sizes > limits.max_separator_size
+    if limits.allowed_separators is not None:
+        allowed = np.zeros(sizes.size, dtype=np.bool_)
+        allowed[positions_of(rows, sizes, limits.allowed_separators)] = True
+        not_separator |= ~allowed
+    not_clique[positions_of(rows, sizes, limits.forbidden_cliques)] = True
+    not_separator[positions_of(rows, sizes, limits.forbidden_separators)] = True
+    return not_clique, not_separator
+
+
+def _within_cliques(families: Families) -> NDArray[np.bool_]:
+    """Tells of every set whether some permitted clique holds it; of ∅ and the single vertices, always.
+
+    A single vertex within no clique keeps its place, and has no family: there is no tree then.
+    """
+    alive = ~families.not_clique
+    for size in range(families.width, 1, -1):
+        at = np.flatnonzero(alive & (families.sizes == size))
+        alive[families.facets[at, :size]] = True
+    without = ~alive & (families.sizes == 1)
+    families.allowed[without] = False
+    alive[families.sizes <= 1] = True
+    return alive

@@ -1,0 +1,1 @@
+"""Instances and results as files; the score files of other programs."""

@@ -1,0 +1,328 @@
+"""Strict JSON in, readable JSON out, and constraints by name: what instance and result files share.
+
+Strict means: valid UTF-8 without byte order mark, no key twice, no unknown key, no NaN or Infinity, no
+number for a text or the other way round. Each breach is an `InputError` that names the place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from jtsolve.core.problem import Constraints
+from jtsolve.core.varset import VarSet, members
+from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Document = TypeVar("Document", bound=msgspec.Struct)
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ConstraintsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The fields of `Constraints`, with sets as lists of names; what is absent asks for nothing."""
+
+    max_treewidth: Count | None = None
+    max_separator_size: Count | None = None
+    min_separator_size: Count = 0
+    forbidden_edges: list[tuple[str, str]] = []
+    required_edges: list[tuple[str, str]] = []
+    forbidden_cliques: list[list[str]] = []
+    forbidden_separators: list[list[str]] = []
+    allowed_separators: list[list[str]] | None = None
+    max_cliques: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    forbidden_graphs: list[list[tuple[str, str]]] = []
+
+
+_SETS = (
+    "forbidden_edges",
+    "required_edges",
+    "forbidden_cliques",
+    "forbidden_separators",
+    "allowed_separators",
+)
+_NUMBERS = ("max_treewidth", "max_separator_size", "min_separator_size", "max_cliques")
+_ORDER = ConstraintsDocument.__struct_fields__
+
+
+def constraints_from_document(
+    document: ConstraintsDocument, names: Sequence[str], source: str, place: str
+) -> Constraints:
+    """Returns the constraints with names turned into variables.
+
+    Args:
+        document: as read.
+        names: the variables' names; variable i is `names[i]`.
+        source: the file, for messages.
+        place: where in the file the constraints are.
+
+    Raises:
+        InputError: a name is unknown, a set or a member occurs twice, or `Constraints` refuses.
+    """
+    index = {name: v for v, name in enumerate(names)}
+    values: dict[str, Any] = {key: getattr(document, key) for key in _NUMBERS}
+    for key in _SETS:
+        listed = getattr(document, key)
+        if listed is None:
+            values[key] = None
+            continue
+        seen: dict[VarSet, int] = {}
+        for i, entry in enumerate(listed):
+            mask = set_of_names(entry, index, source, f"{place}.{key}[{i}]")
+            first = seen.setdefault(mask, i)
+            if first != i:
+                raise InputError(
+                    source, f"{place}.{key}[{i}]", f"the set is also entry {first}", "remove one of the two"
+                )
+        values[key] = frozenset(seen)
+    values["forbidden_graphs"] = _graphs(document, index, source, place)
+    try:
+        return Constraints(**values)
+    except InputError as error:
+        # Names say more than the numbers of `Constraints`' own message.
+        shown = re.sub(
+            r"\[(\d+), (\d+)\]", lambda m: f"{names[int(m[1])]} – {names[int(m[2])]}", error.reason
+        )
+        raise InputError(source, f"{place}.{error.place}", shown, error.remedy) from None
+
+
+def _graphs(
+    document: ConstraintsDocument, index: Mapping[str, int], source: str, place: str
+) -> frozenset[frozenset[VarSet]]:
+    """Returns the forbidden graphs, each a set of edges."""
+    seen: dict[frozenset[VarSet], int] = {}
+    for i, listed in enumerate(document.forbidden_graphs):
+        here = f"{place}.forbidden_graphs[{i}]"
+        edges = [set_of_names(edge, index, source, f"{here}[{j}]") for j, edge in enumerate(listed)]
+        if len(set(edges)) < len(edges):
+            raise InputError(source, here, "an edge is there twice", "name it once")
+        first = seen.setdefault(frozenset(edges), i)
+        if first != i:
+            raise InputError(source, here, f"the graph is also entry {first}", "remove one of the two")
+    return frozenset(seen)
+
+
+def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> dict[str, Any]:
+    """Returns the constraints that are not the default as JSON values, in a fixed order.
+
+    >>> constraints_to_document(Constraints(max_treewidth=2, forbidden_edges=frozenset({0b101})), "ABC")
+    {'max_treewidth': 2, 'forbidden_edges': [['A', 'C']]}
+    """
+    used = {feature.value for feature in constraints.features}
+
+    def listed(masks: Iterable[VarSet]) -> list[list[str]]:
+        return [names_of(mask, names) for mask in sorted(masks)]
+
+    def value_of(key: str) -> Any:
+        value = getattr(constraints, key)
+        if key == "forbidden_graphs":
+            return [listed(graph) for graph in sorted(value, key=sorted)]
+        return listed(value) if key in _SETS else value
+
+    return {key: value_of(key) for key in _ORDER if key in used}
+
+
+def set_of_names(entry: Iterable[str], index: Mapping[str, int], source: str, place: str) -> VarSet:
+    """Returns the set of the variables named.
+
+    Raises:
+        InputError: a name is unknown or occurs twice.
+    """
+    mask = 0
+    for position, name in enumerate(entry):
+        v = index.get(name)
+        if v is None:
+            raise InputError(
+                source,
+                f"{place}[{position}]",
+                f"there is no variable '{name}'",
+                "use a name from 'variables'",
+            )
+        if mask >> v & 1:
+            raise InputError(source, f"{place}[{position}]", f"'{name}' is twice in one set", "name it once")
+        mask |= 1 << v
+    return mask
+
+
+def names_of(mask: VarSet, names: Sequence[str]) -> list[str]:
+    """Returns the names of the members of a set, in the order of the variables."""
+    return [names[v] for v in members(mask)]
+
+
+def decode(data: bytes, kind: type[Document], source: str) -> Document:
+    """Returns a JSON text as a struct of the given kind.
+
+    Args:
+        data: the text, as UTF-8.
+        kind: a struct with the fields `format` and `version`.
+        source: the file, for messages.
+
+    Raises:
+        InputError: the text is not what the format asks for; names the place.
+    """
+    _require_utf8(data, source)
+    try:
+        document = msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        _require_header(data, kind, source)
+        raise _invalid(str(error), source) from None
+    except msgspec.DecodeError as error:
+        raise _malformed(data, str(error), source) from None
+    except RecursionError:
+        raise InputError(source, "", "its lists or objects are nested too deeply", "nest less") from None
+    _require_unique_keys(data, source)
+    return document
+
+
+def _require_utf8(data: bytes, source: str) -> None:
+    if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(
+            source, "line 1", "it begins with a byte order mark", "save it as UTF-8 without byte order mark"
+        )
+    try:
+        data.isascii() or data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            source, position_of(data, error.start), "a byte is not UTF-8", "save the file as UTF-8"
+        ) from None
+
+
+class _Header(msgspec.Struct):
+    format: Any = msgspec.UNSET
+    version: Any = msgspec.UNSET
+
+
+def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> None:
+    """Raises InputError if the format or version is wrong: that says more than what follows from it."""
+    hints = get_type_hints(kind)
+    try:
+        header = msgspec.json.decode(data, type=_Header)
+    except (msgspec.DecodeError, RecursionError):
+        return  # no object at all, or worse further down: the caller's message says so
+    for key in ("format", "version"):
+        (wanted,) = get_args(hints[key])
+        found = getattr(header, key)
+        if found is msgspec.UNSET:
+            raise InputError(source, "$", f"the key '{key}' is missing", f'add "{key}": {json.dumps(wanted)}')
+        if type(found) is not type(wanted) or found != wanted:
+            scalar = found is None or isinstance(found, str | int | float)
+            shown = _shorten(json.dumps(found)) if scalar else "a list or an object"
+            remedy = (
+                f"give a file whose {key} is {json.dumps(wanted)}"
+                if key == "format"
+                else f"write version {wanted}, or install a jtsolve that knows this one"
+            )
+            raise InputError(source, f"$.{key}", f"the {key} is {shown}, not {json.dumps(wanted)}", remedy)
+
+
+_REMEDIES = (
+    ("missing required field", "add the key"),
+    ("unknown field", "remove the key, or mend its spelling"),
+    ("out of range", "give a finite number"),
+    ("Invalid value", 'use "colex" or "sparse"'),
+    ("Invalid enum value", "use a value that the format knows"),
+    ("Expected", "give what is expected there"),
+)
+
+
+def _invalid(message: str, source: str) -> InputError:
+    """Returns the error for a well-formed text that is not as the format asks."""
+    reason, _, place = message.partition(" - at ")
+    remedy = next(remedy for pattern, remedy in _REMEDIES if pattern in reason)
+    reason = reason.replace("`", "'")
+    return InputError(source, place.strip("`") or "$", reason[0].lower() + reason[1:], remedy)
+
+
+def _malformed(data: bytes, message: str, source: str) -> InputError:
+    """Returns the error for a text that is no JSON."""
+    found = re.search(r"\(byte (\d+)\)", message)
+    if found is None:
+        return InputError(
+            source, position_of(data, len(data)), "the text ends too early", "fetch or make the file again"
+        )
+    at = int(found[1]) - ("trailing" in message)  # there msgspec names the byte behind
+    word = re.match(rb"-?(NaN|Infinity)", data[max(0, at - 1) : at + 9].lstrip(b" ,:[\t\r\n"))
+    if word is not None:
+        reason, remedy = f"{word[0].decode()} is no number in JSON", "give a finite number"
+    else:
+        reason, remedy = f"this is no JSON: {message.partition('malformed: ')[2]}", "mend the text there"
+    return InputError(source, position_of(data, at), reason, remedy)
+
+
+# In a well-formed text: a run of anything but braces and keys, in one step of the matcher, then a brace or a
+# key. A table of 10^6 numbers is a single run.
+_STEP = re.compile(
+    rb'(?:[^"{}]++|"(?:[^"\\]++|\\.)*+"(?!\s*+:))*+(?:([{}])|("(?:[^"\\]++|\\.)*+")\s*+:)', re.DOTALL
+)
+
+
+def _require_unique_keys(data: bytes, source: str) -> None:
+    """Raises InputError if a well-formed text has an object with a key twice: parsers silently keep one."""
+    objects: list[set[str]] = []
+    path: list[str] = []
+    for step in _STEP.finditer(data, 0, data.rfind(b"}") + 1):
+        brace, quoted = step.groups()
+        if brace == b"{":
+            objects.append(set())
+            path.append("")
+        elif brace == b"}":
+            objects.pop()
+            path.pop()
+        else:
+            key: str = json.loads(quoted)
+            if key in objects[-1]:
+                raise InputError(
+                    source,
+                    ".".join(["$", *path[:-1], key]),
+                    f"the key '{key}' is there twice ({position_of(data, step.start(2))})",
+                    "remove one of the two",
+                )
+            objects[-1].add(key)
+            path[-1] = key
+
+
+def position_of(data: bytes, at: int) -> str:
+    r"""Returns the line and column of a byte of a text, both from 1.
+
+    >>> position_of(b"ab\ncd", 4)
+    'line 2, column 2'
+    """
+    return f"line {data.count(bytes([10]), 0, at) + 1}, column {at - data.rfind(bytes([10]), 0, at)}"
+
+
+def _shorten(text: str) -> str:
+    longest = 40
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def lay_out(value: Any, indent: int = 0) -> str:
+    """Returns JSON for people: an object has a line per key, a list of lists a line per entry.
+
+    Raises:
+        ValueError: a number is not finite.
+
+    >>> print(lay_out({"a": [1, 2], "b": [["x"], ["y"]]}))
+    {
+      "a": [1, 2],
+      "b": [
+        ["x"],
+        ["y"]
+      ]
+    }
+    """
+    inner, outer = " " * (indent + 2), " " * indent
+    if isinstance(value, dict) and value:
+        lines = [
+            f"{inner}{json.dumps(key, ensure_ascii=False)}: {lay_out(entry, indent + 2)}"
+            for key, entry in value.items()
+        ]
+        return "{\n" + ",\n".join(lines) + f"\n{outer}}}"
+    if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
+        return "[\n" + ",\n".join(inner + lay_out(entry, indent + 2) for entry in value) + f"\n{outer}]"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,317 @@
+"""Problems in files: the jtsolve instance format, read and written, and the dispatch to other formats.
+
+    .json, .json.gz   jtsolve-instance, version 1 (DESIGN, section 3)          read and written
+    .score            Junctor                                                 read and written
+    .dmst             Adjunct; recognised by its first word under any name    read and written
+    .jkl, .scores     GOBNILP, blip                                           read; .jkl written
+    .pss              urlearning                                              read and written
+
+A file with another suffix is taken for what it looks like. Gzip data are unpacked whatever the suffix.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from jtsolve.core.files import pack, read_file, write_atomically
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.io.bn_scores import FAMILY_FORMATS, family_text
+from jtsolve.io.documents import (
+    ConstraintsDocument,
+    Name,
+    constraints_from_document,
+    constraints_to_document,
+    decode,
+    names_of,
+    set_of_names,
+)
+from jtsolve.io.foreign import (
+    adjunct_text,
+    dense_scores,
+    junctor_text,
+    read_gobnilp,
+    read_junctor,
+    read_urlearning,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+FORMAT = "jtsolve-instance"
+VERSION = 1
+
+
+class VariableDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A variable with its number of states, or their labels."""
+
+    name: Name
+    states: Annotated[int, msgspec.Meta(ge=1)] | Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
+class ColexScores(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="layout", tag="colex"):
+    """A score, in nats, of every set of at most `max_size` variables, by increasing bit mask, ∅ first."""
+
+    max_size: Annotated[int, msgspec.Meta(ge=1)]
+    values: list[float]
+
+
+class SetScores(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="layout", tag="sparse"):
+    """Scores, in nats, of some sets, by name; an absent set may be neither a clique nor a separator."""
+
+    sets: list[tuple[list[str], float]]
+
+
+class InstanceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve instance file, version 1."""
+
+    format: Literal["jtsolve-instance"]
+    version: Literal[1]
+    variables: Annotated[list[Name | VariableDocument], msgspec.Meta(min_length=1)]
+    scores: ColexScores | SetScores
+    name: str = ""
+    constraints: ConstraintsDocument = ConstraintsDocument()
+    provenance: dict[str, Any] = {}
+
+
+def instance_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of instance files; docs/schema/instance.schema.json is a copy."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **msgspec.json.schema(InstanceDocument),
+    }
+
+
+def read_problem(path: str | Path) -> Problem:
+    """Returns the problem in a file.
+
+    Args:
+        path: see the module for the formats.
+
+    Raises:
+        InputError: the file cannot be read, or is not what its format asks for: names the file, the place,
+            what is wrong and what to do. There is no partial answer.
+    """
+    data = read_file(path)
+    source = str(path)
+    stem = Path(path).name.removesuffix(".gz")
+    kind = _kind(stem, data)
+    if kind == "json":
+        return _from_json(data, source)
+    name = stem.rpartition(".")[0] or stem
+    if kind is None:
+        raise InputError(
+            source,
+            "",
+            "its format is not known",
+            "give a .json, .json.gz, .score, .dmst, .jkl, .scores or .pss file; 'jtsolve score' makes one "
+            "of a data file",
+        )
+    return _READERS[kind](data, source, name)
+
+
+_READERS: dict[str, Callable[[bytes, str, str], Problem]] = {
+    "score": read_junctor,
+    "dmst": read_junctor,
+    "jkl": read_gobnilp,
+    "scores": read_gobnilp,
+    "pss": read_urlearning,
+}
+
+
+def _kind(name: str, data: bytes) -> str | None:
+    """Returns the format: by the first word if it is DMST, else by the suffix, else by what it looks like."""
+    words = data[:4096].split(None, 1)
+    if words and words[0] == b"DMST":
+        return "dmst"
+    suffix = name.rpartition(".")[2]
+    if suffix == "json" or suffix in _READERS:
+        return suffix
+    if words and words[0].startswith(b"{"):
+        return "json"
+    if words and words[0] in (b"META", b"VAR"):
+        return "pss"
+    lines = (line.split() for line in data[:4096].splitlines())
+    first = next((line for line in lines if line and not line[0].startswith(b"#")), [])
+    if first and all(word.isdigit() for word in first):
+        return {1: "jkl", 2: "score"}.get(len(first))
+    return None
+
+
+def _from_json(data: bytes, source: str) -> Problem:
+    document = decode(data, InstanceDocument, source)
+    variables = _variables(document.variables, source)
+    names = [variable.name for variable in variables]
+    place = "$.constraints"
+    return Problem(
+        variables,
+        _scores(document.scores, names, source),
+        constraints_from_document(document.constraints, names, source, place),
+        document.name,
+        MappingProxyType(document.provenance),
+    )
+
+
+def _variables(entries: Sequence[str | VariableDocument], source: str) -> tuple[Variable, ...]:
+    variables: dict[str, Variable] = {}
+    for i, entry in enumerate(entries):
+        variable = (
+            Variable(entry) if isinstance(entry, str) else _variable(entry, f"$.variables[{i}]", source)
+        )
+        if variable.name in variables:
+            raise InputError(
+                source,
+                f"$.variables[{i}]",
+                f"the name '{variable.name}' is used twice",
+                "give every variable a name of its own",
+            )
+        variables[variable.name] = variable
+    return tuple(variables.values())
+
+
+def _variable(entry: VariableDocument, place: str, source: str) -> Variable:
+    if isinstance(entry.states, int):
+        return Variable(entry.name, entry.states)
+    if len(set(entry.states)) < len(entry.states):
+        raise InputError(
+            source, f"{place}.states", f"a label of '{entry.name}' is there twice", "give every state its own"
+        )
+    return Variable(entry.name, tuple(entry.states))
+
+
+def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str) -> LocalScores:
+    if isinstance(document, ColexScores):
+        values = np.array(document.values, dtype=np.float64)
+        places = ("$.scores.max_size", "$.scores.values")
+        return dense_scores(source, places, len(names), document.max_size, values)
+    index = {name: v for v, name in enumerate(names)}
+    table: dict[int, float] = {}
+    for i, (entry, value) in enumerate(document.sets):
+        mask = set_of_names(entry, index, source, f"$.scores.sets[{i}][0]")
+        if mask in table:
+            raise InputError(
+                source,
+                f"$.scores.sets[{i}]",
+                f"the set {{{', '.join(names_of(mask, names))}}} is there twice",
+                "remove one of the two",
+            )
+        if not -LARGEST <= value <= LARGEST:  # JSON has no other numbers that are none
+            raise InputError(
+                source,
+                f"$.scores.sets[{i}][1]",
+                f"{value} is no score in nats: it is beyond ±{LARGEST:g}",
+                "give a score in nats",
+            )
+        if mask == 0 and value != 0:
+            raise InputError(source, f"$.scores.sets[{i}][1]", f"s(∅) is {value}", "s(∅) must be 0")
+        table[mask] = value
+    return SparseScores(len(names), table)
+
+
+def write_problem(problem: Problem, path: str | Path) -> None:
+    """Writes a problem to a file, whole or not at all; equal problems give equal bytes.
+
+    Numbers are written so that they read back exactly, a table as a table, and sparse scores as sparse. A
+    Junctor or Adjunct file has no place for names, states, and provenance; they are left out. A GOBNILP or
+    urlearning file holds differences of scores, which add up to the scores but for rounding.
+
+    Args:
+        problem: with a table or sparse scores.
+        path: .json, .json.gz, .score (Junctor), .dmst (Adjunct), .jkl (GOBNILP) or .pss (urlearning).
+
+    Raises:
+        ChoiceError: the format is not one that is written, or would lose scores, constraints or names.
+        LimitError: a .jkl or .pss file would be larger than any that is read.
+        InputError: the file cannot be written, or a text in the problem cannot.
+    """
+    source = str(path)
+    suffix = Path(path).name.removesuffix(".gz").rpartition(".")[2]
+    if source.endswith(".json") or source.endswith(".json.gz"):  # noqa: PIE810 - reads better
+        data = _to_json(problem, source)
+        write_atomically(path, pack(data) if source.endswith(".gz") else data)
+    elif suffix in ("score", "dmst") and not source.endswith(".gz"):
+        scores = _plain_table(problem, source)
+        write_atomically(path, junctor_text(scores) if suffix == "score" else adjunct_text(scores))
+    elif suffix in FAMILY_FORMATS and not source.endswith(".gz"):
+        write_atomically(
+            path, family_text(_plain_table(problem, source), problem.variables, source, kind=suffix)
+        )
+    else:
+        raise ChoiceError(
+            f"{source}: there is no format of this name to write; write .json, .json.gz, .score (Junctor), "
+            ".dmst (Adjunct), .jkl (GOBNILP) or .pss (urlearning)"
+        )
+
+
+def _plain_table(problem: Problem, source: str) -> DenseScores:
+    """Returns the scores, if they are all that there is to say."""
+    losses = [
+        f"the constraint {feature.value}"
+        for feature in sorted(problem.constraints.features, key=lambda feature: feature.value)
+    ]
+    if not isinstance(problem.scores, DenseScores):
+        losses.append("which sets have no score, since the format holds a score for every set")
+    if losses:
+        raise ChoiceError(f"{source}: this format would lose {', and '.join(losses)}; write .json instead")
+    assert isinstance(problem.scores, DenseScores)
+    return problem.scores
+
+
+def _to_json(problem: Problem, source: str) -> bytes:
+    """Returns the instance file: one line per key."""
+    lines = {
+        "format": _encoded(FORMAT),
+        "version": _encoded(VERSION),
+        "name": _encoded(problem.name),
+        "variables": _encoded([_variable_value(variable) for variable in problem.variables]),
+        "scores": _scores_text(problem, source),
+    }
+    if problem.constraints.features:
+        lines["constraints"] = _encoded(constraints_to_document(problem.constraints, problem.names))
+    try:
+        if problem.provenance:
+            provenance = dict(problem.provenance)
+            # The standard encoder: it refuses what JSON does not know, where msgspec turns NaN into null.
+            lines["provenance"] = json.dumps(provenance, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            source, "$.provenance", f"it cannot be written ({error})", "use texts and finite numbers"
+        ) from None
+    return b"{\n" + b",\n".join(b'"%s": %s' % (key.encode(), line) for key, line in lines.items()) + b"\n}\n"
+
+
+def _encoded(value: Any) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def _variable_value(variable: Variable) -> Any:
+    if variable.states is None:
+        return variable.name
+    return {"name": variable.name, "states": variable.states}
+
+
+_PIECE = 1 << 20
+
+
+def _scores_text(problem: Problem, source: str) -> bytes:
+    scores = problem.scores
+    if isinstance(scores, DenseScores):
+        # In pieces: a list of Python numbers takes eight times the memory of the array.
+        pieces = (scores.values[at : at + _PIECE].tolist() for at in range(0, scores.values.size, _PIECE))
+        values = b",".join(_encoded(piece)[1:-1] for piece in pieces)
+        return b'{"layout": "colex", "max_size": %d, "values": [%s]}' % (scores.max_size, values)
+    if isinstance(scores, SparseScores):
+        names = problem.names
+        sets = [(names_of(mask, names), value) for mask, value in scores.table.items() if mask]
+        return b'{"layout": "sparse", "sets": %s}' % _encoded(sets)
+    raise ChoiceError(
+        f"{source}: only scores that are there can be written, not such as are computed on demand; make a "
+        "table with jtsolve.core.scores.colex_table first"
+    )

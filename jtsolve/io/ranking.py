@@ -1,0 +1,105 @@
+"""Files of the best trees in order: `jtsolve-results`, version 1."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from jtsolve.core.files import read_file
+from jtsolve.core.result import Stop
+from jtsolve.errors import InputError
+from jtsolve.io.documents import constraints_to_document, decode, lay_out
+from jtsolve.io.result import BackendReference, InstanceReference, ResultDocument, plain_result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jtsolve.core.ranking import Ranking
+
+
+FORMAT = "jtsolve-results"
+VERSION = 1
+
+
+class RankingDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve results file, version 1: the best trees in order.
+
+    Each entry of `results` is a result document of its own; its constraints are those of `instance`, and the
+    graphs of the trees before it as `forbidden_graphs`. The first `proved` of them are proved to be the best.
+    No other tree scores more than `bound`, in nats; null if there is none. `complete` tells whether these are
+    proved to be all the trees asked for: the `k` best, or those within so many nats of the best.
+    """
+
+    format: Literal["jtsolve-results"]
+    version: Literal[1]
+    instance: InstanceReference
+    backend: BackendReference
+    k: Annotated[int, msgspec.Meta(ge=1)] | None
+    within: Annotated[float, msgspec.Meta(ge=0)] | None
+    stop: Stop
+    proved: Annotated[int, msgspec.Meta(ge=0)]
+    complete: bool
+    bound: float | None
+    seconds: dict[str, float]
+    results: list[ResultDocument]
+
+
+def ranking_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of results files; docs/schema/results.schema.json is a copy."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **msgspec.json.schema(RankingDocument),
+    }
+
+
+def ranking_to_json(ranking: Ranking) -> bytes:
+    """Returns the ranking as a JSON text, UTF-8, keys in a fixed order."""
+    return (lay_out(_plain(ranking)) + "\n").encode()
+
+
+def ranking_to_document(ranking: Ranking) -> RankingDocument:
+    """Returns the ranking as `read_ranking` would, from a file of it."""
+    return msgspec.convert(_plain(ranking), RankingDocument)
+
+
+def read_ranking(path: str | Path) -> RankingDocument:
+    """Returns the results in a file; what it says is not verified: `check_ranking` does that.
+
+    Raises:
+        InputError: the file cannot be read, or is not what the format asks for; names the place.
+    """
+    document = decode(read_file(path), RankingDocument, str(path))
+    places = {"$": document.seconds} | {
+        f"$.results[{i}]": result.seconds for i, result in enumerate(document.results)
+    }
+    for place, seconds in places.items():
+        if "total" not in seconds:
+            raise InputError(
+                str(path),
+                f"{place}.seconds",
+                "the key 'total' is missing",
+                "add the seconds from start to end",
+            )
+    return document
+
+
+def _plain(ranking: Ranking) -> dict[str, Any]:
+    """Returns the ranking as JSON values."""
+    last = plain_result(ranking.last)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "instance": last["instance"]
+        | {"constraints": constraints_to_document(ranking.constraints, ranking.last.names)},
+        "backend": last["backend"],
+        "k": ranking.k,
+        "within": ranking.within,
+        "stop": ranking.stop.value,
+        "proved": ranking.proved,
+        "complete": ranking.complete,
+        "bound": None if ranking.bound == -inf else ranking.bound,
+        "seconds": {"total": last["seconds"]["total"]},
+        "results": [plain_result(result) for result in ranking.results],
+    }

@@ -1,0 +1,197 @@
+"""Result files: `jtsolve-result`, version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from jtsolve.core.files import read_file
+from jtsolve.core.result import Status, Stop
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
+from jtsolve.errors import InputError
+from jtsolve.io.documents import ConstraintsDocument, constraints_to_document, decode, lay_out, names_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jtsolve.core.result import Result
+
+
+FORMAT = "jtsolve-result"
+VERSION = 1
+
+
+class InstanceReference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which problem was solved: its name and digest, and the constraints that held, by name."""
+
+    name: str
+    digest: str
+    constraints: ConstraintsDocument
+
+
+class BackendReference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which backend solved it, and its options."""
+
+    name: str
+    options: dict[str, Any]
+
+
+class ResultDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve result file, version 1; null stands for what is not there, or not finite.
+
+    Without a tree, `score` and `treewidth` are null, and `cliques`, `separators` and `tree_edges` are empty.
+    `separators` is aligned with `tree_edges`, which are pairs of positions in `cliques`. Scores are in nats,
+    times in seconds of wall clock.
+    """
+
+    format: Literal["jtsolve-result"]
+    version: Literal[1]
+    instance: InstanceReference
+    backend: BackendReference
+    status: Status
+    stop: Stop
+    score: float | None
+    bound: float | None
+    gap: float | None
+    treewidth: int | None
+    cliques: list[list[str]]
+    separators: list[list[str]]
+    tree_edges: list[tuple[int, int]]
+    seconds: dict[str, float]
+    trace: list[tuple[float, float | None, float | None]]
+    seed: int
+    environment: dict[str, Any]
+    stats: dict[str, Any]
+
+
+def result_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of result files; docs/schema/result.schema.json is a copy."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **msgspec.json.schema(ResultDocument),
+    }
+
+
+def result_to_json(result: Result) -> bytes:
+    """Returns the result as a JSON text, UTF-8, keys in a fixed order, a line per clique.
+
+    Raises:
+        TypeError: an option or a figure is no JSON value.
+    """
+    return (lay_out(plain_result(result)) + "\n").encode()
+
+
+def result_to_document(result: Result) -> ResultDocument:
+    """Returns the result as `read_result` would, from a file of it."""
+    return msgspec.convert(plain_result(result), ResultDocument)
+
+
+def read_result(path: str | Path) -> ResultDocument:
+    """Returns the result in a file; what it says is not verified: `check` does that.
+
+    Raises:
+        InputError: the file cannot be read, or is not what the format asks for; names the place.
+    """
+    document = decode(read_file(path), ResultDocument, str(path))
+    if "total" not in document.seconds:
+        raise InputError(
+            str(path), "$.seconds", "the key 'total' is missing", "add the seconds from start to end"
+        )
+    return document
+
+
+def tree_of(document: ResultDocument, source: str) -> tuple[JunctionTree, tuple[str, ...]]:
+    """Returns the tree of a result, and the names of its variables in an order that agrees with every clique.
+
+    Raises:
+        InputError: there is no tree, or it is no junction tree.
+    """
+    if not document.cliques:
+        status = document.status.value
+        raise InputError(source, "$.cliques", f"there is no tree (status {status})", "give a result with one")
+    names = _variables(document.cliques)
+    index = {name: v for v, name in enumerate(names)}
+    cliques = [varset(index[name] for name in clique) for clique in document.cliques]
+    try:
+        return JunctionTree(len(names), tuple(cliques), tuple(document.tree_edges)), names
+    except ValueError as error:
+        raise InputError(
+            source, "$.cliques", str(error), "solve again; 'jtsolve check' lists every fault"
+        ) from None
+
+
+def _variables(cliques: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Returns all names, in an order in which those of each clique are as they are there.
+
+    A result lists cliques, not variables; its cliques are in the order of the variables. In a file made
+    otherwise no such order may exist: then a name stands where it first occurs.
+    """
+    order: TopologicalSorter[str] = TopologicalSorter()
+    for clique in cliques:
+        for name in clique:
+            order.add(name)
+        for before, after in pairwise(clique):
+            order.add(after, before)
+    try:
+        return tuple(order.static_order())
+    except CycleError:
+        return tuple(dict.fromkeys(name for clique in cliques for name in clique))
+
+
+def plain_result(result: Result) -> dict[str, Any]:
+    """Returns the result as JSON values."""
+    tree, names = result.tree, result.names
+    values = {
+        "format": FORMAT,
+        "version": VERSION,
+        "instance": {
+            "name": result.instance,
+            "digest": result.digest,
+            "constraints": constraints_to_document(result.constraints, names),
+        },
+        "backend": {"name": result.backend, "options": result.options},
+        "status": result.status.value,
+        "stop": result.stop.value,
+        "score": result.score,
+        "bound": result.bound,
+        "gap": result.gap,
+        "treewidth": result.treewidth,
+        "cliques": [] if tree is None else [names_of(clique, names) for clique in tree.cliques],
+        "separators": [] if tree is None else [names_of(separator, names) for separator in tree.separators],
+        "tree_edges": [] if tree is None else tree.edges,
+        "seconds": result.seconds,
+        "trace": [(step.seconds, step.score, step.bound) for step in result.trace],
+        "seed": result.seed,
+        "environment": result.environment,
+        "stats": result.stats,
+    }
+    plain: dict[str, Any] = _json_value(values)
+    return plain
+
+
+def _json_value(value: Any) -> Any:
+    """Returns a value as JSON has it: lists for sequences, null for numbers that are not finite.
+
+    Raises:
+        TypeError: JSON has nothing of the kind.
+
+    >>> _json_value({"a": (1, inf)})
+    {'a': [1, None]}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json_value(entry) for entry in value]
+    if hasattr(value, "item"):  # a number of numpy
+        return _json_value(value.item())
+    raise TypeError(f"{value!r} is no JSON value: use numbers, texts, lists and mappings")

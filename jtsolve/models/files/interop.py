@@ -1,0 +1,156 @@
+"""Models as objects of other libraries, and back: networkx, pyAgrum, pgmpy.
+
+They carry numbers in full and names as they are; a library that is not installed is named in the error.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members, varset
+from jtsolve.errors import ChoiceError
+from jtsolve.models.columns import Column
+from jtsolve.models.directed import from_network, to_network
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.networks.bif import Network, Node
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from numpy.typing import NDArray
+
+    from jtsolve.models.triangulation import Heuristic
+
+
+def to_networkx(model: JunctionTreeModel) -> nx.Graph:
+    """Returns the tree as a graph: a node for each clique, an edge for each separator.
+
+    Nodes have the attributes `members` (names) and `table` (an axis for each member); edges have `separator`
+    (names). The graph has `states`: the labels of each variable by name, in the order of the model.
+    """
+    import networkx as nx
+
+    graph = nx.Graph(states={column.name: column.states for column in model.columns})
+    for i, (clique, table) in enumerate(zip(model.tree.cliques, model.tables, strict=True)):
+        graph.add_node(i, members=_names(model, clique), table=table)
+    for (i, j), separator in zip(model.tree.edges, model.tree.separators, strict=True):
+        graph.add_edge(i, j, separator=_names(model, separator))
+    return graph
+
+
+def from_networkx(graph: nx.Graph) -> JunctionTreeModel:
+    """Returns the model of a graph with the attributes of `to_networkx`.
+
+    Raises:
+        ValueError: the cliques are no junction tree, or the tables are not its marginals.
+    """
+    columns = tuple(Column(name, tuple(states)) for name, states in graph.graph["states"].items())
+    position = {column.name: v for v, column in enumerate(columns)}
+    nodes = list(graph.nodes)
+    cliques, tables = [], {}
+    for node in nodes:
+        inside = [position[name] for name in graph.nodes[node]["members"]]
+        order = np.argsort(inside)
+        cliques.append(varset(inside))
+        tables[varset(inside)] = np.transpose(graph.nodes[node]["table"], order)
+    place = {node: i for i, node in enumerate(nodes)}
+    tree = JunctionTree(len(columns), tuple(cliques), tuple((place[a], place[b]) for a, b in graph.edges))
+    return JunctionTreeModel(columns, tree, tuple(tables[clique] for clique in tree.cliques))
+
+
+def to_pyagrum(model: JunctionTreeModel, root: int = 0) -> Any:
+    """Returns the model as a `pyagrum.BayesNet`, rooted at a clique.
+
+    Raises:
+        ChoiceError: pyAgrum is not installed, or there is no such clique.
+    """
+    gum = _library("pyagrum", "pyagrum")
+    network = to_network(model, root)
+    result = gum.BayesNet(network.name)
+    for node in network.nodes:
+        result.add(gum.LabelizedVariable(node.name, node.name, list(node.states)))
+    for node in network.nodes:
+        for parent in node.parents:
+            result.addArc(network.nodes[parent].name, node.name)
+        dims = [len(network.nodes[p].states) for p in node.parents]
+        # pyAgrum gives the axes in the order of `names`, whatever the order of the arcs.
+        axes = [*(network.nodes[p].name for p in node.parents), node.name]
+        wanted = [axes.index(name) for name in reversed(result.cpt(node.name).names)]
+        table = np.transpose(node.table.reshape([*dims, len(node.states)]), wanted)
+        result.cpt(node.name).fillWith(table.ravel().tolist())
+    return result
+
+
+def from_pyagrum(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
+    """Returns the distribution of a `pyagrum.BayesNet` on a junction tree of its moralised graph."""
+    order = sorted(network.nodes())
+    place = {node: i for i, node in enumerate(order)}
+    nodes = []
+    for node in order:
+        variable = network.variable(node)
+        parents = [p for p in order if p in network.parents(node)]
+        names = list(reversed(network.cpt(node).names))
+        table = np.array(network.cpt(node).tolist(), dtype=np.float64)
+        wanted = [names.index(network.variable(p).name()) for p in parents]
+        wanted.append(names.index(variable.name()))
+        rows = np.transpose(table, wanted).reshape(-1, variable.domainSize())
+        nodes.append(Node(variable.name(), tuple(variable.labels()), tuple(place[p] for p in parents), rows))
+    return from_network(Network("pyagrum", tuple(nodes)), heuristic)
+
+
+def to_pgmpy(model: JunctionTreeModel, root: int = 0) -> Any:
+    """Returns the model as a `pgmpy.models.DiscreteBayesianNetwork`, rooted at a clique.
+
+    Raises:
+        ChoiceError: pgmpy is not installed, or there is no such clique.
+    """
+    models, factors = _library("pgmpy.models", "pgmpy"), _library("pgmpy.factors.discrete", "pgmpy")
+    network = to_network(model, root)
+    result = models.DiscreteBayesianNetwork()
+    result.add_nodes_from([node.name for node in network.nodes])
+    for node in network.nodes:
+        parents = [network.nodes[p] for p in node.parents]
+        result.add_edges_from([(parent.name, node.name) for parent in parents])
+        result.add_cpds(
+            factors.TabularCPD(
+                node.name,
+                len(node.states),
+                node.table.T.tolist(),
+                evidence=[parent.name for parent in parents] or None,
+                evidence_card=[len(parent.states) for parent in parents] or None,
+                state_names={other.name: list(other.states) for other in (node, *parents)},
+            )
+        )
+    return result
+
+
+def from_pgmpy(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
+    """Returns the distribution of a `DiscreteBayesianNetwork` on a junction tree of its moralised graph."""
+    names = list(network.nodes())
+    nodes = []
+    for name in names:
+        table = network.get_cpds(name)
+        parents = list(table.variables[1:])
+        values: NDArray[np.float64] = np.moveaxis(np.asarray(table.values, dtype=np.float64), 0, -1)
+        states = tuple(map(str, table.state_names[name]))
+        # Other tables may list this one's parents' states in another order.
+        for axis, parent in enumerate(parents):
+            own = network.get_cpds(parent).state_names[parent]
+            values = np.take(values, [table.state_names[parent].index(state) for state in own], axis=axis)
+        places = tuple(names.index(parent) for parent in parents)
+        nodes.append(Node(str(name), states, places, values.reshape(-1, len(states))))
+    return from_network(Network("pgmpy", tuple(nodes)), heuristic)
+
+
+def _names(model: JunctionTreeModel, mask: int) -> tuple[str, ...]:
+    return tuple(model.columns[v].name for v in members(mask))
+
+
+def _library(module: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ChoiceError(f"{package} is not installed; install it with 'pip install {package}'") from None

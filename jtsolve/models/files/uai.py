@@ -1,0 +1,163 @@
+"""The UAI format of the inference competitions: networks and evidence, by numbers, without names.
+
+    MARKOV or BAYES; the number of variables; their numbers of states; the number of factors;
+    for each factor its size and variables; then for each its number of cells and the cells, the last variable
+    fastest
+
+A Bayesian network lists a variable after its parents; both kinds are products of factors. Evidence is a line:
+how many variables are observed, then variable and state of each. Reference: UAI 2008 to 2022 inference
+competitions, file formats.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.core.files import read_file
+from jtsolve.errors import InputError
+from jtsolve.models.columns import Column
+from jtsolve.models.triangulation import Factor, Heuristic, calibrated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from jtsolve.models.inference.evidence import Evidence
+    from jtsolve.models.model import JunctionTreeModel
+
+MOST_VARIABLES = 1_000_000
+LARGEST_TABLE = 1 << 27
+"""Cells of the largest table: 1 GiB. It keeps a short file from filling the memory."""
+
+
+def to_uai(model: JunctionTreeModel) -> str:
+    """Returns the model as MARKOV: a factor P(C | S) for each clique, so that their product is P."""
+    layout = model.layout
+    lines = ["MARKOV", str(model.n), " ".join(map(str, layout.arities)), str(len(layout.cliques))]
+    # Variables in decreasing order: pyAgrum 3.3 takes every table for one of that order.
+    lines += [" ".join(map(str, (len(clique), *reversed(clique)))) for clique in layout.cliques]
+    for place in range(len(layout.cliques)):
+        table = np.exp(layout.table(model.families, place)).T.ravel().tolist()
+        lines += ["", str(len(table)), " ".join(map(repr, table))]
+    return "\n".join(lines) + "\n"
+
+
+def evidence_to_uai(model: JunctionTreeModel, evidence: Mapping[str, str]) -> str:
+    """Returns hard evidence as an UAI evidence file has it.
+
+    Raises:
+        InputError: a variable or a state is unknown.
+    """
+    pairs = [
+        (model.variable(name), model.columns[model.variable(name)].code(state))
+        for name, state in evidence.items()
+    ]
+    return " ".join(map(str, [len(pairs), *(number for pair in sorted(pairs) for number in pair)])) + "\n"
+
+
+def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
+    """Returns the distribution of an UAI file; its variables are called V0, V1, ..., their states 0, 1, ....
+
+    Raises:
+        InputError: the file cannot be read or is no such file, or its product is 0 everywhere.
+        LimitError: the tables of the junction tree need more memory than there is.
+    """
+    numbers = _Numbers(path)
+    numbers.word("MARKOV", "BAYES")
+    count = numbers.whole("the number of variables", 1, MOST_VARIABLES)
+    arities = [numbers.whole(f"the number of states of variable {v}", 1, LARGEST_TABLE) for v in range(count)]
+    columns = [Column(f"V{v}", tuple(map(str, range(arity)))) for v, arity in enumerate(arities)]
+    scopes = []
+    for f in range(numbers.whole("the number of factors", 0, MOST_VARIABLES)):
+        size = numbers.whole(f"the size of factor {f}", 0, count)
+        scope = tuple(numbers.whole(f"a variable of factor {f}", 0, count - 1) for _ in range(size))
+        if len(set(scope)) < size:
+            raise numbers.error(f"factor {f} has a variable twice", "leave out one")
+        scopes.append(scope)
+    factors = []
+    for f, scope in enumerate(scopes):
+        dims = [arities[v] for v in scope]
+        cells = prod(dims)
+        if numbers.whole(f"the number of cells of factor {f}", 0, LARGEST_TABLE) != cells:
+            raise numbers.error(f"factor {f} has {cells} cells, but declares another number", "mend either")
+        table = np.array([numbers.real(f"a cell of factor {f}") for _ in range(cells)])
+        factors.append(Factor(scope, table.reshape(dims)))
+    numbers.end()
+    return calibrated(columns, factors, heuristic=heuristic, provenance={"network": str(path)}).model
+
+
+def read_uai_evidence(path: str | Path, model: JunctionTreeModel) -> Evidence:
+    """Returns the evidence of a file, which names variables and states by their numbers.
+
+    Raises:
+        InputError: the file cannot be read or is no such file, or a number is out of range.
+    """
+    numbers = _Numbers(path)
+    found: dict[str, str] = {}
+    for _ in range(numbers.whole("the number of observed variables", 0, model.n)):
+        column = model.columns[numbers.whole("a variable", 0, model.n - 1)]
+        if column.name in found:
+            raise numbers.error(f"'{column.name}' is observed twice", "leave out one")
+        found[column.name] = column.states[
+            numbers.whole(f"the state of '{column.name}'", 0, column.arity - 1)
+        ]
+    numbers.end()
+    return found
+
+
+class _Numbers:
+    """The words of a file, one after the other."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._source = str(path)
+        self._words = read_file(path).split()
+        self._place = 0
+
+    def word(self, *expected: str) -> str:
+        """Returns the next word, one of those expected, in capitals or not."""
+        found = self._next(" or ".join(expected)).upper()
+        if found not in expected:
+            raise self.error(
+                f"'{found[:20]}' stands where {' or '.join(expected)} is expected", "give an UAI file"
+            )
+        return found
+
+    def whole(self, what: str, least: int, most: int) -> int:
+        """Returns a whole number."""
+        found = self._next(what)
+        if (
+            not (found.isascii() and found.isdigit())
+            or len(found) > len(str(most))
+            or not least <= int(found) <= most
+        ):
+            raise self.error(f"{what} is '{found[:20]}'", f"write a whole number from {least} to {most}")
+        return int(found)
+
+    def real(self, what: str) -> float:
+        """Returns a finite number of 0 or more."""
+        found = self._next(what)
+        try:
+            number = float(found)
+        except ValueError:
+            number = -1.0
+        if not isfinite(number) or number < 0 or "_" in found:
+            raise self.error(f"{what} is '{found[:20]}'", "write a finite number of 0 or more")
+        return number
+
+    def end(self) -> None:
+        """Finds out whether anything is left."""
+        if self._place < len(self._words):
+            raise self.error("there is more than the format has", "take away what follows")
+
+    def error(self, reason: str, remedy: str) -> InputError:
+        """Returns an error at the word last taken."""
+        return InputError(self._source, f"word {self._place}", reason, remedy)
+
+    def _next(self, what: str) -> str:
+        if self._place == len(self._words):
+            raise self.error(f"the file ends where {what} is expected", "fetch or make it again")
+        self._place += 1
+        return self._words[self._place - 1].decode("ascii", "replace")

@@ -1,0 +1,1 @@
+"""Queries of a junction tree model: likelihood, marginals, most probable states, samples."""

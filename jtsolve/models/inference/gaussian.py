@@ -1,0 +1,166 @@
+"""Queries to Gaussian models: covariances across cliques, conditionals, entropy, divergence, samples.
+
+Covariances with one variable spread from a clique that holds it: Cov(R, q) = A Cov(S, q), A the regression of
+R on S. A conditional is again a Gaussian on the tree without the observed variables: messages up, then
+moments down. Time: Σ |C|³, and for covariances Σ |C|² for each variable asked for besides.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members, varset
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.gaussian import GaussianTreeModel, collect, inverted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+
+def covariance(model: GaussianTreeModel, names: Sequence[str]) -> NDArray[np.float64]:
+    """Returns the covariances of some variables, wherever they lie in the tree.
+
+    Raises:
+        InputError: a variable is unknown.
+    """
+    wanted = [model.variable(name) for name in names]
+    tree = model.tree
+    adjacent: list[list[int]] = [[] for _ in tree.cliques]
+    for i, j in tree.edges:
+        adjacent[i].append(j)
+        adjacent[j].append(i)
+    out = np.empty((len(wanted), len(wanted)))
+    for k, q in enumerate(wanted):
+        home = next(i for i, clique in enumerate(tree.cliques) if clique >> q & 1)
+        out[:, k] = _covariances_with(model, adjacent, q, home)[wanted]
+    return (out + out.T) / 2
+
+
+def _covariances_with(
+    model: GaussianTreeModel, adjacent: list[list[int]], q: int, home: int
+) -> NDArray[np.float64]:
+    """Returns Cov(v, q) for every variable v."""
+    tree = model.tree
+    found = np.zeros(model.n)
+    inside = list(members(tree.cliques[home]))
+    found[inside] = model.covariances[home][:, inside.index(q)]
+    stack = [(home, other) for other in adjacent[home]]
+    while stack:
+        above, i = stack.pop()
+        inside = list(members(tree.cliques[i]))
+        separator = list(members(tree.cliques[i] & tree.cliques[above]))
+        rest = [v for v in inside if v not in separator]
+        at, over = [inside.index(v) for v in separator], [inside.index(v) for v in rest]
+        matrix = model.covariances[i]
+        weights = np.linalg.solve(matrix[np.ix_(at, at)], found[separator])
+        found[rest] = matrix[np.ix_(over, at)] @ weights
+        stack.extend((i, other) for other in adjacent[i] if other != above)
+    return found
+
+
+def condition_gaussian(
+    model: GaussianTreeModel, evidence: Mapping[str, float]
+) -> tuple[GaussianTreeModel, float]:
+    """Returns the distribution of the other variables given values of some, and the log density of these.
+
+    Raises:
+        InputError: a variable is unknown, a value is not finite, or no variable is left.
+    """
+    observed = np.zeros(model.n, dtype=np.bool_)
+    centred = np.zeros((model.n, 1))
+    for name, value in evidence.items():
+        v = model.variable(name)
+        if not np.isfinite(value):
+            raise InputError("evidence", f"'{name}'", f"{value} is no finite number", "give a number")
+        observed[v], centred[v] = True, value - model.mean[v]
+    if observed.all():
+        raise InputError("evidence", "", "it leaves no variable", "leave out some of it")
+    sent = collect(model, observed, centred)
+    left = [int(v) for v in np.flatnonzero(~observed)]
+    new = {v: k for k, v in enumerate(left)}
+    mean = np.zeros(model.n)
+    moments: list[tuple[list[int], NDArray[np.float64]]] = []
+    for node, message in zip(model.nodes, reversed(sent), strict=True):
+        free, kept = list(message.open), list(message.kept)
+        k = len(free)
+        matrix = np.zeros((k + len(kept), k + len(kept)))
+        if kept:
+            above, theirs = moments[node.parent]
+            at = [above.index(v) for v in kept]
+            matrix[k:, k:] = theirs[np.ix_(at, at)]
+        if k:
+            spread, _ = inverted(message.precision[:k, :k])
+            slope = -spread @ message.precision[:k, k:]
+            mean[free] = spread @ message.linear[:k, 0] + slope @ mean[kept]
+            matrix[:k, k:] = slope @ matrix[k:, k:]
+            matrix[k:, :k] = matrix[:k, k:].T
+            matrix[:k, :k] = spread + matrix[:k, k:] @ slope.T
+        moments.append((free + kept, (matrix + matrix.T) / 2))
+    bags = [varset(new[v] for v in inside) for inside, _ in moments]
+    edges = [(node.parent, place) for place, node in enumerate(model.nodes) if node.parent >= 0]
+    tree = JunctionTree.from_nodes(len(left), bags, edges)
+    covariances = []
+    for clique in tree.cliques:
+        inside, matrix = moments[bags.index(clique)]
+        order = [inside.index(left[v]) for v in members(clique)]
+        covariances.append(matrix[np.ix_(order, order)])
+    names = tuple(model.names[v] for v in left)
+    result = GaussianTreeModel(
+        names,
+        tree,
+        mean[left] + model.mean[left],
+        tuple(covariances),
+        MappingProxyType(dict(model.provenance)),
+    )
+    return result, float(sent[-1].constant[0])
+
+
+def gaussian_entropy(model: GaussianTreeModel) -> float:
+    """Returns the differential entropy, in nats."""
+    constants = sum(node.constant for node in model.nodes)
+    return 0.5 * model.n - constants
+
+
+def gaussian_divergence(p: GaussianTreeModel, q: GaussianTreeModel) -> float:
+    """Returns the Kullback-Leibler divergence KL(p‖q) in nats.
+
+    Raises:
+        InputError: the models have different variables.
+    """
+    if set(p.names) != set(q.names):
+        raise InputError(
+            "models", "", "they have different variables", "compare models of the same variables"
+        )
+    crossed = 0.0
+    for node in q.nodes:
+        names = [q.names[v] for v in node.members]
+        shift = np.array([p.mean[p.variable(name)] for name in names]) - q.mean[list(node.members)]
+        second = covariance(p, names) + np.outer(shift, shift)
+        crossed += node.constant - 0.5 * float((node.precision * second).sum())
+    return max(0.0, -gaussian_entropy(p) - crossed)
+
+
+def sample_gaussian(model: GaussianTreeModel, rows: int, seed: int = 0) -> NDArray[np.float64]:
+    """Returns independent rows, shape (variables, rows); the same seed gives the same rows.
+
+    Raises:
+        ChoiceError: a number is negative.
+    """
+    if rows < 0 or seed < 0:
+        raise ChoiceError(f"{rows} rows with the seed {seed} cannot be drawn; give numbers of 0 or more")
+    generator = np.random.default_rng(seed)
+    out = np.zeros((model.n, rows))
+    for node in model.nodes:
+        at = [node.members.index(v) for v in node.separator]
+        rest = [k for k in range(len(node.members)) if k not in at]
+        spread, _ = inverted(node.precision[np.ix_(rest, rest)])
+        slope = -spread @ node.precision[np.ix_(rest, at)]
+        noise = np.linalg.cholesky(spread) @ generator.standard_normal((len(rest), rows))
+        out[[node.members[k] for k in rest]] = slope @ out[list(node.separator)] + noise
+    return out + model.mean[:, None]

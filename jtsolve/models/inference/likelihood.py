@@ -1,0 +1,84 @@
+"""Log-likelihoods of rows, complete or with gaps.
+
+ln P(x) = Σ over cliques of ln P(x_C) - ln P(x_S), S the separator to the parent. A gap is summed over by
+messages towards the root that go through the cells alone that agree with the row (`kernels.rows`). Time for a
+row: Σ |C| if it is complete, and the cells that agree with it besides if it is not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.errors import InputError
+from jtsolve.models.columns import codes_of
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.tables.table import Codes
+
+
+def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray[np.float64]:
+    """Returns ln P(row) for every row, in nats; -inf for rows that the model holds impossible.
+
+    Args:
+        model: the distribution.
+        rows: a table with the model's columns, whose weights do not matter here; or codes of shape
+            (variables, rows), -1 where the value is missing: such a cell is summed over.
+
+    Raises:
+        InputError: a column is missing, a state is unknown, or a code is out of range.
+    """
+    from jtsolve.models.kernels.rows import complete_rows, partial_rows
+
+    if isinstance(rows, DataTable):
+        codes = codes_of(model.columns, rows)
+        gaps = None
+    else:
+        codes = np.asarray(rows)
+        gaps = _gaps(model, codes)
+        # One type besides those of tables, so that the kernels are compiled for few.
+        codes = codes.astype(np.int32)
+    out = np.zeros(codes.shape[1])
+    shape = model.layout.shape
+    if gaps is None or not gaps.any():
+        complete_rows(np.ascontiguousarray(codes), model.families, shape, out)
+        return out
+    # Copies of a part of the rows each, so that either kernel sees rows of one kind.
+    whole = np.zeros(int((~gaps).sum()))
+    complete_rows(np.ascontiguousarray(codes[:, ~gaps]), model.families, shape, whole)
+    partial = np.zeros(int(gaps.sum()))
+    partial_rows(np.ascontiguousarray(codes[:, gaps]), model.families, shape, partial)
+    out[~gaps], out[gaps] = whole, partial
+    return out
+
+
+def _gaps(model: JunctionTreeModel, codes: Codes) -> NDArray[np.bool_]:
+    """Returns which rows have a gap.
+
+    Raises:
+        InputError: the codes have another shape, are not whole, or one is out of range.
+    """
+    if codes.ndim != 2 or codes.shape[0] != model.n or codes.dtype.kind not in "ui":  # noqa: PLR2004 - columns, rows
+        raise InputError(
+            "rows",
+            "",
+            f"an array of shape {codes.shape} and type {codes.dtype} for {model.n} variables",
+            "give whole numbers of shape (variables, rows)",
+        )
+    gaps = np.zeros(codes.shape[1], dtype=np.bool_)
+    for column, row in zip(model.columns, codes, strict=True):
+        if row.size and (row.min() < -1 or row.max() >= column.arity):
+            raise InputError(
+                "rows",
+                f"column '{column.name}'",
+                f"codes lie from {row.min()} to {row.max()}, but there are {column.arity} states",
+                "number the states from 0, and write -1 for a missing value",
+            )
+        if row.dtype.kind == "i":
+            gaps |= row < 0
+    return gaps

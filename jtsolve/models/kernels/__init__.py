@@ -1,0 +1,1 @@
+"""Compiled messages between cliques, and likelihoods of rows."""

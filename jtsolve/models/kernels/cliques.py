@@ -1,0 +1,200 @@
+"""Tables of a junction tree side by side in one array, and messages between them, in logarithms.
+
+The tables of the cliques lie one after the other, the root first, each clique after its parent; within a
+table the last member runs fastest. Going through a table, an odometer keeps the members' states and the cell
+of a separator that they agree with, so that no map of cells is stored.
+
+Messages are those of Jensen, Lauritzen and Olesen (Computational Statistics Quarterly 4, 1990): up to the
+root, then down, where what went up is divided out. A message is divided by its largest entry, whose logarithm
+is kept aside: products of a thousand small messages neither underflow nor lose digits.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+
+Shape = namedtuple(
+    "Shape",
+    [
+        "parent",  # (m,), int64: of each clique; -1 at the root, which is clique 0
+        "offset",  # (m + 1,), int64: where each table begins
+        "size",  # (m,), int64: the number of members
+        "member",  # (m, d), int64: the variables, increasing
+        "arity",  # (m, d), int64: their numbers of states
+        "stride",  # (m, d), int64: what a step of a member adds to the cell in the clique's table
+        "separator",  # (m + 1,), int64: where the table of each separator to the parent begins
+        "own",  # (m, d), int64: what a step of a member adds to the cell of the separator; 0: not in it
+        "above",  # (m, d), int64: the same for the members of the parent
+    ],
+)
+"""Where the tables of m cliques of at most d members lie."""
+
+
+@kernel
+def _step(digits, arity, stride, size, place):
+    """Turns the odometer by one cell and returns the place that the strides lead to."""
+    for k in range(size - 1, -1, -1):
+        digits[k] += 1
+        place += stride[k]
+        if digits[k] < arity[k]:
+            return place
+        place -= stride[k] * arity[k]
+        digits[k] = 0
+    return place
+
+
+@kernel
+def add_onto(values, start, stop, arity, stride, size, sums, first):
+    """Adds the cells start to stop of `values` to the cells from `first` on that they project to."""
+    digits = np.zeros(size, np.int64)
+    place = first
+    for cell in range(start, stop):
+        sums[place] += values[cell]
+        place = _step(digits, arity, stride, size, place)
+
+
+@kernel
+def separator_sums(values, shape):
+    """Returns the tables of the separators, as sums of the tables below and of those above."""
+    below = np.zeros(shape.separator[-1])
+    above = np.zeros(shape.separator[-1])
+    for i in range(shape.parent.size):
+        first, p = shape.separator[i], shape.parent[i]
+        start, stop = shape.offset[i], shape.offset[i + 1]
+        add_onto(values, start, stop, shape.arity[i], shape.own[i], shape.size[i], below, first)
+        if p >= 0:
+            start, stop = shape.offset[p], shape.offset[p + 1]
+            add_onto(values, start, stop, shape.arity[p], shape.above[i], shape.size[p], above, first)
+        else:
+            above[first] = below[first]
+    return below, above
+
+
+@kernel
+def families(values, below, shape):
+    """Returns ln P(C) - ln P(S) for every cell of every clique; -inf where P(C) is 0."""
+    logs = np.empty(values.size)
+    for i in range(shape.parent.size):
+        digits = np.zeros(shape.size[i], np.int64)
+        place = shape.separator[i]
+        for cell in range(shape.offset[i], shape.offset[i + 1]):
+            logs[cell] = np.log(values[cell] / below[place]) if values[cell] > 0.0 else -np.inf
+            place = _step(digits, shape.arity[i], shape.own[i], shape.size[i], place)
+    return logs
+
+
+@kernel
+def _fold(values, start, stop, arity, stride, size, out):
+    """Writes to out[s] the logarithm of the sum of exp(values) over the cells that project to s."""
+    digits = np.zeros(size, np.int64)
+    out[:] = -np.inf
+    place = 0
+    for cell in range(start, stop):
+        out[place] = max(out[place], values[cell])
+        place = _step(digits, arity, stride, size, place)
+    sums = np.zeros(out.size)
+    digits[:] = 0
+    place = 0
+    for cell in range(start, stop):
+        if values[cell] > -np.inf:
+            sums[place] += np.exp(values[cell] - out[place])
+        place = _step(digits, arity, stride, size, place)
+    for s in range(out.size):
+        if sums[s] > 0.0:
+            out[s] += np.log(sums[s])
+
+
+@kernel
+def _spread(values, start, stop, arity, stride, size, message):
+    """Adds message[s] to the cells that project to s."""
+    digits = np.zeros(size, np.int64)
+    place = 0
+    for cell in range(start, stop):
+        values[cell] += message[place]
+        place = _step(digits, arity, stride, size, place)
+
+
+@kernel
+def propagate(values, shape):
+    """Turns logarithms of factors, in place, into those of the cliques' marginals; returns ln of their sum.
+
+    If the product of the factors is 0 everywhere, -inf is returned and the values are of no use.
+    """
+    count = shape.parent.size
+    messages = np.empty(shape.separator[-1])
+    total = 0.0
+    for i in range(count - 1, -1, -1):
+        start, stop = shape.offset[i], shape.offset[i + 1]
+        message = messages[shape.separator[i] : shape.separator[i + 1]]
+        _fold(values, start, stop, shape.arity[i], shape.own[i], shape.size[i], message)
+        high = message.max()
+        if high == -np.inf:
+            return -np.inf
+        total += high
+        message -= high
+        p = shape.parent[i]
+        if p >= 0:
+            _spread(
+                values,
+                shape.offset[p],
+                shape.offset[p + 1],
+                shape.arity[p],
+                shape.above[i],
+                shape.size[p],
+                message,
+            )
+        else:
+            values[start:stop] -= high
+    for i in range(1, count):
+        p = shape.parent[i]
+        message = messages[shape.separator[i] : shape.separator[i + 1]]
+        down = np.empty(message.size)
+        _fold(
+            values, shape.offset[p], shape.offset[p + 1], shape.arity[p], shape.above[i], shape.size[p], down
+        )
+        for s in range(message.size):
+            # What the clique sent up is in the parent's table: it is divided out. 0 / 0 is 0.
+            down[s] = down[s] - message[s] if down[s] > -np.inf else -np.inf
+        start, stop = shape.offset[i], shape.offset[i + 1]
+        _spread(values, start, stop, shape.arity[i], shape.own[i], shape.size[i], down)
+        # The message up was made smaller by its largest entry, and the table was not.
+        values[start:stop] -= _log_sum(values, start, stop)
+    return total
+
+
+@kernel
+def _log_sum(values, start, stop):
+    """Returns the logarithm of the sum of exp(values)."""
+    high = values[start:stop].max()
+    if high == -np.inf:
+        return high
+    total = 0.0
+    for cell in range(start, stop):
+        total += np.exp(values[cell] - high)
+    return high + np.log(total)
+
+
+@kernel
+def single_marginals(values, shape, home, first, out):
+    """Adds the tables at the variables' homes up to the variables' marginals.
+
+    Args:
+        values: the tables of probabilities.
+        shape: see `Shape`.
+        home: (n,), a clique that holds each variable.
+        first: (n,), where the marginal of each variable begins in `out`.
+        out: zeros.
+    """
+    for v in range(home.size):
+        i = home[v]
+        stride = np.zeros(shape.size[i], np.int64)
+        for k in range(shape.size[i]):
+            if shape.member[i, k] == v:
+                stride[k] = 1
+        add_onto(
+            values, shape.offset[i], shape.offset[i + 1], shape.arity[i], stride, shape.size[i], out, first[v]
+        )

@@ -1,0 +1,186 @@
+"""Log-likelihoods of rows of states, and rows drawn, with the tables of a junction tree side by side.
+
+See `cliques.Shape` for where the tables lie. Rows are columns of arrays: codes[v, r] is the state of variable
+v in row r. Complete rows are taken in blocks, clique by clique: the inner loops run along the rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+
+BLOCK = 512
+"""Rows at one time: 4 kB of cells stay in the first cache."""
+
+
+@kernel
+def complete_rows(codes, families, shape, out):
+    """Writes ln P(row) to `out` for rows without gaps.
+
+    Args:
+        codes: (n, rows).
+        families: ln P(C) - ln P(S) for every cell.
+        shape: see `cliques.Shape`.
+        out: (rows,).
+    """
+    cells = np.empty(BLOCK, np.int64)
+    for start in range(0, out.size, BLOCK):
+        count = min(BLOCK, out.size - start)
+        out[start : start + count] = 0.0
+        for i in range(shape.parent.size):
+            cells[:count] = shape.offset[i]
+            for k in range(shape.size[i]):
+                column = codes[shape.member[i, k]]
+                stride = shape.stride[i, k]
+                for r in range(count):
+                    cells[r] += stride * np.int64(column[start + r])
+            for r in range(count):
+                out[start + r] += families[cells[r]]
+
+
+@kernel
+def partial_rows(codes, families, shape, out):
+    """Writes ln P(what the row shows) to `out` for rows with gaps, which are negative codes.
+
+    Messages go up as in `cliques.propagate`, through the cells alone that agree with the row; a clique
+    without a gap has one such cell, and one whose separator shows all its states ends its subtree.
+    """
+    count = shape.parent.size
+    widest = shape.member.shape[1]
+    scratch = np.empty(families.size)
+    messages = np.empty(shape.separator[-1])
+    sums = np.empty(shape.separator[-1])
+    digits = np.zeros(widest, np.int64)
+    free = np.empty(widest, np.int64)
+    for r in range(out.size):
+        for i in range(count):
+            for k in range(shape.size[i]):
+                if codes[shape.member[i, k], r] < 0:
+                    scratch[shape.offset[i] : shape.offset[i + 1]] = families[
+                        shape.offset[i] : shape.offset[i + 1]
+                    ]
+                    break
+        total = 0.0
+        for i in range(count - 1, -1, -1):
+            cell = shape.offset[i]
+            place = shape.separator[i]
+            gaps = 0
+            open_separator = False
+            for k in range(shape.size[i]):
+                state = np.int64(codes[shape.member[i, k], r])
+                if state < 0:
+                    free[gaps] = k
+                    digits[gaps] = 0
+                    gaps += 1
+                    open_separator = open_separator or shape.own[i, k] > 0
+                else:
+                    cell += state * shape.stride[i, k]
+                    place += state * shape.own[i, k]
+            if gaps == 0:
+                total += families[cell]
+                continue
+            first, last = shape.separator[i], shape.separator[i + 1]
+            messages[first:last] = -np.inf
+            sums[first:last] = 0.0
+            for sweep in range(2):
+                turning = True
+                while turning:
+                    value = scratch[cell]
+                    if sweep == 0:
+                        messages[place] = max(messages[place], value)
+                    elif value > -np.inf:
+                        sums[place] += np.exp(value - messages[place])
+                    turning = False
+                    for j in range(gaps - 1, -1, -1):
+                        k = free[j]
+                        digits[j] += 1
+                        cell += shape.stride[i, k]
+                        place += shape.own[i, k]
+                        if digits[j] < shape.arity[i, k]:
+                            turning = True
+                            break
+                        cell -= shape.stride[i, k] * shape.arity[i, k]
+                        place -= shape.own[i, k] * shape.arity[i, k]
+                        digits[j] = 0
+            high = -np.inf
+            for s in range(first, last):
+                if sums[s] > 0.0:
+                    messages[s] += np.log(sums[s])
+                high = max(high, messages[s])
+            total += high
+            if high == -np.inf:
+                break
+            if open_separator:
+                _send(codes, r, shape, i, scratch, messages, high, digits, free)
+        out[r] = total
+
+
+@kernel
+def _send(codes, r, shape, i, scratch, messages, high, digits, free):
+    """Adds the message of clique i to the cells of its parent that agree with row r."""
+    p = shape.parent[i]
+    cell = shape.offset[p]
+    place = shape.separator[i]
+    gaps = 0
+    for k in range(shape.size[p]):
+        state = np.int64(codes[shape.member[p, k], r])
+        if state < 0:
+            free[gaps] = k
+            digits[gaps] = 0
+            gaps += 1
+        else:
+            cell += state * shape.stride[p, k]
+            place += state * shape.above[i, k]
+    turning = True
+    while turning:
+        scratch[cell] += messages[place] - high
+        turning = False
+        for j in range(gaps - 1, -1, -1):
+            k = free[j]
+            digits[j] += 1
+            cell += shape.stride[p, k]
+            place += shape.above[i, k]
+            if digits[j] < shape.arity[p, k]:
+                turning = True
+                break
+            cell -= shape.stride[p, k] * shape.arity[p, k]
+            place -= shape.above[i, k] * shape.arity[p, k]
+            digits[j] = 0
+
+
+@kernel
+def draw(uniform, cumulative, offset, member, arity, own, size, out):
+    """Writes rows drawn clique by clique, from the root down, to `out`.
+
+    Args:
+        uniform: (m, rows) in [0, 1).
+        cumulative: for each clique and each cell of its separator, the increasing sums of the probabilities
+        of
+            the states of the other members, the last of which runs fastest; the last sum is 1, or all are 0.
+        offset: (m + 1,), where the sums of each clique begin.
+        member: (m, d), the members: those in the separator first.
+        arity: (m, d), their numbers of states.
+        own: (m,), how many are in the separator.
+        size: (m,), how many members there are.
+        out: (n, rows).
+    """
+    for i in range(size.size):
+        cells = 1
+        for k in range(own[i], size[i]):
+            cells *= arity[i, k]
+        for r in range(uniform.shape[1]):
+            place = np.int64(0)
+            for k in range(own[i]):
+                place = place * arity[i, k] + np.int64(out[member[i, k], r])
+            start = offset[i] + place * cells
+            low, high = 0, cells - 1
+            while low < high:
+                middle = (low + high) // 2
+                if cumulative[start + middle] > uniform[i, r]:
+                    high = middle
+                else:
+                    low = middle + 1
+            for k in range(size[i] - 1, own[i] - 1, -1):
+                out[member[i, k], r] = low % arity[i, k]
+                low //= arity[i, k]

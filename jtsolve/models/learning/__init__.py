@@ -1,0 +1,1 @@
+"""Models from data: tables in closed form, mixtures by expectation-maximisation."""

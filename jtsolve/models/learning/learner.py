@@ -1,0 +1,104 @@
+"""The tree of data: local scores from a table, and a backend that looks for the best junction tree.
+
+What `jtsolve solve DATA --score …` does in one command, as a value that is called with a table: estimators
+and mixtures learn the trees of many tables in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import monotonic  # not the module: the field `time` hides it in the class body
+from typing import TYPE_CHECKING
+
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Backend, Limits
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import Stop
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.scoring.score import DiscreteScore
+    from jtsolve.tables.table import DataTable
+
+
+@dataclass(frozen=True, slots=True)
+class Learner:
+    """Learns the junction tree of a table.
+
+    Args:
+        score: a score of states.
+        backend: looks for the tree; None for what `auto` takes.
+        treewidth: at least 0; of fewer variables than this plus one, all that there are.
+        time: seconds for each tree; None for no limit.
+        threads: see `Limits`.
+        seed: see `Limits`.
+        memory: bytes that the process may hold; see `Limits`.
+
+    Raises:
+        ChoiceError: the treewidth is negative.
+
+    >>> import numpy as np
+    >>> from jtsolve.tables.table import DataTable
+    >>> table = DataTable(("a", "b"), (("0", "1"),) * 2, np.array([[0, 0, 0, 0, 1, 1, 1, 1]] * 2))
+    >>> Learner(treewidth=1)(table).cliques
+    (3,)
+    """
+
+    score: DiscreteScore = field(default_factory=Bic)
+    backend: Backend | None = field(default_factory=lambda: REGISTRY["forward"])
+    treewidth: int = 2
+    time: float | None = None
+    threads: int | None = None
+    seed: int = 0
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.treewidth < 0:
+            raise ChoiceError(f"a treewidth of {self.treewidth} is none; give a number of 0 or more")
+
+    def __call__(self, table: DataTable, deadline: float | None = None) -> JunctionTree:
+        """Returns the best tree that the backend finds.
+
+        Args:
+            table: the data.
+            deadline: an instant of `time.monotonic()` at which to end with what there is, besides `time`.
+
+        Raises:
+            LimitError: it found none within the limits.
+            RefusedError: the backend does not take such a problem.
+            KeyboardInterrupt: the user asked it to end; whoever learns several trees has to know.
+        """
+        seconds = self.seconds(deadline)
+        size = min(self.treewidth + 1, table.n)
+        problem = Problem(
+            tuple(Variable(name, labels) for name, labels in zip(table.names, table.states, strict=True)),
+            DataScores(table, self.score, size),
+            Constraints(max_treewidth=size - 1),
+        )
+        limits = Limits(time=seconds, memory=self.memory, threads=self.threads, seed=self.seed)
+        result = solve(problem, self.backend, limits)
+        if result.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
+        if result.tree is None:
+            raise LimitError(
+                f"backend '{result.backend}' found no tree within {seconds} s; give it more time, or take "
+                "a quicker one, such as forward"
+            )
+        return result.tree
+
+    def seconds(self, deadline: float | None) -> float | None:
+        """Returns how long the next tree may take; None for no limit.
+
+        Raises:
+            LimitError: the deadline is over.
+        """
+        if deadline is None:
+            return self.time
+        left = deadline - monotonic()
+        if left <= 0:
+            raise LimitError("the time ended before a tree was learned; give more time")
+        return left if self.time is None else min(self.time, left)

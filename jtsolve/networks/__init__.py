@@ -1,0 +1,1 @@
+"""Bayesian networks: BIF in and out, and rows drawn from them."""

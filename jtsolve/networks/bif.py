@@ -1,0 +1,375 @@
+"""Bayesian networks in the Bayesian Interchange Format (BIF), as the bnlearn repository writes it.
+
+    network NAME { }
+    variable NAME { type discrete [ COUNT ] { STATE, … }; }
+    probability ( NAME ) { table P, …; }
+    probability ( NAME | PARENT, … ) { (STATE, …) P, …; … }
+
+Properties and comments are skipped. Tables with parents are given row by row; a `table` with parents, whose
+order programs do not agree on, and a `default` row are refused. Reference: F. Cozman, The Interchange Format
+for Bayesian Networks, 1998.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from math import isfinite, prod
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jtsolve.core.files import read_file
+from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+TOLERANCE = 1e-4
+"""How far the sum of a row may be from 1: files round to some digits. What is left is divided out."""
+
+LARGEST_TABLE = 1 << 27
+"""The largest number of cells of a table: 1 GiB. It keeps a short file from filling the memory."""
+
+_TOKEN = re.compile(
+    r'(?P<gap>\s+|//[^\n]*|/\*.*?\*/)|"(?P<quoted>[^"\n]*)"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+', re.DOTALL
+)
+_PUNCTUATION = frozenset("{}()[];,|")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """A variable of a network with its conditional distribution.
+
+    Attributes:
+        name: unique in the network.
+        states: their labels, at least one, unique.
+        parents: positions of the parents in the network, in the order of the table.
+        table: probabilities, shape (product of the parents' state counts, states); a row for each
+            configuration of the parents, the last parent running fastest; each row sums to 1. Read-only.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[int, ...]
+    table: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A Bayesian network: nodes in the order of the file.
+
+    Attributes:
+        name: free text.
+        nodes: at least one, with unique names.
+        order: positions of the nodes, parents before children.
+
+    Raises:
+        CycleError: the arcs have a cycle.
+        ValueError: there is no node, a name occurs twice, or a table does not fit the states.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    order: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not self.nodes or len({node.name for node in self.nodes}) < len(self.nodes):
+            raise ValueError("a network needs nodes with unique names")
+        for node in self.nodes:
+            shape = (prod(len(self.nodes[parent].states) for parent in node.parents), len(node.states))
+            if node.table.shape != shape:
+                raise ValueError(f"the table of '{node.name}' has shape {node.table.shape}, not {shape}")
+        arcs = {i: node.parents for i, node in enumerate(self.nodes)}
+        object.__setattr__(self, "order", tuple(TopologicalSorter(arcs).static_order()))
+
+    @property
+    def arc_count(self) -> int:
+        """The number of arcs."""
+        return sum(len(node.parents) for node in self.nodes)
+
+    @property
+    def parameter_count(self) -> int:
+        """The number of free parameters: for each row of a table, the states less one."""
+        return sum(node.table.shape[0] * (node.table.shape[1] - 1) for node in self.nodes)
+
+
+def read_network(path: str | Path) -> Network:
+    """Reads a network from a BIF file, packed or not.
+
+    Raises:
+        InputError: the file cannot be read, or something in it is wrong: says in which line.
+    """
+    source = str(path)
+    data = read_file(path)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(source, f"line {line}", "it is no UTF-8 text", "convert the file to UTF-8") from None
+    return _Parser(text, source).network()
+
+
+class _Token(NamedTuple):
+    text: str
+    line: int
+    is_quoted: bool = False
+
+
+class _Table(NamedTuple):
+    """A probability block as it stands: parents by name, rows by the parents' states."""
+
+    parents: tuple[str, ...]
+    rows: list[tuple[tuple[str, ...], list[float], int]]
+    line: int
+
+
+class _Parser:
+    """Recursive descent over the tokens of one file."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self._source = source
+        self._tokens = self._split(text)
+        self._place = 0
+        self._states: dict[str, tuple[str, ...]] = {}
+        self._tables: dict[str, _Table] = {}
+
+    def network(self) -> Network:
+        """Returns the network of the whole text."""
+        name = self._header()
+        while not self._at_end():
+            token = self._next()
+            if token.text == "variable":
+                self._variable()
+            elif token.text == "probability":
+                self._probability()
+            else:
+                raise self._error(
+                    token.line, f"'{token.text}' begins no block", "begin it with 'variable' or 'probability'"
+                )
+        if not self._states:
+            raise self._error(1, "there is no variable", "declare variables")
+        positions = {variable: i for i, variable in enumerate(self._states)}
+        for variable, table in self._tables.items():
+            if variable not in positions:
+                raise self._error(table.line, f"variable '{variable}' is not declared", "declare it")
+        nodes = tuple(self._node(variable, positions) for variable in self._states)
+        try:
+            return Network(name, nodes)
+        except CycleError as error:
+            cycle = [nodes[i].name for i in error.args[1]]
+            reason = f"the arcs have a cycle: {' → '.join(cycle)}"
+            raise self._error(self._tables[cycle[0]].line, reason, "leave out one of them") from None
+
+    def _split(self, text: str) -> list[_Token]:
+        tokens: list[_Token] = []
+        place, line = 0, 1
+        while place < len(text):
+            match = _TOKEN.match(text, place)
+            if match is None:
+                raise self._error(line, "a quotation has no end", 'close it with " in the same line')
+            if match["gap"] is None and match[0].startswith("/*"):
+                raise self._error(line, "a comment has no end", "close it with */")
+            quoted = match["quoted"]
+            if match["gap"] is None:
+                tokens.append(_Token(match[0] if quoted is None else quoted, line, quoted is not None))
+            line += match[0].count("\n")
+            place = match.end()
+        return tokens
+
+    def _header(self) -> str:
+        self._expect("network")
+        name = self._word("the name of the network")
+        self._expect("{")
+        while not self._accept("}"):
+            self._property()
+        return name
+
+    def _variable(self) -> None:
+        token = self._peek()
+        name = self._word("the name of a variable")
+        if name in self._states:
+            raise self._error(token.line, f"variable '{name}' is declared twice", "rename one of them")
+        self._expect("{")
+        states: tuple[str, ...] | None = None
+        while not self._accept("}"):
+            if self._peek().text != "type":
+                self._property()
+            elif states is not None:
+                raise self._error(self._peek().line, f"variable '{name}' has two types", "leave out one")
+            else:
+                states = self._type(name)
+        if states is None:
+            raise self._error(token.line, f"variable '{name}' has no type", "give its states")
+        self._states[name] = states
+
+    def _type(self, name: str) -> tuple[str, ...]:
+        line = self._next().line
+        self._expect("discrete")
+        self._expect("[")
+        count = self._word("a number of states")
+        self._expect("]")
+        self._expect("{")
+        states = self._words("a state", "}")
+        self._expect(";")
+        if count != str(len(states)):
+            raise self._error(
+                line, f"variable '{name}' has {len(states)} states, but declares {count}", "mend either"
+            )
+        if len(set(states)) < len(states):
+            raise self._error(line, f"variable '{name}' has two states of one label", "rename one of them")
+        return states
+
+    def _probability(self) -> None:
+        line = self._expect("(").line
+        name = self._word("the name of a variable")
+        parents: tuple[str, ...] = ()
+        if self._accept("|"):
+            parents = self._words("a parent", ")")
+        else:
+            self._expect(")")
+        if name in self._tables:
+            raise self._error(line, f"variable '{name}' has two tables", "leave out one of them")
+        rows: list[tuple[tuple[str, ...], list[float], int]] = []
+        self._expect("{")
+        while not self._accept("}"):
+            token = self._peek()
+            if token.text == "property":
+                self._property()
+            elif self._accept("("):
+                key = self._words("a state", ")")
+                rows.append((key, self._numbers(), token.line))
+            elif token.text == "table" and not parents:
+                self._next()
+                rows.append(((), self._numbers(), token.line))
+            else:
+                raise self._error(
+                    token.line,
+                    f"'{token.text}' begins no row of the table of '{name}'",
+                    "write '(states of the parents) probabilities;', or 'table …;' if there are no parents",
+                )
+        self._tables[name] = _Table(parents, rows, line)
+
+    def _node(self, name: str, positions: dict[str, int]) -> Node:
+        """Returns a node, once everything is read: a table may come before its parents are declared."""
+        if name not in self._tables:
+            raise self._error(
+                self._tokens[-1].line, f"variable '{name}' has no table", "add its probability block"
+            )
+        table = self._tables[name]
+        states = self._states[name]
+        for parent in table.parents:
+            if parent not in positions:
+                raise self._error(table.line, f"parent '{parent}' of '{name}' is not declared", "declare it")
+        if len(set(table.parents)) < len(table.parents):
+            raise self._error(table.line, f"'{name}' has the same parent twice", "leave out one of them")
+        shape = [len(self._states[parent]) for parent in table.parents]
+        if prod(shape) != len(table.rows):
+            reason = f"the table of '{name}' has {len(table.rows)} rows, but {prod(shape)} are needed"
+            raise self._error(table.line, reason, "give one row for each configuration of the parents")
+        if prod(shape) * len(states) > LARGEST_TABLE:
+            raise self._error(table.line, f"the table of '{name}' has too many cells", "split the variable")
+        values = np.empty((len(table.rows), len(states)))
+        seen: set[int] = set()
+        for key, numbers, line in table.rows:
+            row = self._row(name, table.parents, key, line)
+            if row in seen:
+                raise self._error(line, f"the table of '{name}' has two rows of {key}", "leave out one")
+            seen.add(row)
+            values[row] = self._distribution(name, len(states), numbers, line)
+        values.flags.writeable = False
+        return Node(name, states, tuple(positions[parent] for parent in table.parents), values)
+
+    def _row(self, name: str, parents: tuple[str, ...], key: tuple[str, ...], line: int) -> int:
+        """Returns the row of a configuration of the parents; the last parent runs fastest."""
+        if len(key) != len(parents):
+            reason = f"a row of '{name}' names {len(key)} states, but there are {len(parents)} parents"
+            raise self._error(line, reason, "name one state of each parent")
+        row = 0
+        for parent, state in zip(parents, key, strict=True):
+            states = self._states[parent]
+            if state not in states:
+                raise self._error(
+                    line, f"'{state}' is no state of '{parent}'", f"take one of {', '.join(states)}"
+                )
+            row = row * len(states) + states.index(state)
+        return row
+
+    def _distribution(self, name: str, count: int, numbers: list[float], line: int) -> NDArray[np.float64]:
+        if len(numbers) != count:
+            reason = f"a row of '{name}' has {len(numbers)} probabilities, but there are {count} states"
+            raise self._error(line, reason, "give one for each state")
+        values = np.array(numbers)
+        total = float(values.sum())
+        if abs(total - 1) > TOLERANCE:
+            raise self._error(
+                line, f"a row of '{name}' sums to {total:.9g}, not to 1", "mend the probabilities"
+            )
+        return values / total
+
+    def _numbers(self) -> list[float]:
+        """Returns numbers up to the semicolon, which it takes too."""
+        line = self._peek().line
+        numbers = []
+        for word in self._words("a probability", ";"):
+            try:
+                number = float(word)
+            except ValueError:
+                raise self._error(line, f"'{word}' is no number", "write a probability") from None
+            if not isfinite(number) or not 0 <= number <= 1:
+                raise self._error(line, f"{word} is no probability", "write a number from 0 to 1")
+            numbers.append(number)
+        return numbers
+
+    def _words(self, what: str, end: str) -> tuple[str, ...]:
+        """Returns words with commas between them, up to the mark `end`, which it takes too."""
+        words = [self._word(what)]
+        while not self._accept(end):
+            self._expect(",")
+            words.append(self._word(what))
+        return tuple(words)
+
+    def _word(self, what: str) -> str:
+        token = self._next()
+        if not token.is_quoted and token.text in _PUNCTUATION:
+            raise self._error(token.line, f"{what} is missing before '{token.text}'", "write it")
+        return token.text
+
+    def _property(self) -> None:
+        self._expect("property")
+        while not self._accept(";"):
+            self._next()
+
+    def _expect(self, text: str) -> _Token:
+        token = self._next()
+        if token.text != text or token.is_quoted:
+            raise self._error(
+                token.line, f"'{token.text}' stands where '{text}' is expected", f"write '{text}'"
+            )
+        return token
+
+    def _accept(self, text: str) -> bool:
+        token = self._peek()
+        found = token.text == text and not token.is_quoted
+        self._place += found
+        return found
+
+    def _at_end(self) -> bool:
+        return self._place == len(self._tokens)
+
+    def _peek(self) -> _Token:
+        if self._at_end():
+            line = self._tokens[-1].line if self._tokens else 1
+            raise self._error(line, "the file ends too early", "fetch or make it again")
+        return self._tokens[self._place]
+
+    def _next(self) -> _Token:
+        token = self._peek()
+        self._place += 1
+        return token
+
+    def _error(self, line: int, reason: str, remedy: str) -> InputError:
+        return InputError(self._source, f"line {line}", reason, remedy)

@@ -1,0 +1,1 @@
+"""Compiled counting of marginal tables, and log determinants."""

@@ -1,0 +1,160 @@
+"""Counts the cells of many marginal tables of two-valued columns, 64 rows at a time.
+
+A column is a row of bits, one for each row of the data that has value 1. The rows in a cell of A are a row of
+bits too, and the cells of A ∪ {v} are those bits with the column's, and without them:
+
+    m(cell, v = 1) = |cell ∧ v|,      m(cell, v = 0) = m(cell) − m(cell, v = 1).
+
+The last member of a set is only counted, by one population count for each cell of the others; their cells
+are kept as bits, and reused where the next set begins as this one does, as in `kernels.counting`. The counts
+are whole numbers, and the sums over them those of `counting.sum_terms`, which depend on the multiset of
+counts alone: they are the same to the bit as by `counting.sums_over_cells`.
+"""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+from numba import types
+from numba.extending import intrinsic
+
+from jtsolve.core.compiling import kernel
+from jtsolve.scoring.kernels.counting import SMALL, added, sum_terms
+
+WIDEST = 8
+"""Sets of more members are counted row by row: 2^k cells of bits would be as much work."""
+
+
+@intrinsic
+def ones(typing, word):  # noqa: ARG001 - numba's signature
+    """Returns how many bits of an uint64 are 1: the processor's own instruction, on many words at once."""
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@kernel
+def packed(codes):
+    """Returns the columns as bits, shape (n, words), uint64; codes has shape (n, rows), values 0 and 1."""
+    n, rows = codes.shape
+    bits = np.zeros((n, (rows + 63) // 64), np.uint64)
+    for v in range(n):
+        for row in range(rows):
+            if codes[v, row]:
+                bits[v, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
+    return bits
+
+
+@kernel
+def entropy_terms(rows):
+    """Returns m ln m for m = 0 to `rows`, as `counting.sum_terms` computes it."""
+    terms = np.zeros(rows + 1)
+    for count in range(1, rows + 1):
+        terms[count] = float(count) * log(float(count))
+    return terms
+
+
+@kernel(inline="always")
+def _entropy(found, used, terms):
+    """Returns Σ m ln m as `counting.sum_terms` does: different counts in increasing order, compensated."""
+    for end in range(1, used):
+        count = found[end]
+        at = end
+        while at > 0 and found[at - 1] > count:
+            found[at] = found[at - 1]
+            at -= 1
+        found[at] = count
+    total = lost = 0.0
+    at = 0
+    while at < used:
+        end = at + 1
+        while end < used and found[end] == found[at]:
+            end += 1
+        total, lost = added(total, lost, float(end - at) * terms[found[at]])
+        at = end
+    return total + lost
+
+
+@kernel(inline="always")
+def common(one, other):
+    """Returns how many rows two rows of bits share."""
+    inside = np.uint64(0)
+    for word in range(one.size):
+        inside += ones(one[word] & other[word])
+    return np.int64(inside)
+
+
+@kernel
+def sums_over_binary_cells(sets, bits, rows, arities, terms, shared, each):
+    """Returns what `counting.sums_over_cells` does, for columns of at most two values without weights.
+
+    Args:
+        sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
+        bits: see `packed`.
+        rows: how many rows the data have.
+        arities: shape (n,), int64: 1 or 2.
+        terms: see `entropy_terms`; empty for Dirichlet terms.
+        shared: a pseudo-count that all cells share evenly.
+        each: a pseudo-count of every cell.
+    """
+    count, width = sets.shape
+    words = bits.shape[1]
+    sums = np.zeros(count, np.float64)
+    possible = np.ones(count, np.float64)
+    # The cells of the first members: level j has 2^j of them, from 2^j - 1 on; level 0 is all rows.
+    cells = np.zeros((1 << max(0, width - 1) << 1, words), np.uint64)
+    held = np.zeros(1 << max(0, width - 1) << 1, np.int64)
+    cells[0] = ~np.uint64(0)
+    if rows & 63:
+        cells[0, words - 1] = (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
+    held[0] = rows
+    kept = np.full(max(1, width), -1, np.int64)  # the members whose cells are held
+    valid = 0
+    found = np.empty(1 << width, np.int64)
+    tally = np.zeros(SMALL, np.int64)
+    for i in range(count):
+        size = 0
+        while size < width and sets[i, size] >= 0:
+            possible[i] *= arities[sets[i, size]]
+            size += 1
+        if size == 0:
+            continue
+        same = 0
+        while same < min(valid, size - 1) and kept[same] == sets[i, same]:
+            same += 1
+        for level in range(same, size - 1):
+            v = sets[i, level]
+            first, there = (1 << level) - 1, (2 << level) - 1
+            for cell in range(1 << level):
+                one, other = there + 2 * cell, there + 2 * cell + 1
+                inside = np.uint64(0)
+                for word in range(words):
+                    with_v = cells[first + cell, word] & bits[v, word]
+                    cells[one, word] = with_v
+                    cells[other, word] = cells[first + cell, word] ^ with_v
+                    inside += ones(with_v)
+                held[one] = np.int64(inside)
+                held[other] = held[first + cell] - np.int64(inside)
+            kept[level] = v
+        valid = size - 1
+        v = sets[i, size - 1]
+        first = (1 << valid) - 1
+        used = 0
+        for cell in range(1 << valid):
+            if held[first + cell] == 0:
+                continue
+            within = common(cells[first + cell], bits[v])
+            if within:
+                found[used] = within
+                used += 1
+            if within < held[first + cell]:
+                found[used] = held[first + cell] - within
+                used += 1
+        if terms.size:
+            sums[i] = _entropy(found, used, terms)
+        else:
+            sums[i] = sum_terms(found, used, shared / possible[i] + each, tally)
+    return sums, possible

@@ -1,0 +1,52 @@
+"""Log determinants of many principal submatrices, by Cholesky factors that share their first rows."""
+
+from __future__ import annotations
+
+from math import log, nan, sqrt
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+
+
+@kernel
+def log_determinants(sets, matrix, least):
+    """Returns ln det of the submatrix of each set; 0 for ∅, NaN where it is singular.
+
+    Row j of the factor depends on the first j + 1 members alone: where a set begins as the one before it
+    does, the rows of the common part are kept.
+
+    Args:
+        sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
+        matrix: shape (n, n), float64: symmetric.
+        least: a pivot below this share of its diagonal element makes a submatrix singular.
+    """
+    count, width = sets.shape
+    factor = np.zeros((max(1, width), max(1, width)))
+    partial = np.zeros(width + 1)
+    kept = np.full(max(1, width), -1, np.int64)
+    valid = 0
+    logs = np.empty(count)
+    for i in range(count):
+        size = 0
+        while size < width and sets[i, size] >= 0:
+            size += 1
+        same = 0
+        while same < min(valid, size) and kept[same] == sets[i, same]:
+            same += 1
+        for j in range(same, size):
+            v = sets[i, j]
+            pivot = matrix[v, v]
+            for k in range(j):
+                value = matrix[v, sets[i, k]]
+                for other in range(k):
+                    value -= factor[j, other] * factor[k, other]
+                factor[j, k] = value / factor[k, k]
+                pivot -= factor[j, k] * factor[j, k]
+            # NaN spreads to every larger set that begins so: each of them is singular too.
+            factor[j, j] = sqrt(pivot) if pivot > least * matrix[v, v] else nan
+            partial[j + 1] = partial[j] + (2.0 * log(factor[j, j]) if factor[j, j] > 0 else nan)
+            kept[j] = v
+        valid = size
+        logs[i] = partial[size]
+    return logs

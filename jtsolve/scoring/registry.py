@@ -1,0 +1,29 @@
+"""The registry of scores, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jtsolve.scoring.scores.aic import Aic
+from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.scoring.scores.bdj import Bdj
+from jtsolve.scoring.scores.bge import Bge
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.scoring.scores.gaussian_bic import GaussianBic
+from jtsolve.scoring.scores.mdl import Mdl
+from jtsolve.scoring.scores.ml import MaximumLikelihood
+from jtsolve.scoring.scores.qnml import Qnml
+
+if TYPE_CHECKING:
+    from jtsolve.scoring.score import DiscreteScore, GaussianScore
+
+DISCRETE: dict[str, DiscreteScore] = {
+    score.name: score for score in (Bdeu(), Bdj(), MaximumLikelihood(), Aic(), Bic(), Mdl(), Qnml())
+}
+"""The scores of states, with their defaults; the first is the default."""
+
+GAUSSIAN: dict[str, GaussianScore] = {score.name: score for score in (GaussianBic(), Bge())}
+"""The scores of real numbers."""
+
+REGISTRY: dict[str, DiscreteScore | GaussianScore] = {**DISCRETE, **GAUSSIAN}
+"""Every score by its name."""

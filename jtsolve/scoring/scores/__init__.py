@@ -1,0 +1,1 @@
+"""The scores, one module each."""

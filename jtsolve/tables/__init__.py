@@ -1,0 +1,1 @@
+"""Data files read into tables of states or of numbers."""

@@ -1,0 +1,85 @@
+"""Parquet and Arrow files: typed columns, with a mark of their own for a missing value.
+
+Polars reads them lazily: the wanted columns, some rows at a time. A packed file, or one that is no regular
+file, is held in memory whole.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jtsolve.core.files import is_packed
+from jtsolve.errors import InputError
+from jtsolve.tables.gathering import Gatherer, Intake
+from jtsolve.tables.raw import require_distinct
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from jtsolve.tables.raw import RawTable
+    from jtsolve.tables.source import Source
+
+_PATTERN = frozenset("*?[")
+_ROWS = 1 << 19
+"""Rows that are turned into words at one time."""
+
+
+def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
+    """Returns the table in a file; its values as text are the labels.
+
+    Raises:
+        InputError: the file cannot be read, or a wanted column holds what is no state.
+    """
+    import polars as pl
+
+    is_pattern = not _PATTERN.isdisjoint(source.name)  # polars would look for files that match
+    if Path(source.path).is_file() and not is_pattern and not is_packed(source.path):
+        for _ in source.pieces():  # for the hash
+            pass
+        content: Path | io.BytesIO = Path(source.path)
+    else:
+        content = io.BytesIO(source.whole())
+    try:
+        lazy = pl.scan_parquet(content) if suffix == "parquet" else pl.scan_ipc(content)
+        return _gathered(lazy, source.name, intake)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise InputError(
+            source.name, "", f"it cannot be read as {suffix} ({str(error).splitlines()[0]})", "check the file"
+        ) from None
+
+
+def _gathered(lazy: pl.LazyFrame, source: str, intake: Intake) -> RawTable:
+    """Returns the table in a lazy frame."""
+    import polars as pl
+
+    schema = lazy.collect_schema()
+    require_distinct(schema.names(), source)
+    gatherer = Gatherer(schema.names(), intake)
+    wanted = [schema.names()[place] for place in gatherer.places]
+    kinds = [schema[name] for name in wanted]
+    for name, kind in zip(wanted, kinds, strict=True):
+        if kind.is_nested() or kind in (pl.Binary, pl.Object):
+            raise InputError(
+                source,
+                f"column '{name}'",
+                f"its type is {kind}, whose values are no states",
+                "leave it out with --drop, or turn it into text when the file is made",
+            )
+    real = [kind.is_float() or kind.is_decimal() for kind in kinds]
+    labels = [_number_label if is_real else str for is_real in real]
+    height = lazy.select(pl.len()).collect().item()
+    chosen = lazy.select(
+        pl.col(name).cast(pl.Float64).fill_nan(None) if is_real else pl.col(name).cast(pl.String)
+        for name, is_real in zip(wanted, real, strict=True)
+    )
+    for start in range(0, height, _ROWS):
+        gatherer.add(chosen.slice(start, _ROWS).collect().get_columns(), labels)
+    if not height or not wanted:
+        raise InputError(source, "", "there are no rows", "give a table with rows")
+    return gatherer.table(typed=True)
+
+
+def _number_label(value: object) -> str:
+    return repr(value).removesuffix(".0")

@@ -1,0 +1,97 @@
+"""Different rows of small numbers, and how often each occurs: see `kernels.distinct`.
+
+Memory: for each different row its values, of the smallest type that holds them all, and some 16 to 32 bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_BLOCK = 1 << 16
+"""Rows that are put in at one time."""
+_ONCE: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+class Watch(Protocol):
+    """Is told how far the reading is; raises an error to end it."""
+
+    def __call__(self, *, rows: int, memory: int) -> None:
+        """Takes the number of rows that were read, and how many bytes are about to be allocated for them."""
+        ...
+
+
+def unwatched(*, rows: int, memory: int) -> None:
+    """Lets every reading go on."""
+
+
+class DistinctRows:
+    """Different rows, in the order in which they first came, and how often each came.
+
+    Args:
+        width: the number of columns.
+        watch: is told before memory is allocated.
+    """
+
+    def __init__(self, width: int, watch: Watch = unwatched) -> None:
+        self._used = self._read = 0
+        self._watch = watch
+        self._rows: NDArray[Any] = np.empty((0, width), np.uint8)
+        self._times = np.empty(0, np.int64)
+        self._slots = np.zeros(1, np.int32)
+
+    def add(
+        self, columns: Sequence[NDArray[Any]], largest: int, weights: NDArray[np.int64] | None = None
+    ) -> None:
+        """Counts rows.
+
+        Args:
+            columns: their values, column by column, from 0.
+            largest: no value of any column so far exceeds it.
+            weights: how often each row counts; None for once.
+        """
+        from jtsolve.tables.kernels.distinct import insert_rows
+
+        kind = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
+        if self._rows.itemsize < np.dtype(kind).itemsize:
+            self._watch(rows=self._read, memory=self._rows.size * np.dtype(kind).itemsize)
+            self._rows = self._rows.astype(kind)
+        for start in range(0, columns[0].size, _BLOCK):
+            parts = [column[start : start + _BLOCK] for column in columns]
+            block = np.empty((parts[0].size, len(parts)), self._rows.dtype)
+            for place, part in enumerate(parts):
+                block[:, place] = part
+            times = _ONCE if weights is None else weights[start : start + _BLOCK]
+            self._make_room(block.shape[0])
+            self._used = insert_rows(block, times, self._rows, self._times, self._slots, self._used)
+            self._read += block.shape[0]
+
+    def _make_room(self, count: int) -> None:
+        """Makes room for so many more rows: half as much again if there is none, and slots twice the rows."""
+        from jtsolve.tables.kernels.distinct import fill_slots
+
+        need = self._used + count
+        if need > self._times.size:
+            capacity = max(need, self._times.size * 3 // 2)
+            width = self._rows.shape[1]
+            self._watch(rows=self._read, memory=capacity * (width * self._rows.itemsize + 8))
+            rows = np.empty((capacity, width), self._rows.dtype)
+            rows[: self._used] = self._rows[: self._used]
+            times = np.empty(capacity, np.int64)
+            times[: self._used] = self._times[: self._used]
+            self._rows, self._times = rows, times
+        if 2 * need > self._slots.size:
+            size = 1 << (2 * need - 1).bit_length()
+            self._watch(rows=self._read, memory=4 * size)
+            self._slots = fill_slots(self._rows, self._used, size)
+
+    def taken(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Returns the values, shape (columns, rows), and how often each row came; forgets the hash table."""
+        self._slots = np.zeros(1, np.int32)
+        return self._rows[: self._used].T, self._times[: self._used].copy()

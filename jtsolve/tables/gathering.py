@@ -1,0 +1,144 @@
+"""The rows of a file, gathered piece by piece: many rows are kept as different rows and counts.
+
+Up to `KEPT` rows stay as they come. Beyond, equal rows are put together as they are read, in the order in
+which they first came, so that a table takes the memory of its different rows, whatever the size of its file.
+Scores depend on counts alone: they are the same, to the bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.tables.distinct import DistinctRows, Watch, unwatched
+from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    import polars as pl
+    from numpy.typing import NDArray
+
+KEPT = 1 << 20
+"""Rows that are kept as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What to take from a file.
+
+    Args:
+        wants: tells of the name of a column whether it is read.
+        together: whether many rows may be put together and counted; if not, all are kept in their order.
+        watch: see `Watch`.
+    """
+
+    wants: Callable[[str], bool] = lambda _name: True
+    together: bool = True
+    watch: Watch = unwatched
+
+
+class Gatherer:
+    """Takes the values of the wanted columns, piece by piece.
+
+    Args:
+        names: of all columns of the file.
+        intake: what to take.
+
+    Attributes:
+        places: the positions of the wanted columns, increasing.
+        rows: how many rows were taken.
+    """
+
+    def __init__(self, names: Sequence[str], intake: Intake) -> None:
+        self.names = tuple(names)
+        # Without any, the first is read all the same: rows are to be counted, and faults in them found.
+        self.places = [i for i, name in enumerate(names) if intake.wants(name)] or [0]
+        self.rows = 0
+        self._intake = intake
+        self._encoders = [Encoder() for _ in self.places]
+        self._kept: list[list[NDArray[Any]]] = [[] for _ in self.places]
+        self._counted: DistinctRows | None = None
+
+    def add(
+        self,
+        columns: Sequence[pl.Series],
+        label: Callable[[object], str] | Sequence[Callable[..., str]] = str,
+    ) -> None:
+        """Adds rows.
+
+        Args:
+            columns: the values of each wanted column; null is a gap.
+            label: makes labels of values, for all columns or for each.
+        """
+        labels = [label] * len(columns) if callable(label) else label
+        coded = [
+            encoder.codes(values, name)
+            for encoder, values, name in zip(self._encoders, columns, labels, strict=True)
+        ]
+        self.rows += coded[0].size
+        self._intake.watch(rows=self.rows, memory=0)
+        if self._counted is None:
+            for pieces, codes in zip(self._kept, coded, strict=True):
+                pieces.append(codes)
+            if self.rows > KEPT and self._intake.together:
+                coded, self._kept = [np.concatenate(pieces) for pieces in self._kept], []
+                self._counted = DistinctRows(len(coded), self._tell)
+        if self._counted is not None:
+            largest = max(len(encoder.known) for encoder in self._encoders)
+            # A gap is -1, and values are from 0.
+            self._counted.add([codes.astype(np.int64) - GAP for codes in coded], largest)
+
+    def _tell(self, *, rows: int, memory: int) -> None:
+        """Passes on what different rows are about to need; of rows, those that were read count."""
+        del rows
+        self._intake.watch(rows=self.rows, memory=memory)
+
+    def table(self, *, typed: bool, states: Sequence[tuple[str, ...] | None] | None = None) -> RawTable:
+        """Returns the table, and forgets the rows.
+
+        Args:
+            typed: whether gaps are marked by the format, and not by words.
+            states: what the file declares for each of all its columns, or None.
+        """
+        times: NDArray[np.int64] | None = None
+        if self._counted is not None:
+            rows, counts = self._counted.taken()
+            self._counted = None
+            times = None if (counts == 1).all() else counts
+            codes = [
+                (column.astype(np.int64) + GAP).astype(signed_type(len(encoder.known)))
+                for column, encoder in zip(rows, self._encoders, strict=True)
+            ]
+        else:
+            codes = [np.concatenate(pieces) for pieces in self._kept]
+            self._kept = []
+        declared = [states[place] if states else None for place in self.places]
+        columns = tuple(
+            RawColumn(self.names[place], tuple(encoder.known), column, labels)
+            for place, encoder, column, labels in zip(
+                self.places, self._encoders, codes, declared, strict=True
+            )
+        )
+        return RawTable(self.names, columns, typed, times)
+
+
+class Encoder:
+    """Makes the codes of a column from its values, piece by piece."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def codes(self, values: pl.Series, label: Callable[[object], str]) -> NDArray[Any]:
+        """Returns the codes of values, of the smallest type; null is a gap. Values may share a label."""
+        import polars as pl
+
+        different = values.drop_nulls().unique(maintain_order=True)
+        if different.is_empty():
+            return np.full(len(values), GAP, dtype=np.int8)
+        codes = [self.known.setdefault(label(value), len(self.known)) for value in different.to_list()]
+        coded = values.replace_strict(different, codes, default=None, return_dtype=pl.Int32)
+        return coded.fill_null(GAP).to_numpy().astype(signed_type(len(self.known)))

@@ -1,0 +1,152 @@
+"""Which columns and rows of a file count, and what becomes of missing values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.errors import InputError
+from jtsolve.tables.raw import GAP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.tables.options import Coding
+    from jtsolve.tables.raw import RawColumn, RawTable
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What counts of a file.
+
+    Args:
+        columns: the columns to keep, in the order asked for.
+        weights: shape (rows,): how often each row counts; None for once.
+        classes: the column by which others are cut, or None; it need not be kept.
+        remarks: what was done, for the provenance.
+    """
+
+    columns: list[RawColumn]
+    weights: NDArray[np.int64] | None
+    classes: RawColumn | None
+    remarks: dict[str, Any]
+
+    def where(self, rows: NDArray[np.bool_]) -> Selection:
+        """Returns the selection with the chosen rows only."""
+        return replace(
+            self,
+            columns=[column.where(rows) for column in self.columns],
+            weights=None if self.weights is None else self.weights[rows],
+            classes=None if self.classes is None else self.classes.where(rows),
+        )
+
+
+def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
+    """Returns the columns to keep, their gaps treated, the weights of the rows, and remarks on both."""
+    special = [*filter(None, [coding.weights, coding.classes])]
+    unknown = [
+        name
+        for name in dict.fromkeys((*(coding.columns or ()), *coding.drop, *coding.schema, *special))
+        if name not in raw.names
+    ]
+    if unknown:
+        raise InputError(
+            source,
+            "columns",
+            f"there is none called {listed(unknown)}",
+            f"choose among {listed(raw.names)}",
+        )
+    out = {*coding.drop, coding.weights}
+    keep = [name for name in coding.columns or raw.names if name not in out]
+    if not keep or len(set(keep)) < len(keep):
+        raise InputError(source, "columns", "none is left, or one is named twice", "keep each column once")
+    by_name = {column.name: column for column in raw.columns}
+    columns = [_with_gaps(by_name[name], raw, coding) for name in keep]
+    classes = None if coding.classes is None else _with_gaps(by_name[coding.classes], raw, coding)
+    remarks: dict[str, Any] = {"missing": coding.missing}
+    if dropped := [name for name in raw.names if name not in keep and name != coding.weights]:
+        remarks["columns_dropped"] = dropped
+    if coding.class_column is not None:
+        remarks["class"] = coding.class_column
+    selection = Selection(columns, raw.times, classes, remarks)
+    if coding.weights is not None:
+        remarks["weights"] = coding.weights
+        weights = _row_weights(by_name[coding.weights], raw.times, source)
+        selection = replace(selection, weights=weights).where(weights > 0)
+    return _without_gaps(selection, coding, source)
+
+
+def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
+    """Returns the column with gaps where a word stands for a missing value, unless the word is declared."""
+    declared = set(map(str, coding.schema.get(column.name, ()))) | set(column.states or ())
+    words = set(coding.gaps) - declared
+    if raw.typed or words.isdisjoint(column.labels):
+        return column
+    codes = [GAP if label in words else code for code, label in enumerate(column.labels)]
+    return column.recoded(np.array(codes, dtype=np.int32))
+
+
+def _row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str) -> NDArray[np.int64]:
+    """Returns the weight of each row, times how often it stands in the file."""
+    by_label = column.numbers()
+    whole = column.gaps(None) == 0 and bool(((by_label >= 0) & (by_label == np.floor(by_label))).all())
+    numbers = by_label[column.codes] if whole else np.zeros(1)
+    if whole and times is not None:
+        numbers = numbers * times
+    if not 0 < numbers.sum() < 2.0**53:
+        raise InputError(
+            source,
+            f"column '{column.name}'",
+            "not all weights are whole numbers of 0 or more, some of them above 0",
+            "count how often each row occurs; scores of fractional counts are not offered",
+        )
+    return numbers.astype(np.int64)
+
+
+def _without_gaps(selection: Selection, coding: Coding, source: str) -> Selection:
+    """Treats missing values as the coding says; the remarks tell how many rows have one, by column."""
+    columns = selection.columns
+    counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.weights))}
+    if not counts:
+        return selection
+    selection.remarks["missing_values"] = counts
+    if coding.missing == "refuse":
+        told = ", ".join(f"{gaps} in '{name}'" for name, gaps in counts.items())
+        raise InputError(
+            source,
+            "missing values",
+            f"there are {told}",
+            "say what to do: --missing state, drop-rows, drop-columns or impute-mode; or --missing-values to "
+            "say which words stand for one",
+        )
+    empty = [column.name for column in columns if not column.present().any()]
+    if empty and coding.missing != "drop-columns":
+        raise InputError(
+            source,
+            f"column{'s' * (len(empty) > 1)} {listed(empty)}",
+            "every value is missing",
+            "leave it out with --drop, or say --missing drop-columns",
+        )
+    if coding.missing == "drop-columns":
+        kept = [column for column in columns if column.name not in counts]
+        if not kept:
+            raise InputError(
+                source, "missing values", "every column has some", "say --missing state or drop-rows"
+            )
+        return replace(selection, columns=kept)
+    if coding.missing == "drop-rows":
+        full = np.logical_and.reduce([column.present() for column in columns])
+        if not full.any():
+            raise InputError(source, "missing values", "every row has some", "say --missing state")
+        return selection.where(full)
+    return selection  # `coding` puts in a state
+
+
+def listed(names: Sequence[str]) -> str:
+    """Returns the first names in quotes, and how many more there are."""
+    shown = ", ".join(f"'{name}'" for name in names[:8])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"  # noqa: PLR2004 - a line of text

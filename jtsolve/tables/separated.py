@@ -1,0 +1,186 @@
+"""Separated text, with or without quotes, and the `.dat` files of GOBNILP and blip.
+
+Text is read in pieces: whatever the size of a file, only a piece at a time is held as words. From the first
+piece that holds a quotation mark on, values may be quoted, and are read one by one, which is slower.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from jtsolve.errors import InputError
+from jtsolve.tables.gathering import Gatherer, Intake
+from jtsolve.tables.raw import ragged, require_distinct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.tables.raw import RawTable
+    from jtsolve.tables.source import Lines
+
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "blank": " "}
+"""By the names used on the command line; a blank stands for any number of blanks and tabs."""
+
+_QUOTED_ROWS = 1 << 16
+"""Rows of quoted text that are held as words at one time."""
+
+_MOST_STATES = 1 << 24
+"""The largest number of states that a `.dat` file may declare for a column."""
+
+
+def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str | None) -> RawTable:
+    """Returns the table in separated text; see `formats.read_raw`."""
+    number, first = lines.first()
+    separator = separator or _guess_separator(first)
+    begin = chain([(number, first.encode() + b"\n")], lines)
+    if separator != " " and '"' in first:
+        rows = _quoted_rows(begin, separator, lines.name)
+        _, fields = next(rows)
+        names = fields if header else [f"V{i + 1}" for i in range(len(fields))]
+        require_distinct(names, lines.name)
+        gatherer = Gatherer(names, intake)
+        _add_rows(rows if header else chain([(number, fields)], rows), gatherer, lines.name)
+    else:
+        fields = _fields(first, separator)
+        names = fields if header else [f"V{i + 1}" for i in range(len(fields))]
+        require_distinct(names, lines.name)
+        gatherer = Gatherer(names, intake)
+        _add_pieces(iter(lines if header else begin), gatherer, separator, lines.name)
+    if not gatherer.rows:
+        raise _no_rows(lines.name)
+    return gatherer.table(typed=False)
+
+
+def _guess_separator(line: str) -> str:
+    """Returns the separator that a line holds: a tab, comma, semicolon or blank."""
+    return next((mark for mark in "\t,;" if mark in line.strip()), " " if " " in line.strip() else ",")
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    return line.split() if separator == " " else [field.strip() for field in line.split(separator)]
+
+
+def _add_pieces(pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separator: str, source: str) -> None:
+    """Adds the rows of pieces of text; those from the first quotation mark on as quoted text."""
+    import polars as pl
+
+    width = len(gatherer.names)
+    schema = {str(i): pl.String for i in range(width)}
+    mark = "\t" if separator == " " else separator
+    for number, piece in pieces:
+        if separator != " " and b'"' in piece:
+            rows = _quoted_rows(chain([(number, piece)], pieces), separator, source)
+            return _add_rows(rows, gatherer, source)
+        lines = _checked(piece, number, width, separator, source)
+        if not lines:
+            continue
+        if width == 1:
+            frame = pl.DataFrame({"0": [line.decode() for line in lines]})
+        else:
+            text = io.BytesIO(b"\n".join(lines))
+            frame = pl.read_csv(text, has_header=False, separator=mark, quote_char=None, schema=schema)
+        assert frame.height == len(lines), "a line is a row"
+        gatherer.add([frame[str(place)].fill_null("") for place in gatherer.places], _stripped)
+    return None
+
+
+def _stripped(word: object) -> str:
+    return str(word).strip()
+
+
+def _checked(piece: bytes, number: int, width: int, separator: str, source: str) -> list[bytes]:
+    """Returns the lines that are not blank, with tabs for blanks if these separate; checks their lengths."""
+    if separator == " ":
+        piece = re.sub(rb"(?m)^\t|\t$", b"", re.sub(rb"[ \t]+", b"\t", piece))
+        separator = "\t"
+    mark = separator.encode()
+    lines = []
+    for offset, line in enumerate(piece.split(b"\n")):
+        if not line.strip():
+            continue
+        found = line.count(mark) + 1
+        if found != width:
+            raise ragged(source, number + offset, found, width)
+        lines.append(line)
+    return lines
+
+
+def _quoted_rows(
+    pieces: Iterator[tuple[int, bytes]], separator: str, source: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yields the rows of text with values in double quotes (RFC 4180), which may hold separators and lines.
+
+    With each row comes the number of the line on which it ends. Blank lines are left out.
+    """
+    number, piece = next(pieces)
+    texts = chain([piece], (piece for _, piece in pieces))
+    lines = chain.from_iterable(io.StringIO(text.decode(), newline="\n") for text in texts)
+    reader = csv.reader(lines, delimiter=separator, strict=True, skipinitialspace=True)
+    try:
+        for row in reader:
+            if len(row) > 1 or any(field.strip() for field in row):
+                yield number + reader.line_num - 1, [field.strip() for field in row]
+    except csv.Error as error:
+        raise InputError(
+            source,
+            f"line {number + reader.line_num - 1}",
+            f"the quotes do not close ({error})",
+            "mend the quotes",
+        ) from None
+
+
+def _add_rows(rows: Iterator[tuple[int, list[str]]], gatherer: Gatherer, source: str) -> None:
+    """Adds rows of words, each with the number of its line, for messages."""
+    import polars as pl
+
+    width = len(gatherer.names)
+    while batch := list(islice(rows, _QUOTED_ROWS)):
+        for number, row in batch:
+            if len(row) != width:
+                raise ragged(source, number, len(row), width)
+        columns = list(zip(*(row for _, row in batch), strict=True))
+        gatherer.add([pl.Series(columns[place], dtype=pl.String) for place in gatherer.places])
+
+
+def _no_rows(source: str) -> InputError:
+    return InputError(source, "", "there are no rows below the header", "give rows, or say --no-header")
+
+
+def read_dat(lines: Lines, intake: Intake) -> RawTable:
+    """Returns the table in a `.dat` file: names, then numbers of states, then rows of states 0, 1, ….
+
+    The numbers of states count, also where not every state occurs. Lines that begin with # are remarks, above
+    the numbers of states.
+    """
+    source = lines.name
+    heads: list[tuple[int, list[str]]] = []
+    while len(heads) < 2:  # noqa: PLR2004 - names, and numbers of states
+        number, line = lines.first()
+        if not line.lstrip().startswith("#"):
+            heads.append((number, line.split()))
+    (first, names), (second, numbers) = heads
+    if not names or len(numbers) != len(names) or not all(re.fullmatch("[0-9]{1,9}", n) for n in numbers):
+        raise InputError(
+            source,
+            f"line {second or max(2, first + 1)}",
+            "here should be the number of states of every column, as in files of GOBNILP and blip",
+            "rename the file to .txt if it is separated text of another kind",
+        )
+    require_distinct(names, source)
+    for name, word in zip(names, numbers, strict=True):
+        if not 1 <= int(word) <= _MOST_STATES:
+            raise InputError(
+                source,
+                f"line {second}",
+                f"'{name}' has {word} states",
+                f"give a number between 1 and {_MOST_STATES}",
+            )
+    gatherer = Gatherer(names, intake)
+    _add_pieces(iter(lines), gatherer, " ", source)
+    if not gatherer.rows:
+        raise _no_rows(source)
+    return gatherer.table(typed=False, states=[tuple(map(str, range(int(word)))) for word in numbers])

@@ -1,0 +1,1 @@
+"""Independent checks of results, rankings and certificates; no code shared with what makes them."""

@@ -1,0 +1,97 @@
+"""An independent check of the best trees in order: each result by `check`, and how they follow each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, takewhile
+from math import inf
+from typing import TYPE_CHECKING
+
+from jtsolve.core.ranking import Ranking
+from jtsolve.core.result import OPTIMALITY_TOLERANCE, Status
+from jtsolve.errors import InputError
+from jtsolve.io.documents import constraints_from_document
+from jtsolve.io.ranking import RankingDocument, ranking_to_document
+from jtsolve.verify.result import BOUND_TOLERANCE, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.core.problem import Constraints, Problem
+    from jtsolve.core.varset import VarSet
+    from jtsolve.io.result import ResultDocument
+
+
+def check_ranking(problem: Problem, ranking: Ranking | RankingDocument) -> tuple[str, ...]:
+    """Returns every fault of the best trees in order as one sentence; none if they are right.
+
+    Every tree and score is verified in full. That no better tree is missing is as sure as the bounds, which
+    cannot be verified without solving the problem again.
+    """
+    if isinstance(ranking, Ranking):
+        ranking = ranking_to_document(ranking)
+    faults = [
+        f"Result {number}: {fault}"
+        for number, result in enumerate(ranking.results, 1)
+        for fault in check(problem, result)
+    ]
+    if ranking.instance.name != problem.name or ranking.instance.digest != problem.digest():
+        faults.append("The results are not for this problem: its name or digest differs.")
+    faults.extend(_claims(ranking))
+    if faults:
+        return tuple(faults)
+    try:
+        return tuple(_sequence(problem, ranking))
+    except InputError as error:
+        return (f"The constraints cannot be read: {error}",)
+
+
+def _sequence(problem: Problem, ranking: RankingDocument) -> Iterator[str]:
+    """Checks that every result forbids the graphs of those before it, and asks for nothing else."""
+
+    def constraints_of(document: RankingDocument | ResultDocument) -> Constraints:
+        return constraints_from_document(document.instance.constraints, problem.names, "results", "instance")
+
+    index = {name: v for v, name in enumerate(problem.names)}
+    expected = constraints_of(ranking)
+    for number, result in enumerate(ranking.results, 1):
+        if constraints_of(result) != expected:
+            yield f"Result {number} was not made with the graphs of those before it forbidden, and no others."
+        graph = _graph(result, index)
+        expected = replace(expected, forbidden_graphs=expected.forbidden_graphs | {graph})
+
+
+def _graph(result: ResultDocument, index: dict[str, int]) -> frozenset[VarSet]:
+    """Returns the edges of a result's tree, in which the members of a clique are adjacent."""
+    return frozenset(
+        1 << index[u] | 1 << index[v] for clique in result.cliques for u, v in combinations(clique, 2)
+    )
+
+
+def _claims(ranking: RankingDocument) -> Iterator[str]:
+    """Checks the number of results, their scores and bounds, and what is said to be proved."""
+    scores = [-inf if result.score is None else result.score for result in ranking.results]
+    bounds = [inf if result.bound is None else result.bound for result in ranking.results]
+    bound = -inf if ranking.bound is None else ranking.bound
+    if ranking.k is not None and len(scores) > ranking.k:
+        yield f"There are {len(scores)} results, but at most {ranking.k} were asked for."
+    for number, score in enumerate(scores, 1):
+        if score == -inf:
+            yield f"Result {number} has no tree."
+        elif ranking.within is not None and score < scores[0] - ranking.within - OPTIMALITY_TOLERANCE:
+            yield f"Result {number} is {scores[0] - score} nats below the first, not within {ranking.within}."
+    proved = sum(1 for _ in takewhile(lambda result: result.status is Status.OPTIMAL, ranking.results))
+    if ranking.proved != proved:
+        yield f"{ranking.proved} results are said to be proved, but {proved} are optimal in sequence."
+    for number in range(1, len(scores)):
+        if scores[number] > bounds[number - 1] + BOUND_TOLERANCE:
+            yield f"Result {number + 1} scores more than the bound of the one before it."
+    if bound > min(bounds, default=inf):
+        yield "The bound on other trees is above that of a result."
+    gap_closed = ranking.within is not None and bool(scores) and bound < scores[0] - ranking.within
+    complete = len(scores) == ranking.k or bound == -inf or gap_closed
+    if ranking.complete != (complete and proved == len(scores)):
+        yield f"That the results are complete is said to be {ranking.complete}, which does not follow."
+    latest = max((result.seconds.get("total", inf) for result in ranking.results), default=0.0)
+    if not latest <= ranking.seconds.get("total", -inf) < inf:
+        yield "The seconds lack 'total', or end before a result."

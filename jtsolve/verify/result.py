@@ -1,0 +1,397 @@
+"""An independent check of a result: from the lists in the result and the problem's scores alone.
+
+Nothing is taken from the code that makes trees or finds them: cliques are plain sets here, running
+intersection is tested variable by variable with union-find, and scores are summed exactly. A set of cliques
+that passes is a junction tree, and the graph in which two variables are adjacent if some clique holds both is
+chordal (Blair and Peyton, An introduction to chordal graphs and clique trees, 1993, theorem 3.1).
+
+Time O(Σ |C|) set operations, but for the test that no clique is within another: it compares a clique with
+those that share its rarest variable.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations, pairwise
+from math import fsum, inf, isfinite
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Status
+from jtsolve.core.varset import members
+from jtsolve.errors import InputError
+from jtsolve.io.documents import constraints_from_document
+from jtsolve.io.result import ResultDocument, result_to_document
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+    from jtsolve.core.problem import Constraints, Problem
+    from jtsolve.core.scores import LocalScores
+    from jtsolve.core.varset import VarSet
+
+Set: TypeAlias = frozenset[int]
+
+SCORE_TOLERANCE = 1e-6
+"""Nats by which a score may differ from the exact sum, besides the relative part: float64 sums of 10^4 terms
+of 10^4 nats each are off by less."""
+RELATIVE_TOLERANCE = 1e-12
+BOUND_TOLERANCE = 1e-9
+"""Nats by which the bound may be below the score: both are made of the same numbers."""
+
+
+def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
+    """Returns every fault of a result as one sentence; none if it is right.
+
+    The tree, its score and the constraints are verified in full. A bound cannot be verified without solving
+    the problem again: it is only checked against the score, the gap, the status, and the trace.
+
+    Args:
+        problem: what was to be solved; its constraints may be looser than those of the result.
+        result: as returned by `solve`, or as read from a file.
+    """
+    if isinstance(result, Result):
+        if result.names != problem.names:
+            return ("The result's variables are not those of the problem.",)
+        if result.constraints.mentioned() >> problem.n:
+            return ("The result's constraints name a variable that the problem does not have.",)
+        if result.tree is not None and result.tree.n != problem.n:
+            return (f"The tree has {result.tree.n} variables, but the problem has {problem.n}.",)
+        result = result_to_document(result)
+    faults = [*_identity(problem, result), *_claims(result), *_trace(result)]
+    if result.status in (Status.OPTIMAL, Status.FEASIBLE):
+        faults.extend(_tree(problem, result))
+    return tuple(faults)
+
+
+def _identity(problem: Problem, result: ResultDocument) -> Iterator[str]:
+    if result.instance.name != problem.name:
+        yield f"The result is for '{result.instance.name}', not for '{problem.name}'."
+    if result.instance.digest != problem.digest():
+        yield "The digest is not that of the problem: names or scores differ."
+
+
+def _claims(result: ResultDocument) -> Iterator[str]:
+    """Checks the status, score, bound and gap against one another."""
+    found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    status = f"The status is '{result.status.value}', but"
+    for name in ("score", "bound", "gap"):
+        if not isfinite(getattr(result, name) or 0.0):
+            yield f"The {name} is not a finite number."
+    if "total" not in result.seconds or not all(0 <= value < inf for value in result.seconds.values()):
+        yield "The seconds lack 'total', or are not all finite and at least 0."
+    if not found:
+        if result.cliques or result.separators or result.tree_edges:
+            yield f"{status} there is a tree."
+        if result.score is not None or result.treewidth is not None:
+            yield f"{status} there is a score or a treewidth."
+    elif result.score is None or result.treewidth is None or not result.cliques:
+        yield f"{status} the score, the treewidth or the cliques are missing."
+    if (result.bound is None) != (result.status is Status.INFEASIBLE):
+        yield f"{status} the bound is {'missing' if result.bound is None else 'a number'}."
+    yield from _gap(result, status)
+
+
+def _gap(result: ResultDocument, status: str) -> Iterator[str]:
+    score, bound, gap = result.score, result.bound, result.gap
+    if score is None or bound is None:
+        expected = 0.0 if result.status is Status.INFEASIBLE else None
+        if gap != expected:
+            yield f"The gap is {gap}, but without a score or bound it is {expected}."
+        return
+    if bound < score - BOUND_TOLERANCE:
+        yield f"The bound {bound!r} is below the score {score!r}."
+    slack = BOUND_TOLERANCE + RELATIVE_TOLERANCE * abs(score)
+    if gap is None or not abs(gap - (bound - score)) <= slack:
+        yield f"The gap is {gap}, but bound minus score is {bound - score}."
+    if (result.status is Status.OPTIMAL) != (bound - score <= OPTIMALITY_TOLERANCE):
+        yield f"{status} bound minus score is {bound - score}; up to {OPTIMALITY_TOLERANCE} is optimal."
+
+
+def _trace(result: ResultDocument) -> Iterator[str]:
+    """Checks that times and scores do not fall, bounds do not rise, and the end is that of the result."""
+    steps = [
+        (seconds, -inf if score is None else score, inf if bound is None else bound)
+        for seconds, score, bound in result.trace
+    ]
+    if steps and steps[0][0] < 0:
+        yield "The trace begins before 0 seconds."
+    if result.status is Status.INFEASIBLE and steps and result.trace[-1][2] is None:
+        # A proof that no tree exists is the bound -inf, which files write as null.
+        steps[-1] = (*steps[-1][:2], -inf)
+    for number, (before, after) in enumerate(pairwise(steps), 1):
+        if after[0] < before[0]:
+            yield f"Step {number} of the trace is earlier than the one before it."
+        if after[1] < before[1]:
+            yield f"The score falls in step {number} of the trace."
+        if after[2] > before[2]:
+            yield f"The bound rises in step {number} of the trace."
+    if steps and steps[-1][0] > result.seconds.get("total", inf):
+        yield f"The trace ends after {steps[-1][0]} seconds, later than the total."
+    if result.bound is not None and any(step[2] < result.bound - OPTIMALITY_TOLERANCE for step in steps):
+        yield f"The trace has a bound below the bound {result.bound!r}."
+    if steps and result.trace[-1][1] != result.score:
+        yield f"The last score of the trace is {result.trace[-1][1]}, but the score is {result.score}."
+
+
+def _tree(problem: Problem, result: ResultDocument) -> Iterator[str]:
+    """Checks the junction tree, then what rests on it: constraints, treewidth and score."""
+    names = problem.names
+    index = {name: v for v, name in enumerate(names)}
+    faults = [*_lists("clique", result.cliques, index), *_lists("separator", result.separators, index)]
+    faults.extend(f"Clique {i} is empty." for i, clique in enumerate(result.cliques) if not clique)
+    if faults:
+        yield from faults
+        return
+    cliques = [frozenset(index[name] for name in listed) for listed in result.cliques]
+    separators = [frozenset(index[name] for name in listed) for listed in result.separators]
+    holders: list[list[int]] = [[] for _ in range(problem.n)]
+    for i, members_of in enumerate(cliques):
+        for v in members_of:
+            holders[v].append(i)
+    faults = [
+        *_cover(names, holders),
+        *_maximal(cliques, holders),
+        *_spanning(len(cliques), result.tree_edges),
+    ]
+    if not any(_misses(len(cliques), edge) for edge in result.tree_edges):
+        faults.extend(_separators(cliques, separators, result.tree_edges))
+        faults.extend(_running_intersection(names, cliques, holders, result.tree_edges))
+    yield from faults
+    if cliques and result.treewidth is not None:
+        treewidth = max(map(len, cliques)) - 1
+        if treewidth != result.treewidth:
+            yield f"The treewidth is {treewidth}, not {result.treewidth}."
+    yield from _constraints(problem, result, cliques, separators, holders)
+    if not faults:
+        yield from _score(problem, result, cliques, separators)
+
+
+def _lists(kind: str, lists: Sequence[Sequence[str]], index: dict[str, int]) -> Iterator[str]:
+    for i, names in enumerate(lists):
+        unknown = [name for name in names if name not in index]
+        if unknown:
+            yield f"{kind.capitalize()} {i} names {_listing(unknown)}, which the problem does not have."
+        if len(set(names)) < len(names):
+            yield f"{kind.capitalize()} {i} names a variable twice."
+
+
+def _cover(names: Sequence[str], holders: Sequence[Sequence[int]]) -> Iterator[str]:
+    missing = [name for name, held in zip(names, holders, strict=True) if not held]
+    if missing:
+        yield f"No clique holds {_listing(missing)}."
+
+
+def _maximal(cliques: Sequence[Set], holders: Sequence[Sequence[int]]) -> Iterator[str]:
+    """Checks that no clique is within another; of equal ones, the later is the fault."""
+    for i, clique in enumerate(cliques):
+        rarest = min(clique, key=lambda v: len(holders[v]))
+        for j in holders[rarest]:
+            if clique < cliques[j] or (clique == cliques[j] and j < i):
+                yield f"Clique {i} is within clique {j}."
+                break
+
+
+def _misses(count: int, edge: tuple[int, int]) -> bool:
+    return not (0 <= edge[0] < count and 0 <= edge[1] < count)
+
+
+def _spanning(count: int, edges: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Checks that the edges are a spanning tree of `count` cliques."""
+    if len(edges) != max(count - 1, 0):
+        yield f"{count} cliques need {max(count - 1, 0)} tree edges, not {len(edges)}."
+    joined = _Partition()
+    for number, edge in enumerate(edges):
+        if _misses(count, edge):
+            yield f"Tree edge {number} names a clique that does not exist."
+        elif not joined.join(*edge):
+            yield f"Tree edge {number} closes a cycle."
+
+
+def _separators(
+    cliques: Sequence[Set], separators: Sequence[Set], edges: Sequence[tuple[int, int]]
+) -> Iterator[str]:
+    if len(separators) != len(edges):
+        yield f"There are {len(separators)} separators for {len(edges)} tree edges."
+    # Unequal counts are a fault already; the pairs that there are get checked.
+    for number, (separator, (i, j)) in enumerate(zip(separators, edges, strict=False)):
+        if separator != cliques[i] & cliques[j]:
+            yield f"Separator {number} is not the intersection of the cliques {i} and {j}."
+
+
+def _running_intersection(
+    names: Sequence[str],
+    cliques: Sequence[Set],
+    holders: Sequence[Sequence[int]],
+    edges: Sequence[tuple[int, int]],
+) -> Iterator[str]:
+    """Checks for every variable that the tree edges within the cliques that hold it connect them."""
+    joined = _Partition()
+    for i, j in edges:
+        for v in cliques[i] & cliques[j]:
+            joined.join((v, i), (v, j))
+    for v, held in enumerate(holders):
+        if len({joined.root((v, i)) for i in held}) > 1:
+            yield f"The cliques that hold '{names[v]}' are not connected in the tree."
+
+
+class _Partition:
+    """A partition of anything into classes, at first one for each element (union-find)."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Hashable, Hashable] = {}
+
+    def root(self, element: Hashable) -> Hashable:
+        """Returns the element that stands for the class."""
+        path = []
+        while (parent := self._parent.get(element, element)) != element:
+            path.append(element)
+            element = parent
+        for passed in path:
+            self._parent[passed] = element
+        return element
+
+    def join(self, one: Hashable, other: Hashable) -> bool:
+        """Makes one class of two; tells whether they were two."""
+        one, other = self.root(one), self.root(other)
+        self._parent[one] = other
+        return one != other
+
+
+def _constraints(
+    problem: Problem,
+    result: ResultDocument,
+    cliques: Sequence[Set],
+    separators: Sequence[Set],
+    holders: Sequence[Sequence[int]],
+) -> Iterator[str]:
+    """Checks the tree against the constraints of the problem, and of the result, which must imply them."""
+    broken = dict.fromkeys(_broken(problem, problem.constraints, cliques, separators, holders))
+    try:
+        own = constraints_from_document(
+            result.instance.constraints, problem.names, "the result", "constraints"
+        )
+    except InputError as error:
+        yield from broken
+        yield f"The result's constraints are wrong: {error.place}: {error.reason}."
+        return
+    broken.update(dict.fromkeys(_broken(problem, own, cliques, separators, holders)))
+    yield from broken
+    yield from _looser(problem.constraints, own)
+
+
+def _looser(asked: Constraints, own: Constraints) -> Iterator[str]:
+    """Checks that bounds and forbidden graphs are as tight or tighter, and sets the same."""
+    for name in ("max_treewidth", "max_separator_size", "max_cliques"):
+        bound, kept = getattr(asked, name), getattr(own, name)
+        if bound is not None and (kept is None or kept > bound):
+            yield f"The result was made with {name} {kept}, but the problem asks for {bound}."
+    if own.min_separator_size < asked.min_separator_size:
+        yield (
+            f"The result was made with min_separator_size {own.min_separator_size}, but the problem asks for "
+            f"{asked.min_separator_size}."
+        )
+    if not own.forbidden_graphs >= asked.forbidden_graphs:
+        yield "The result was made with fewer forbidden_graphs than the problem asks for."
+    for name in (
+        "forbidden_edges",
+        "required_edges",
+        "forbidden_cliques",
+        "forbidden_separators",
+        "allowed_separators",
+    ):
+        if getattr(asked, name) != getattr(own, name):
+            yield f"The result was made with other {name} than the problem asks for."
+
+
+def _broken(
+    problem: Problem,
+    constraints: Constraints,
+    cliques: Sequence[Set],
+    separators: Sequence[Set],
+    holders: Sequence[Sequence[int]],
+) -> Iterator[str]:
+    """Yields a sentence for every constraint that the tree breaks."""
+    names = problem.names
+    largest = max(map(len, cliques), default=0)
+    if constraints.max_treewidth is not None and largest > constraints.max_treewidth + 1:
+        yield f"A clique has {largest} members, too many for treewidth {constraints.max_treewidth}."
+    if constraints.max_cliques is not None and len(cliques) > constraints.max_cliques:
+        yield f"There are {len(cliques)} cliques, more than {constraints.max_cliques}."
+    most = inf if constraints.max_separator_size is None else constraints.max_separator_size
+    for separator in set(separators):
+        if len(separator) > most:
+            yield f"The separator {_named(names, separator)} has more than {most} members."
+        if len(separator) < constraints.min_separator_size:
+            yield (
+                f"The separator {_named(names, separator)} has fewer than {constraints.min_separator_size} "
+                "members."
+            )
+    for v, u in map(sorted, _sets(constraints.forbidden_edges)):
+        if set(holders[v]) & set(holders[u]):
+            yield f"The edge {names[v]} – {names[u]} is forbidden."
+    for v, u in map(sorted, _sets(constraints.required_edges)):
+        if not set(holders[v]) & set(holders[u]):
+            yield f"The edge {names[v]} – {names[u]} is required, but missing."
+    for clique in _sets(constraints.forbidden_cliques) & set(cliques):
+        yield f"The clique {_named(names, clique)} is forbidden."
+    for separator in _sets(constraints.forbidden_separators) & set(separators):
+        yield f"The separator {_named(names, separator)} is forbidden."
+    if constraints.allowed_separators is not None:
+        for separator in set(separators) - _sets(constraints.allowed_separators):
+            yield f"The separator {_named(names, separator)} is not allowed."
+    if constraints.forbidden_graphs:
+        graph = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
+        if any(_sets(edges) == graph for edges in constraints.forbidden_graphs):
+            yield f"The graph of the tree, with {len(graph)} edges, is forbidden."
+
+
+def _sets(masks: Iterable[VarSet]) -> set[Set]:
+    return {frozenset(members(mask)) for mask in masks}
+
+
+def _score(
+    problem: Problem, result: ResultDocument, cliques: Sequence[Set], separators: Sequence[Set]
+) -> Iterator[str]:
+    """Checks that every clique and separator has a score, and that the score is their sum."""
+    names = problem.names
+    counts = Counter(separators)
+    missing = False
+    terms = []
+    for kind, sets in (("clique", cliques), ("separator", list(counts))):
+        for found, value in zip(sets, _scores_of(problem.scores, sets), strict=True):
+            if value == -inf:
+                missing = True
+                yield f"The {kind} {_named(names, found)} has no score."
+            terms.append(value if kind == "clique" else -value * counts[found])
+    if missing or result.score is None:
+        return
+    score = fsum(terms)
+    if not abs(score - result.score) <= SCORE_TOLERANCE + RELATIVE_TOLERANCE * abs(score):
+        yield f"The score is {score!r}, not {result.score!r}."
+
+
+def _scores_of(scores: LocalScores, sets: Sequence[Set]) -> list[float]:
+    """Returns the local scores of sets, asked for in batches of one size: quick for every kind of scores."""
+    values = [0.0] * len(sets)  # s(∅) = 0
+    by_size: dict[int, list[int]] = {}
+    for i, found in enumerate(sets):
+        if found:
+            by_size.setdefault(len(found), []).append(i)
+    for at in by_size.values():
+        rows = np.array([sorted(sets[i]) for i in at], dtype=np.intp)
+        for i, value in zip(at, scores.batch(rows).tolist(), strict=True):
+            values[i] = value
+    return values
+
+
+def _named(names: Sequence[str], found: Set) -> str:
+    return "{" + ", ".join(names[v] for v in sorted(found)) + "}"
+
+
+def _listing(names: Sequence[str]) -> str:
+    """Returns the first few names, and how many more there are."""
+    longest = 5
+    more = f" and {len(names) - longest} more" if len(names) > longest else ""
+    return ", ".join(f"'{name}'" for name in names[:longest]) + more
