@@ -65,10 +65,11 @@ def index(registry: Mapping[str, Backend]) -> str:
     lines = [
         "# Backends\n",
         _CHOOSING,
-        "| backend | kind | |",
-        "|---|---|---|",
+        "| backend | kind | variables | constraints | |",
+        "|---|---|---|---|---|",
         *(
-            f"| [{name}]({name}.md) | {_kind(backend)} | {_class_paragraphs(backend)[0]} |"
+            f"| [{name}]({name}.md) | {_kind(backend)} | {_variables(backend)} | {_constraints(backend)} "
+            f"| {_class_paragraphs(backend)[0]} |"
             for name, backend in registry.items()
         ),
         "\n```{toctree}\n:hidden:\n",
@@ -110,6 +111,16 @@ def _kind(backend: Backend) -> str:
     return "exact" if backend.capabilities.exact else "heuristic"
 
 
+def _variables(backend: Backend) -> str:
+    most = backend.capabilities.max_variables
+    return "any number" if most is None else f"at most {most}"
+
+
+def _constraints(backend: Backend) -> str:
+    missing = sorted(f"`{feature.value}`" for feature in ALL_FEATURES - backend.capabilities.features)
+    return f"all but {', '.join(missing)}" if missing else "all"
+
+
 def _module_parts(backend: Backend) -> tuple[str, str]:
     """Returns the docstring of the backend's module without its references, and the references."""
     documentation = inspect.getdoc(sys.modules[type(backend).__module__]) or ""
@@ -134,15 +145,13 @@ def _class_paragraphs(backend: Backend) -> list[str]:
 
 
 def _capabilities(backend: Backend) -> str:
-    """Returns what the backend declares, as a list."""
+    """Returns the declared capabilities as a list."""
     capabilities = backend.capabilities
-    missing = sorted(feature.value for feature in ALL_FEATURES - capabilities.features)
-    most = capabilities.max_variables
     proof = "proves that its tree is optimal when it finishes" if capabilities.exact else "no proof"
     lines = [
         f"Kind: {_kind(backend)}; {proof}.",
-        f"Variables: {'any number' if most is None else f'at most {most}'}.",
-        "Constraints: all" + (" but " + ", ".join(f"`{name}`" for name in missing) if missing else "") + ".",
+        f"Variables: {_variables(backend)}.",
+        f"Constraints: {_constraints(backend)}.",
     ]
     if not capabilities.exact:
         lines.append(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
@@ -51,6 +54,46 @@ def test_the_examples_run(name: str, folder: Path) -> None:
 def test_pages_that_have_to_have_examples_have_some() -> None:
     wanted = {"README.md", "docs/tutorial.md", "docs/extending.md", "docs/scores.md", "docs/models.md"}
     assert wanted <= set(WITH_EXAMPLES)
+
+
+def test_the_backend_of_extending_passes_lint_and_the_contract_once_it_is_in_the_registry(
+    tmp_path: Path,
+) -> None:
+    (program,) = (block.text for block in blocks(PAGES["docs/extending.md"]) if "# draws.py" in block.text)
+    (tmp_path / "draws.py").write_text(program, encoding="utf-8")
+    (tmp_path / "installed.py").write_text(_INSTALLED, encoding="utf-8")
+    as_file = ["--stdin-filename", "jtsolve/backends/draws.py", "-"]
+    for check in (["check"], ["format", "--check"]):
+        _succeeds([sys.executable, "-m", "ruff", *check, *as_file], tmp_path, program)
+    options = ["-q", "-p", "installed", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-cov"]
+    said = _succeeds([sys.executable, "-m", "pytest", *options, "tests/test_contract.py"], tmp_path)
+    assert re.search(r"^draws +\d{3} +\d{3,}$", said, re.MULTILINE), said
+
+
+_INSTALLED = """
+from draws import Draws
+from jtsolve.backends.registry import REGISTRY
+
+for name in set(REGISTRY) - {"brute", "chowliu", "dp"}:  # quick ones to compare with
+    del REGISTRY[name]
+REGISTRY["draws"] = Draws()
+"""
+
+
+def _succeeds(command: list[str], path: Path, text: str = "") -> str:
+    """Runs a command in the root, importing from `path` too; returns what it printed."""
+    places = os.pathsep.join([str(path), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(  # noqa: S603 - our own command
+        command,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": places},
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize(

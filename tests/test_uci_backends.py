@@ -101,8 +101,9 @@ GAPS: dict[str, dict[str, float]] = {
         "mushroom": 823.8,
     },
 }
-"""By heuristic and instance: how many nats below the optimum it may stay, at any treewidth and seed; 0 where
-nothing is said. Measured over all treewidths and seeds of the full profile, and rounded up to a tenth."""
+"""By heuristic and instance: the largest gap to the optimum in nats, at any treewidth and seed; 0 where none is
+stated. Measured over all treewidths and seeds of the full profile, and rounded up to a tenth. A heuristic that is
+not listed here has to beat the graph without edges."""
 
 TOLERANCE = 1e-6
 """Nats, of a proved optimum."""
@@ -162,14 +163,15 @@ def prove_each(name: str, instance: str, entries: list[Optimum], limits: Limits)
 
 
 def come_near(name: str, instance: str, entry: Optimum, seed: int) -> None:
-    """Has a heuristic find a tree whose gap is at most the stated one."""
+    """Has a heuristic find a tree within the stated gap."""
     backend, problem = by_steps(REGISTRY[name]), shipped(instance).with_treewidth(entry.treewidth)
     if backend.capabilities.objections(problem):
         return
     result = solve(problem, backend, Limits(seed=seed, threads=1))
     said = f"seed {seed}: {case(name, instance, entry, result)}"
     assert encloses(result, entry), said
-    stated = GAPS.get(name, {}).get(instance, 0.0)
+    independent = sum(problem.scores.score(1 << v) for v in range(problem.n))
+    stated = GAPS[name].get(instance, 0.0) if name in GAPS else entry.score - independent
     gap = inf if result.score is None else entry.score - result.score
     assert gap <= stated + TOLERANCE, f"a gap of {gap:.4f} nats, above the {stated} stated in GAPS; {said}"
 
@@ -220,7 +222,7 @@ def test_heuristics_stay_within_the_stated_gap_everywhere(name: str, instance: s
 
 def test_the_tables_name_backends_and_instances_that_exist() -> None:
     assert set(QUICK) <= set(EXACT)
-    assert set(GAPS) == set(HEURISTIC), "state the gaps of every heuristic, {} for none"
+    assert set(GAPS) <= set(HEURISTIC)
     assert {instance for stated in GAPS.values() for instance in stated} <= set(NAMES)
     for name, instance, treewidth in NOT_PROVED:
         assert name in EXACT
