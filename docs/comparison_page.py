@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jtsolve.compare.folder import Plan
+from jtsolve.compare.folder import ComparisonPlan
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
@@ -55,7 +55,7 @@ def _report() -> str:
     _row(specs[0])  # loads and compiles what is not to be measured
     rows = [_row(spec) for spec in specs]
     machine = describe(1)
-    plan = Plan("jtsolve-comparison", 1, machine["command"], _now(), machine, specs)
+    plan = ComparisonPlan("jtsolve-comparison", 1, machine["command"], _now(), machine, specs)
     return html(Comparison(rows, judge(rows), len(specs)), plan)
 
 

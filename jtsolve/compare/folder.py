@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ComparisonPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All runs of a comparison, and how it was asked for."""
 
     format: Literal["jtsolve-comparison"]
@@ -63,7 +63,7 @@ class Folder:
         """Tells whether there is a comparison here."""
         return self.plan_path.exists()
 
-    def plan(self) -> Plan:
+    def plan(self) -> ComparisonPlan:
         """Returns the plan.
 
         Raises:
@@ -73,9 +73,9 @@ class Folder:
             raise InputError(
                 str(self.path), "", "there is no comparison here", "give the --output of 'jtsolve compare'"
             )
-        return decode(read_file(self.plan_path), Plan, str(self.plan_path))
+        return decode(read_file(self.plan_path), ComparisonPlan, str(self.plan_path))
 
-    def write_plan(self, plan: Plan) -> None:
+    def write_plan(self, plan: ComparisonPlan) -> None:
         """Writes the plan, whole or not at all, and makes the folder if need be."""
         self.make()
         write_atomically(self.plan_path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")

@@ -12,7 +12,7 @@ from jtsolve.compare.reporting.tables import Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.compare.folder import Plan
+    from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.reporting.tables import Cell, Comparison, ProblemSummary
 
 Table = tuple["Sequence[str]", "list[list[str]]"]
@@ -135,7 +135,7 @@ _LEGEND = (
 )
 
 
-def markdown(comparison: Comparison, plan: Plan) -> str:
+def markdown(comparison: Comparison, plan: ComparisonPlan) -> str:
     """Returns all tables as a Markdown document."""
     parts = [
         "# Comparison",
@@ -157,7 +157,7 @@ def markdown(comparison: Comparison, plan: Plan) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def machine_text(plan: Plan) -> str:
+def machine_text(plan: ComparisonPlan) -> str:
     """Returns the machine and the versions in one line."""
     machine = plan.machine
     return (

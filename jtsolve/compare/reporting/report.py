@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jtsolve.compare.folder import Folder, Plan
+    from jtsolve.compare.folder import ComparisonPlan, Folder
 
 
-def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[Plan, Comparison]:
+def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[ComparisonPlan, Comparison]:
     """Returns the plan of a comparison and its judged rows, in the order of the plan.
 
     Args:
@@ -33,7 +33,7 @@ def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[Pla
     return plan, Comparison(ordered, judge(ordered, done), len(plan.specs))
 
 
-def write_report(plan: Plan, comparison: Comparison, place: Path) -> list[Path]:
+def write_report(plan: ComparisonPlan, comparison: Comparison, place: Path) -> list[Path]:
     """Writes the report in every format, and returns the files: HTML, Markdown, CSV, LaTeX, Parquet.
 
     Args:
