@@ -1,4 +1,4 @@
-"""Small comparisons made by hand, for the tests of what is done with them."""
+"""Small hand-made comparisons for tests."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 12, 44
 """Margins, and all other lengths, are in points, which are the units of the SVG."""
 _FONT = 12.5
 _DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
-"""Beyond as many backends as there are colours."""
+"""The first for the first eight backends, the second for the next eight, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture, its caption, and the backends in it, each with its number."""
+    """A picture, its caption, and the backends in it, each with its position in the comparison."""
 
     caption: str
     svg: str
@@ -182,7 +182,7 @@ _ROW = 22
 _AXIS = 40
 _SIDE = 130
 _LONGEST_NAME = 11
-"""Characters of a name that fit beside the axis with a rank."""
+"""Characters that fit beside the axis together with a rank."""
 
 
 def critical_difference(comparison: Comparison, test: RankTest) -> Chart:
@@ -225,9 +225,6 @@ def critical_difference(comparison: Comparison, test: RankTest) -> Chart:
         f"Friedman's test that all are equal: p = {test.p_value:.2g}"
     )
     return Chart(caption, inline_svg(axes.figure, caption, "chart"), ())
-
-
-# Axes and what is drawn on them
 
 
 def _blank_axes(width: float, height: float) -> Any:
@@ -312,7 +309,7 @@ def number(value: float) -> str:
     """
     size = abs(value)
     power = round(math.log10(size)) if size else 0
-    if size and (power > 3 or power < -2) and math.isclose(size, 10.0**power):  # noqa: PLR2004 - short as it is
+    if size and (power > 3 or power < -2) and math.isclose(size, 10.0**power):  # noqa: PLR2004 - short in full
         text = "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     else:
         text = f"{size:g}"

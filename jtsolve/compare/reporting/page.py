@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: its style, script and pictures are in it."""
+"""The report as one self-contained HTML page, with its style, script and pictures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGEST = 150
 
 def html(comparison: Comparison, plan: ComparisonPlan) -> str:
     """Returns the page."""
-    # Half a second, only for the page.
+    # Takes half a second to load, and only the page needs it.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -37,7 +37,7 @@ def html(comparison: Comparison, plan: ComparisonPlan) -> str:
 
 
 def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
-    """Returns what the template shows."""
+    """Returns the variables of the template."""
     tests, untested = rank_tests(comparison)
     return {
         "comparison": comparison,
@@ -75,7 +75,7 @@ def _limits(spec: Any) -> str:
 
 
 def _trees(comparison: Comparison) -> Iterator[tuple[ProblemKey, str, str]]:
-    """Yields each problem, a caption, and its best tree drawn, or nothing if it is too large."""
+    """Yields each problem with a caption and its best tree as SVG, empty if the tree is too large."""
     best: dict[ProblemKey, Any] = {}
     for row in comparison.rows:
         if row.result is None or row.result.score is None or row.spec.id in comparison.faulty:

@@ -56,7 +56,7 @@ _NEEDLESS = re.compile(
 
 
 def _tidied(tag: re.Match[str]) -> str:
-    """Returns a tag in the page's colours, without what it does not need."""
+    """Returns a tag in the page's colours, without needless attributes and digits."""
     text = re.sub(r"\s+", " ", _NEEDLESS.sub("", tag[0]))
     return re.sub(r"(?<=: )#[0-9a-f]{6}", lambda colour: _variables()[colour[0]], text)
 

@@ -1,4 +1,4 @@
-"""The report of a comparison: judged, and written in every format."""
+"""The report of a comparison, in every format."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[Com
     """Returns the plan of a comparison and its judged rows, in the order of the plan.
 
     Args:
-        folder: of the comparison, which may still be going on.
-        done: is told how many rows are checked.
+        folder: of the comparison, which may still be running.
+        done: called with the number of rows checked so far.
 
     Raises:
-        InputError: there is no comparison, or its files are damaged.
+        InputError: there is no comparison, or a file of it is damaged.
     """
     plan = folder.plan()
     rows = folder.rows()
@@ -39,7 +39,7 @@ def write_report(plan: ComparisonPlan, comparison: Comparison, place: Path) -> l
     Args:
         plan: of the comparison.
         comparison: its judged rows.
-        place: a folder, which is there.
+        place: an existing folder.
     """
     contents = {
         "report.html": html(comparison, plan).encode(),
