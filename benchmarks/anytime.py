@@ -6,9 +6,9 @@
 FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
 Each run is a separate process and has `--seconds`, starting with the data in memory: computing the scores
 (BIC, natural logarithm) is included, all in advance if that takes at most a tenth of the time, else on
-demand. Kernels are compiled before. `consistent` tests pairs only (q=2), and needs scores of sets of one variable
-more; where it is refused, the table says so. The picture shows by how much a run is short of the best score
-known, of all runs in it and of `BEST`. Runs are kept beside the output and not repeated.
+demand. Kernels are compiled before. `consistent` tests pairs only (q=2), and needs scores of sets of one
+variable more; where it is refused, the table says so. The picture shows by how much a run is short of the
+best score known, of all runs in it and of `BEST`. Runs are kept beside the output and not repeated.
 
     python benchmarks/anytime.py --uci --seeds 5 --output docs/benchmarks/anytime_uci
 

@@ -4,7 +4,8 @@
 
 A run ends when its processes together have used `--cpu` seconds of processor time: two cores give 60 in 30 s.
 Other work on the machine delays a run but hardly changes its result. This favours `lns`, since idle cores do
-not count, and a portfolio pays for starting its processes. The columns give the score after a fourth, a half and all of the time.
+not count, and a portfolio pays for starting its processes. The columns give the score after a fourth, a half
+and all of the time.
 
 BIC scores in nats of the training split, computed on demand; a case is set:size of the largest
 clique. FOLDER holds NAME.train.data.gz, comma-separated. The default cases take 18 minutes on two cores.

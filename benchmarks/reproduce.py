@@ -2,9 +2,9 @@
 
     python benchmarks/reproduce.py --data FOLDER --output docs/benchmarks --images docs/images
 
-`--list` shows the scripts with their data and times; `--only exact figures` runs some; `--quick`
-runs small sizes instead, to see that everything works. FOLDER holds the public data sets, in the folders
-`uci`, `density`, `networks` and `scores`. Each script runs in a separate process. Scripts that fail or lack their
+`--list` shows the scripts with their data and times; `--only exact figures` runs some; `--quick` runs small
+sizes instead, to see that everything works. FOLDER holds the public data sets, in the folders `uci`,
+`density`, `networks` and `scores`. Each script runs in a separate process. Scripts that fail or lack their
 data are reported, the others continue, and the exit code is 1. Output that a script only prints is kept as
 OUTPUT/NAME.txt. OUTPUT/reproduce.md says what ran, how long it took, and on which machine.
 """

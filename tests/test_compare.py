@@ -223,7 +223,7 @@ def test_texts_of_the_command_line_are_lists() -> None:
     assert parse_treewidths("none,1-2") == ["none", 1, 2]
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 99), min_size=1))
 def test_numbers_come_back_from_their_text(numbers: list[int]) -> None:
     assert parse_numbers(",".join(map(str, numbers)), "seed") == numbers

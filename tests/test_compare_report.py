@@ -50,7 +50,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     folder = tmp_path_factory.mktemp("instances")
     instances = [make_instance(folder, name, n=4 + at % 2, seed=at) for at, name in enumerate(NAMES)]
     found = [
-        make_row(make_spec(instance, backend, treewidth=width, time_limit=5.0))
+        make_row(make_spec(instance, backend, treewidth=width, time_limit=600.0))
         for instance in instances
         for width in (1, 2)
         for backend in ("brute", "forward", "ktree")
@@ -169,7 +169,7 @@ def test_friedman_agrees_with_scipy_and_by_hand() -> None:
     assert friedman(tied) == pytest.approx(np.exp(-5 / 2))
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
 def test_ranks_add_up(values: list[float]) -> None:
     ranks = mid_ranks(values)
