@@ -305,6 +305,7 @@ def test_every_chart_is_whole_xml_in_the_colours_of_the_page(comparison: Compari
         assert "var(--c0)" in chart.svg or "Mean ranks" in chart.svg
     identifiers = [set(re.findall(r'id="([^"]+)"', chart.svg)) for chart in found]
     assert sum(map(len, identifiers)) == len(set().union(*identifiers))
+    assert all_charts(comparison) == found
 
 
 def test_a_chart_of_a_long_trace_is_small(rows: list[Row]) -> None:
