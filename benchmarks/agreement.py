@@ -5,13 +5,13 @@
 The problems are those of the tests (`tests/problems.py`), of 4 to 8 variables: independent normal scores,
 whole ones with and without ties, scores of small data, tables with holes; without a constraint, with each
 one, and with two or three. A backend that does not support a constraint refuses the problem. Every tree is
-checked and its score summed anew by `solve`. So a backend *disagrees* if another has found a tree above its
-bound, by more than 10^-6 nats and the rounding of sums; to call a feasible problem infeasible is the bound
--inf. A run that reached the time limit is `unfinished`, and its bound has to hold all the same.
+checked, and its score recomputed, by `solve`. So a backend *disagrees* if another has found a tree above its
+bound, by more than 10^-6 nats and the rounding of sums; calling a feasible problem infeasible counts as the
+bound -inf. A run that reached the time limit is `unfinished`, but its bound must still hold.
 
-The journal has a line a run; what is in it is not run again, so that it can be stopped at any moment. Parts
-(`--part 2/4`: the second of four) may run side by side; their journals, put together, make the table of the
-whole. Exit code 1: there is a disagreement, or an answer that the check rejected.
+The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment.
+Parts (`--part 2/4`: the second of four) may run in parallel; their concatenated journals make the whole
+table. Exit code 1: a disagreement, or an answer rejected by the check.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def disagreements(runs: Iterable[Run]) -> list[Run]:
 
 
 def table(runs: Sequence[Run]) -> list[str]:
-    """Returns the table by backend, and what it is about, in Markdown."""
+    """Returns the table by backend, with a description, in Markdown."""
     columns = (
         "backend",
         "ran",
@@ -198,7 +198,7 @@ def pending(arguments: argparse.Namespace, done: Iterable[Run]) -> Iterator[tupl
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs what is left, prints the table, and returns the exit code."""
+    """Runs the remaining cases, prints the table, and returns the exit code."""
     exact = [name for name, backend in REGISTRY.items() if backend.capabilities.exact]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=2000, help="problems")

@@ -4,10 +4,9 @@
 
 Training data of each number of rows are drawn from the network; a structure of bounded treewidth is learned
 by each method; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
-a seed of their own. The network itself, with its true tables, is the line above. A method is stopped after
+another seed. The line above is the network itself, with its true tables. A method is stopped after
 `--seconds` of processor time on one thread, so that other work on the machine changes little, and its best
-tree until then counts. Cases can be run one by one, or go on after an interruption: what `--output` holds
-already is not run again. `--draw FILE` draws the table.
+tree until then counts. Cases that `--output` already holds are not run again. `--draw FILE` draws the table.
 
 A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
 that begins with the trees of `consistent`. One that is not registered is left out, and said so.
@@ -192,7 +191,7 @@ def draw(rows: list[dict[str, str]], true: float, path: Path) -> None:
 
 
 def main() -> None:
-    """Reads the command line, measures what is missing, prints, writes, draws."""
+    """Reads the command line, measures the missing cases, prints, writes, draws."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("network", type=Path, help="ALARM in BIF")
     parser.add_argument("--rows", default="100,300,1000,3000,10000")

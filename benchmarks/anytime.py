@@ -4,12 +4,11 @@
         nltcs:4,plants:4,jester:3,bnetflix:3,accidents:4,dna:4 --output anytime_all --draw anytime.png
 
 FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
-Each run is a process of its own and has `--seconds`, from the data in memory on: the scores (BIC, natural
-logarithm) are counted in that time, all in advance where that takes a tenth of it at most, else on demand.
-Kernels are compiled before. `consistent` tests pairs only (q=2), and needs scores of sets of one variable
-more; where it is refused, the table says so. The picture shows by how much a run is short of the best score
-known, of all runs in it and of `BEST`. Runs are kept beside the output, and not made again: an interrupted
-one goes on.
+Each run is a separate process and has `--seconds`, starting with the data in memory: computing the scores
+(BIC, natural logarithm) is included, all in advance if that takes at most a tenth of the time, else on
+demand. Kernels are compiled before. `consistent` tests pairs only (q=2), and needs scores of sets of one
+variable more; where it is refused, the table says so. The picture shows by how much a run is short of the
+best score known, of all runs in it and of `BEST`. Runs are kept beside the output and not repeated.
 
     python benchmarks/anytime.py --uci --seeds 5 --output docs/benchmarks/anytime_uci
 
@@ -240,7 +239,7 @@ def draw_case(
     """Draws the runs of a case, one line each; returns a label for each backend's best run.
 
     The scale is logarithmic, since a backend that is ahead is so by a tenth or a hundredth of what another
-    is short of; what is short of nothing, or by less than `LEAST`, is at the lower end, marked 0.
+    is short of; shortfalls below `LEAST` are drawn at the lower end, marked 0.
     """
     known = BEST.get(f"{runs[0]['set']}:{runs[0]['size']}", -inf)
     best = max(known, *(run["score"] for run in runs))

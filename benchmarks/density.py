@@ -14,7 +14,7 @@ fits mixtures of trees of the largest clique given, by expectation-maximisation 
 BIC. Their sizes, `--components`, are tried in turn until the validation rows are no likelier. Beside each
 stands the single tree, of the clique sizes `--single`, that suits the validation rows best.
 
-A run can be continued: rows that are in the output already are not computed again.
+Rows that the output already holds are not computed again.
 """
 
 from __future__ import annotations

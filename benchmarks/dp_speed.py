@@ -2,8 +2,8 @@
 
     python benchmarks/dp_speed.py --cases 12:12,14:14,16:16,16:3 --output docs/benchmarks/dp_speed
 
-A case is n:clique_size; clique_size = n is unbounded. Each runs in a process of its own, `--repeat` times
-after one run that is not counted; the table shows the median. Scores are independent normal numbers: the time
+A case is n:clique_size; clique_size = n is unbounded. Each runs in a separate process, `--repeat` times
+after one uncounted run; the table shows the median. Scores are independent normal numbers: the time
 does not depend on them.
 
 The limit is what one core can do: numpy's rate of `maximum(c, a + b, out=c)` on float64 arrays that stay in
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=int, default=1, help="runs that are not counted, first")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--precision", default="auto")
-    parser.add_argument("--memory-limit", type=float, help="GB; default: 80 %% of what is free")
+    parser.add_argument("--memory-limit", type=float, help="GB; default: 80 %% of the free memory")
     parser.add_argument("--junctor", default="12:12,13:13,14:14,16:3", help="the cases that junctor runs too")
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
     parser.add_argument("--once", help=argparse.SUPPRESS)

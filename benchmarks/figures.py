@@ -1,15 +1,15 @@
-"""Time against the number of variables, by treewidth: Figures 2 and 3 of Kangas et al. (2014) anew.
+"""Time against the number of variables, by treewidth: Figures 2 and 3 of Kangas et al. (2014).
 
     python benchmarks/figures.py --backends dp ilp --output docs/benchmarks/kangas_figures \
         --draw docs/images/kangas_figures.png
 
 Their Figure 2 has synthetic data, here the problems of `networks.py` (random networks, 1000 rows, BDeu);
 their Figure 3 has UCI sets, here the shipped instances of at most 19 variables. Their width w is the size of
-the largest clique, the treewidth plus one; w = inf is no bound. Each run is a process of its own, `jtsolve
+the largest clique, the treewidth plus one; w = inf is no bound. Each run is a separate process, `jtsolve
 solve`, on one thread. As theirs, times are seconds of the processor, which other work on the machine hardly
 changes; starting the program and reading the scores count. The time of `dp` depends on n and w alone, so it
 runs on one seed. Where no seed was solved within the limits, larger n are not tried: the rows say `not
-tried`. What the output holds already is not run again, so that a figure can be made in parts.
+tried`. Runs in the output are not repeated, so a figure can be made in parts.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
 
 
 def main() -> None:
-    """Measures what is missing, prints and writes the table, draws."""
+    """Measures the missing cases, prints and writes the table, draws."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--backends", nargs="+", default=["dp", "ilp"], help="name or name:key=value,...")
     parser.add_argument("--variables", nargs="*", type=int, default=[8, 10, 12, 14, 16, 18])

@@ -3,8 +3,8 @@
     python benchmarks/forward_large.py --cases 1000:3,5000:3 --output docs/benchmarks/forward_large
 
 The data are drawn: each binary variable has two earlier ones; in each row it takes the state of one of them
-at random, and is flipped with a probability between 0 and 0.3 of its own. BIC; a case is variables:largest
-clique, a process of its own.
+at random, and is flipped with its own probability between 0 and 0.3. BIC; a case is variables:largest
+clique, and runs in a separate process.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
     python benchmarks/portfolio_members.py --data FOLDER --cases plants:3,accidents:3 --cpu 60
 
-A run ends when its processes have used so many seconds of processor time together: 60 are what two cores give
-in 30 s. Other work on the machine delays a run, and changes little of what it finds. It favours `lns`: where
-that leaves a core idle, wall clock would count it and this does not. A portfolio pays for the start of its
-processes. The columns give the score after a fourth, a half and all of the time.
+A run ends when its processes together have used `--cpu` seconds of processor time: two cores give 60 in 30 s.
+Other work on the machine delays a run but hardly changes its result. This favours `lns`, since idle cores do
+not count, and a portfolio pays for starting its processes. The columns give the score after a fourth, a half
+and all of the time.
 
-BIC scores in nats of the training split, counted when they are asked for; a case is set:size of the largest
+BIC scores in nats of the training split, computed on demand; a case is set:size of the largest
 clique. FOLDER holds NAME.train.data.gz, comma-separated. The default cases take 18 minutes on two cores.
 """
 

@@ -1,11 +1,10 @@
-"""Predicted against measured time and memory: what `jtsolve recommend` says, and what then happens.
+"""Time and memory predicted by `jtsolve recommend`, against measurements.
 
     python benchmarks/predictions.py --instances instances/uci --backends dp,lns --treewidths 2,3 --output RUN
 
-It is `jtsolve compare` with one run at a time, and a table of its rows; stopped, it goes on where it was when
-the same command is given again. Runs that ended at a limit say nothing about a prediction of time, and have
-none in the table. Seconds are those of the backend alone: a prediction does not cover starting Python and
-reading the instance.
+This is `jtsolve compare` with one run at a time, and a table of its rows; the same command resumes it after a
+stop. Runs that ended at a limit say nothing about predicted times, which the table omits for them. Seconds
+are those of the backend alone: predictions do not cover starting Python and reading the instance.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def cells(record: Record) -> list[str]:
 
 
 def main() -> None:
-    """Reads the command line, runs what is missing, prints."""
+    """Reads the command line, runs the missing cases, prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", nargs="+", default=["instances/uci"])
     parser.add_argument("--backends", default="chowliu,dp,forward,ktree,lns")

@@ -1,11 +1,11 @@
-"""Reproduces the tables and pictures of the documentation, one script after the other.
+"""Reproduces the tables and pictures of the documentation, script by script.
 
     python benchmarks/reproduce.py --data FOLDER --output docs/benchmarks --images docs/images
 
-`--list` shows what there is, what it needs and how long it takes; `--only exact figures` runs some; `--quick`
-runs small sizes instead, to see that everything works. FOLDER holds the public data sets, in the folders
-`uci`, `density`, `networks` and `scores`. Each script is a process of its own. One that fails or lacks its
-data is told, and the others go on; then the exit code is 1. What a script only prints is kept as
+`--list` shows the scripts with their data and times; `--only exact figures` runs some; `--quick` runs small
+sizes instead, to see that everything works. FOLDER holds the public data sets, in the folders `uci`,
+`density`, `networks` and `scores`. Each script runs in a separate process. Scripts that fail or lack their
+data are reported, the others continue, and the exit code is 1. Output that a script only prints is kept as
 OUTPUT/NAME.txt. OUTPUT/reproduce.md says what ran, how long it took, and on which machine.
 """
 
@@ -30,9 +30,9 @@ class Benchmark:
 
     Args:
         name: of the row, and of its files.
-        shows: what it measures, in a few words.
+        shows: the measurement, in a few words.
         minutes: expected on two cores, roughly.
-        arguments: the script and what it is given; {data}, {output} and {images} are folders.
+        arguments: the script and its arguments; {data}, {output} and {images} are folders.
         quick: the same, for small sizes.
         needs: files below the data folder.
     """
@@ -312,7 +312,7 @@ def catalogue(data: Path | None) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Runs what is asked for; returns the exit code."""
+    """Runs the chosen scripts; returns the exit code."""
     names = [one.name for one in BENCHMARKS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="of the list; default: all")

@@ -1,8 +1,8 @@
-"""Measures the trees of `search` and `portfolio` on density-estimation data after so many seconds.
+"""Measures the trees of `search` and `portfolio` on density-estimation data at a fixed time.
 
     python benchmarks/search_quality.py --data FOLDER --cases nltcs:3,plants:4
 
-BIC scores in nats of the training split, counted when they are asked for; a case is set:size of the largest
+BIC scores in nats of the training split, computed on demand; a case is set:size of the largest
 clique. The column "annealing" is what a sketch of single-edge annealing in Python reached in 30 s on one
 core. FOLDER holds NAME.train.data.gz, comma-separated. Each case and backend takes `--seconds`; all default
 cases take six minutes.

@@ -1,11 +1,11 @@
-"""Makes random moves of local search, and re-checks each against networkx and the score summed anew.
+"""Makes random moves of local search, and checks each against networkx and a recomputed score.
 
     python benchmarks/stress_moves.py --moves 100000
 
 After every move that is made: the graph is chordal and its maximal cliques are those of the tree (networkx),
-no clique is too large, the separators at the tree edges are intersections, and the score, summed anew,
-differs from the one before by the gain that the move claimed. Every fifth move is taken back, and the tree
-must be as before. Scores are independent normal numbers. It prints a table of the moves; a fault ends it.
+no clique is too large, the separators at the tree edges are intersections, and the recomputed score differs
+from the previous one by the gain that the move claimed. Every fifth move is undone, which must restore the
+tree. Scores are independent normal numbers. It prints a table of the moves; a fault ends it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CASES = ((6, 6), (10, 3), (12, 4), (16, 3), (20, 2))
 
 
 def stress(n: int, width: int, moves: int, seed: int) -> Counter[str]:
-    """Makes so many moves, and returns how many of each kind; raises AssertionError at a fault."""
+    """Makes random moves, and returns the number of each kind; raises AssertionError at a fault."""
     values = np.random.default_rng(seed).standard_normal(count_bounded_subsets(n, width))
     values[0] = 0.0
     scores = DenseScores(n, width, values)

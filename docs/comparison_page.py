@@ -1,7 +1,7 @@
-"""The report of a small comparison, for the gallery: the page of `jtsolve report`, from runs made here.
+"""The report of a small comparison, for the gallery: the page of `jtsolve report` on runs made here.
 
-The runs share one process, the documentation's build, so that they cost little. Those of `jtsolve compare`
-have processes of their own, with limits held from outside.
+To be quick, the runs share the process of the documentation's build; those of `jtsolve compare` are separate
+processes whose limits are enforced from outside.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jtsolve.compare.folder import Plan
+from jtsolve.compare.folder import ComparisonPlan
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
@@ -32,7 +32,7 @@ _ROOT = Path(__file__).parents[1]
 
 
 def write(app: Sphinx, exception: Exception | None) -> None:
-    """Writes the page into the site, after a build that went well."""
+    """Writes the page into the site after a successful build."""
     if exception is None and app.builder.format == "html":
         target = Path(app.outdir) / "comparison"
         target.mkdir(exist_ok=True)
@@ -41,7 +41,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
 
 def report() -> str:
     """Returns the page."""
-    with contextlib.chdir(_ROOT):  # the page shall name files from here on
+    with contextlib.chdir(_ROOT):  # paths on the page are relative to it
         return _report()
 
 
@@ -52,10 +52,10 @@ def _report() -> str:
         for backend in BACKENDS
         for seed in ((0, 1) if backend.startswith(("lns", "search")) else (0,))
     ]
-    _row(specs[0])  # loads and compiles what is not to be measured
+    _row(specs[0])  # imports and compilation are not measured
     rows = [_row(spec) for spec in specs]
     machine = describe(1)
-    plan = Plan("jtsolve-comparison", 1, machine["command"], _now(), machine, specs)
+    plan = ComparisonPlan("jtsolve-comparison", 1, machine["command"], _now(), machine, specs)
     return html(Comparison(rows, judge(rows), len(specs)), plan)
 
 
@@ -68,7 +68,7 @@ def _spec(instance: str, backend: str, seed: int) -> Spec:
 def _row(spec: Spec) -> Row:
     started = time.monotonic()
     row = run(spec, started)
-    # The peak is that of the whole build, and says nothing of the run.
+    # The peak is that of the whole build, not of the run.
     return msgspec.structs.replace(row, seconds=time.monotonic() - started, started=_now(), peak_memory=None)
 
 
@@ -77,6 +77,6 @@ def _now() -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Has the page written when the rest of the site is."""
+    """Writes the page when the site is built."""
     app.connect("build-finished", write)
     return {"parallel_read_safe": True}

@@ -181,9 +181,10 @@ def _centre(adjacent: Sequence[Sequence[int]]) -> int:
 
 # Drawings. All lengths are in inches; y grows downwards.
 
-NAME_POINTS = 9.0
-SEPARATOR_POINTS = 7.5
-LINE = 1.35  # height of a line of text, in units of the font size
+_FONT = "DejaVu Sans"  # comes with matplotlib
+_NAME_POINTS = 9.0
+_SEPARATOR_POINTS = 7.5
+_LINE = 1.35  # height of a line of text, in units of the font size
 PADDING = 0.09  # between the text of a clique and its box
 _SIBLINGS = 0.16  # between neighbours in a layer
 _CURVE = 0.34  # depth that an edge has to swing from a parent to a child
@@ -197,6 +198,7 @@ _PNG_SIDE = 30_000  # pixels; matplotlib draws at most 2^16, and viewers give up
 _PNG_LEAST_DPI = 60.0
 _LARGEST = 1500  # cliques
 
+_BACKGROUND = "#ffffff"
 _CLIQUE_FILL = "#eaf1fb"
 _CLIQUE_EDGE = "#3d6ea8"
 _TEXT = "#14202e"
@@ -235,10 +237,9 @@ def draw_tree(
         )
     import matplotlib as mpl
 
-    # The fonts come with matplotlib; the salt stands in for random names inside SVG files.
-    settings = {"font.family": "DejaVu Sans", "svg.hashsalt": "jtsolve", "svg.fonttype": "path"}
-    with mpl.rc_context(settings):  # type: ignore[arg-type, unused-ignore]
-        write_atomically(path, _render(arrange(tree, names, notes), format))
+    # The salt stands in for random names inside SVG files.
+    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
+        write_atomically(path, _render(tree_figure(tree, names, notes), format))
 
 
 @dataclass(slots=True)
@@ -247,9 +248,7 @@ class Box:
 
     Attributes:
         lines: the text of the clique, its note last if it has one.
-        widths: the widths of these lines.
         label: the text of the separator, likewise.
-        label_widths: the widths of these lines.
         size: width and height of the box.
         label_size: width and height of the label.
         parent: position of the parent's box; its own at the root.
@@ -261,9 +260,7 @@ class Box:
     """
 
     lines: list[str]
-    widths: list[float]
     label: list[str]
-    label_widths: list[float]
     size: tuple[float, float]
     label_size: tuple[float, float]
     parent: int
@@ -313,7 +310,7 @@ def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None
     renderer: Any = RendererAgg(1, 1, 72)  # type: ignore[no-untyped-call, unused-ignore]
 
     def measure(text: str, points: float) -> float:
-        font = FontProperties(size=points)
+        font = FontProperties(family=_FONT, size=points)
         return float(renderer.get_text_width_height_descent(text, font, ismath=False)[0]) / 72
 
     rooted = _Rooted.of(tree)
@@ -338,19 +335,15 @@ def _boxes(
         separator = rooted.separator(tree, i)
         of_clique = "" if notes is None else notes.cliques[i]
         of_edge = "" if notes is None or i == rooted.root else notes.separators[rooted.edge[i]]
-        lines, widths, size = _wrapped(
-            clique, names, partial(measure, points=NAME_POINTS), NAME_POINTS, of_clique
-        )
-        label, label_widths, label_size = _wrapped(
-            separator, names, partial(measure, points=SEPARATOR_POINTS), SEPARATOR_POINTS, of_edge
+        lines, size = _wrapped(clique, names, partial(measure, points=_NAME_POINTS), _NAME_POINTS, of_clique)
+        label, label_size = _wrapped(
+            separator, names, partial(measure, points=_SEPARATOR_POINTS), _SEPARATOR_POINTS, of_edge
         )
         box_size = (size[0] + 2 * PADDING, size[1] + 2 * PADDING)
         boxes.append(
             Box(
                 lines=lines,
-                widths=widths,
                 label=label,
-                label_widths=label_widths,
                 size=box_size,
                 label_size=label_size,
                 parent=rooted.parent[i],
@@ -363,11 +356,11 @@ def _boxes(
 
 def _wrapped(
     mask: VarSet, names: Sequence[str], measure: Callable[[str], float], points: float, note: str = ""
-) -> tuple[list[str], list[float], tuple[float, float]]:
-    """Returns the names of a set in lines, some three times as wide as high together; widths; size of all."""
+) -> tuple[list[str], tuple[float, float]]:
+    """Returns the names of a set in lines, together some three times as wide as high, and their size."""
     shown = [_plain(names[v]) for v in members(mask)] or [EMPTY_SET]
     words = [word for name in shown[:-1] for word in _pieces(f"{name},")] + _pieces(shown[-1])
-    height = points * LINE / 72
+    height = points * _LINE / 72
     widths = [measure(word) for word in words]
     width = max(*widths, _NARROWEST, math.sqrt(3 * height * sum(widths)))
     lines = [words[0]]
@@ -379,8 +372,7 @@ def _wrapped(
             lines.append(word)
     if note:
         lines.append(note)
-    breadths = [measure(line) for line in lines]
-    return lines, breadths, (max(breadths), len(lines) * height)
+    return lines, (max(map(measure, lines)), len(lines) * height)
 
 
 def _pieces(name: str) -> list[str]:
@@ -452,19 +444,13 @@ def _joined(left: list[tuple[float, float]], right: list[tuple[float, float]]) -
     return both + left[len(both) :] + right[len(both) :]
 
 
-def _render(drawing: Drawing, kind: Format) -> bytes:
-    """Returns the bytes of the picture."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:
+    """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`, of any size."""
     from matplotlib.figure import Figure
 
+    drawing = arrange(tree, names, notes)
     width, height = (side + 2 * _MARGIN for side in drawing.extent)
-    dpi = min(_PNG_DPI, _PNG_SIDE / max(width, height))
-    if kind == "png" and dpi < _PNG_LEAST_DPI:
-        raise ChoiceError(
-            f"the picture would be {max(width, height):.0f} inches long: too large for PNG; draw it as SVG"
-        )
-    figure = Figure(figsize=(width, height), facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = Figure(figsize=(width, height), facecolor=_BACKGROUND)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_xlim(-_MARGIN, width - _MARGIN)
     axes.set_ylim(height - _MARGIN, -_MARGIN)
@@ -473,6 +459,17 @@ def _render(drawing: Drawing, kind: Format) -> bytes:
         if box.depth:
             _draw_edge(axes, drawing, box)
         _draw_clique(axes, drawing, box)
+    return figure
+
+
+def _render(figure: Any, kind: Format) -> bytes:
+    """Returns the bytes of the picture."""
+    longest = max(figure.get_size_inches())
+    dpi = min(_PNG_DPI, _PNG_SIDE / longest)
+    if kind == "png" and dpi < _PNG_LEAST_DPI:
+        raise ChoiceError(
+            f"the picture would be {longest:.0f} inches long: too large for PNG; draw it as SVG"
+        )
     buffer = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
@@ -497,12 +494,12 @@ def _draw_clique(axes: Any, drawing: Drawing, box: Box) -> None:
             zorder=3,
         )
     )
-    _write(axes, x, y, box.lines, NAME_POINTS, color=_TEXT, zorder=4)
+    _write(axes, x, y, box.lines, _NAME_POINTS, color=_TEXT, zorder=4)
 
 
 def _draw_edge(axes: Any, drawing: Drawing, box: Box) -> None:
     """Draws the edge from the parent: straight to the end of its layer, a curve, straight on to the box."""
-    from matplotlib.patches import PathPatch
+    from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path as Outline
 
     deep = 0 if drawing.across else 1
@@ -530,23 +527,27 @@ def _draw_edge(axes: Any, drawing: Drawing, box: Box) -> None:
         )
     )
     x, y = drawing.place(box.middle, label_depth)
-    _write(axes, x, y, box.label, SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2, backed=True)
-
-
-def _write(
-    axes: Any, x: float, y: float, lines: Sequence[str], points: float, *, backed: bool = False, **style: Any
-) -> None:
-    """Writes lines of text around a place; a dollar sign in a name is a dollar sign."""
-    if backed:
-        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-    axes.text(
-        x,
-        y,
-        "\n".join(lines),
-        fontsize=points,
-        ha="center",
-        va="center",
-        linespacing=LINE / 1.2,
-        parse_math=False,
-        **style,
+    width, height = box.label_size
+    axes.add_patch(
+        Rectangle((x - width / 2, y - height / 2), width, height, facecolor=_BACKGROUND, zorder=1.5)
     )
+    _write(axes, x, y, box.label, _SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2)
+
+
+def _write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **style: Any) -> None:
+    """Writes lines of text around a place; a dollar sign in a name is a dollar sign."""
+    # A text each: matplotlib would place, and not centre, the lines of one text in an SVG that keeps text.
+    step = points * _LINE / 72
+    for i, line in enumerate(lines):
+        below = step * (i - (len(lines) - 1) / 2)
+        axes.text(
+            x,
+            y + below,
+            line,
+            fontfamily=_FONT,
+            fontsize=points,
+            ha="center",
+            va="center",
+            parse_math=False,
+            **style,
+        )

@@ -1,4 +1,4 @@
-"""Small comparisons made by hand, for the tests of what is done with them."""
+"""Small hand-made comparisons for tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from problems import gaussian, named
 
-from jtsolve.compare.folder import Plan
+from jtsolve.compare.folder import ComparisonPlan
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.compare.running.run import file_digest, run
 from jtsolve.compare.spec import InstanceFile, Row, RunStatus, Spec
@@ -49,10 +49,10 @@ def changed(row: Row, **more: object) -> Row:
     return msgspec.structs.replace(row, result=result, status=RunStatus(result.status.value))
 
 
-def make_plan(rows: Sequence[Row]) -> Plan:
+def make_plan(rows: Sequence[Row]) -> ComparisonPlan:
     specs = [row.spec for row in rows]
     machine = {"processor": "P", "cores": 2, "platform": "L", "python": "3", "numpy": "2", "numba": "0"}
-    return Plan("jtsolve-comparison", 1, "jtsolve compare …", "2020-01-01", machine, specs)
+    return ComparisonPlan("jtsolve-comparison", 1, "jtsolve compare …", "2020-01-01", machine, specs)
 
 
 def compared(rows: Sequence[Row]) -> Comparison:

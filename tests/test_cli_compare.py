@@ -158,10 +158,8 @@ def test_a_plan_is_run_file_by_file_and_reported(
     command: Command, small: InstanceFile, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
-    assert (
-        command("compare", small.path, "--backends", "brute", "--seeds", "0-1", "--plan", "--output", output)
-        == 0
-    )
+    grid = ("--backends", "brute", "--seeds", "0-1", "--memory-limit", "4")
+    assert command("compare", small.path, *grid, "--plan", "--output", output) == 0
     assert "2 specifications" in command.err
     assert command("run", output / "specs" / "00001.json", "--output", output / "results" / "1.json") == 0
     assert command.out == ""
@@ -248,8 +246,8 @@ def test_the_executor_is_chosen_by_name(
         ("--backends brute --executor slurm", "no executor 'slurm'"),
         ("--backends brut", "no backend 'brut'"),
         ("", "give instances and --backends"),
-        ("--backends brute --seeds x", "'x' is no seed"),
-        ("--backends brute --treewidths two", "'two' is no treewidth"),
+        ("--backends brute --seeds x", "'x' is neither a seed"),
+        ("--backends brute --treewidths two", "'two' is neither a treewidth"),
         ("--backends brute --time-limit 0", "time_limit"),
         ("--backends brute --ess 2", "--ess is for data"),
         ("--resume --seeds 1", "leave out"),

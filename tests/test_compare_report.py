@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+import math
 import os
 import re
 import shutil
@@ -16,26 +18,23 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
+import scipy
 from comparisons import changed, compared, make_instance, make_plan, make_row, make_spec
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import gaussian
 
-from jtsolve.compare.reporting import charts, exports, trees
+from jtsolve.compare.reporting import charts, exports
 from jtsolve.compare.reporting.judge import Fault
 from jtsolve.compare.reporting.page import html
-from jtsolve.compare.reporting.ranks import (
-    chi_squared_tail,
-    friedman,
-    mid_ranks,
-    nemenyi_quantile,
-    ranking,
-    rankings,
-)
+from jtsolve.compare.reporting.ranks import friedman, mid_ranks, nemenyi_quantile, rank_test, rank_tests
 from jtsolve.compare.reporting.report import write_report
-from jtsolve.compare.reporting.svg import Chart, Scale, number
 from jtsolve.compare.reporting.tables import Comparison
-from jtsolve.compare.spec import RunStatus, new_row
+from jtsolve.compare.running.run import file_digest
+from jtsolve.compare.spec import InstanceFile, RunStatus, new_row
+from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.result import Status
+from jtsolve.io.instance import write_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +50,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     folder = tmp_path_factory.mktemp("instances")
     instances = [make_instance(folder, name, n=4 + at % 2, seed=at) for at, name in enumerate(NAMES)]
     found = [
-        make_row(make_spec(instance, backend, treewidth=width, time_limit=5.0))
+        make_row(make_spec(instance, backend, treewidth=width, time_limit=600.0))
         for instance in instances
         for width in (1, 2)
         for backend in ("brute", "forward", "ktree")
@@ -119,7 +118,7 @@ def test_nothing_is_believed_of_a_run_with_a_fault(rows: list[Row]) -> None:
     assert (record.faulty, record.distance, record.is_proved, record.is_best) == (True, None, False, False)
     summary = next(one for one in comparison.summaries if one.backend == "liar")
     assert (summary.proved, summary.failed) == (0, 1)
-    assert all("liar" not in {name for _, name in drawing.legend} for drawing in drawings(comparison))
+    assert all("liar" not in {name for _, name in chart.legend} for chart in all_charts(comparison))
     assert "(FAULT)" in exports.markdown(comparison, make_plan(rows))
 
 
@@ -157,29 +156,20 @@ def test_the_quantiles_are_those_of_demsar(k: int, q: float) -> None:
     assert nemenyi_quantile(k) == pytest.approx(q, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("x", "degrees"), [(3.841, 1), (5.991, 2), (7.815, 3), (9.488, 4), (11.070, 5), (18.307, 10)]
-)
-def test_the_tail_of_chi_squared_is_that_of_the_tables(x: float, degrees: int) -> None:
-    """Abramowitz and Stegun, Handbook of mathematical functions, 1964, table 26.8, Q = 0.05."""
-    assert chi_squared_tail(x, degrees) == pytest.approx(0.05, abs=1e-4)
-    assert chi_squared_tail(0.0, degrees) == 1.0
-
-
-def test_friedman_agrees_with_its_formula_where_there_are_no_ties() -> None:
-    """Demšar's formula (section 3.2.2): 12N / k(k+1) · (Σ R² − k(k+1)²/4)."""
-    table = np.random.default_rng(1).permuted(np.tile(np.arange(1.0, 5.0), (9, 1)), axis=1)
-    count, k = table.shape
-    statistic = 12 * count / (k * (k + 1)) * ((table.mean(axis=0) ** 2).sum() - k * (k + 1) ** 2 / 4)
-    assert friedman(table.tolist()) == pytest.approx(chi_squared_tail(statistic, k - 1))
+def test_friedman_agrees_with_scipy_and_by_hand() -> None:
+    generator = np.random.default_rng(1)
+    for k in (3, 4, 7):
+        table = generator.integers(0, 4, (9, k)).astype(float)  # with ties
+        ranks = [mid_ranks(row) for row in table.tolist()]
+        assert friedman(ranks) == pytest.approx(scipy.stats.friedmanchisquare(*table.T).pvalue)
     assert friedman([[1.5, 1.5], [1.5, 1.5]]) == 1.0
     assert friedman([[1.0, 2.0]] * 12) < 0.001
     tied = [[1.5, 1.5, 3.0], [1.0, 2.0, 3.0], [2.0, 2.0, 2.0], [1.0, 2.5, 2.5]]
-    # By hand: R = 5.5, 8, 10.5 around 8, so 2 · 12.5 / (13.5 + 14 + 12 + 13.5 − 48) = 25/5 with 2 degrees.
+    # R = 5.5, 8, 10.5 around 8, so 2 · 12.5 / (13.5 + 14 + 12 + 13.5 − 48) = 25/5 with 2 degrees.
     assert friedman(tied) == pytest.approx(np.exp(-5 / 2))
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=8))
 def test_ranks_add_up(values: list[float]) -> None:
     ranks = mid_ranks(values)
@@ -189,7 +179,7 @@ def test_ranks_add_up(values: list[float]) -> None:
 
 def test_a_ranking_orders_groups_and_counts_duels() -> None:
     table = [[0.0, 1.0, 2.0], [0.0, 1.0, 2.0], [0.0, 2.0, 2.0 + 1e-9], [0.0, 2.0, 1.0], [0.0, 0.0, 5.0]] * 3
-    one = ranking(2, ["a", "b", "c"], table)
+    one = rank_test(2, ["a", "b", "c"], table)
     assert list(one.ranks) == ["a", "b", "c"]
     assert one.instances == 15
     assert one.ranks["a"] == pytest.approx((1 * 4 + 1.5) / 5)
@@ -199,22 +189,22 @@ def test_a_ranking_orders_groups_and_counts_duels() -> None:
     assert one.groups == (("b", "c"),)
     duels = {(duel.first, duel.second): (duel.wins, duel.ties, duel.losses) for duel in one.duels}
     assert duels == {("a", "b"): (12, 3, 0), ("a", "c"): (15, 0, 0), ("b", "c"): (9, 3, 3)}
-    assert ranking(2, ["a", "b"], [[0.0, 0.0]] * 5).groups == (("a", "b"),)
+    assert rank_test(2, ["a", "b"], [[0.0, 0.0]] * 5).groups == (("a", "b"),)
 
 
 def test_rankings_are_of_heuristics_on_five_instances_at_least(
     comparison: Comparison, rows: list[Row]
 ) -> None:
-    found, reason = rankings(comparison)
+    found, reason = rank_tests(comparison)
     assert reason == ""
     assert [(one.treewidth, one.instances, set(one.ranks)) for one in found] == [
         (1, 6, {"forward", "ktree"}),
         (2, 6, {"forward", "ktree"}),
     ]
     few = compared([row for row in rows if row.spec.instance.label in NAMES[:4]])
-    assert rankings(few) == ([], "Rankings need at least 5 instances that a heuristic solved; there are 4.")
+    assert rank_tests(few) == ([], "Rankings need at least 5 instances that a heuristic solved; there are 4.")
     exact = compared([row for row in rows if row.spec.backend in ("brute", "ktree")])
-    assert rankings(exact) == ([], "Rankings need at least two heuristics.")
+    assert rank_tests(exact) == ([], "Rankings need at least two heuristics.")
 
 
 def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
@@ -224,7 +214,7 @@ def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
         if row.spec.treewidth == 2
     ]
     lost = [msgspec.structs.replace(row, exact=False) if row.result is None else row for row in lost]
-    (one,), _ = rankings(compared(lost))
+    (one,), _ = rank_tests(compared(lost))
     assert list(one.ranks) == ["forward", "ktree"]
     assert one.ranks["ktree"] == 2.0
 
@@ -232,36 +222,8 @@ def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
 # Charts
 
 
-@pytest.mark.parametrize("kind", ["linear", "log", "symlog"])
-@settings(max_examples=50)
-@given(values=st.lists(st.floats(-1e9, 1e9), max_size=6))
-def test_ticks_lie_on_their_axis_in_order(kind: str, values: list[float]) -> None:
-    scale = Scale.over("x", values, kind)  # type: ignore[arg-type]
-    ticks = scale.ticks()
-    places = [scale.place(tick) for tick in ticks]
-    assert places == sorted(places)
-    assert 1 <= len(ticks) <= 16
-    assert all(0 <= scale.place(value) <= 1 for value in values)
-
-
-def test_numbers_are_short() -> None:
-    assert [number(value) for value in (0, 12.5, -3, 1e6, 1e-5, -1e-5, 123456)] == [
-        "0", "12.5", "−3", "10⁶", "10⁻⁵", "−10⁻⁵", "1.235e+05",
-    ]  # fmt: skip
-
-
-def test_a_line_of_steps_keeps_each_value_until_the_next() -> None:
-    chart = Chart("t", Scale("x", 0, 2), Scale("y", 0, 1))
-    chart.line([(0, 0), (1, 1), (2, 1)], 9, steps=True)
-    (points,) = re.findall(r'points="([^"]*)"', chart.parts[0])
-    spots = [tuple(map(float, spot.split(","))) for spot in points.split()]
-    assert spots[1] == (spots[2][0], spots[0][1])
-    assert 's1"' in chart.parts[0]
-    assert "stroke-dasharray" in chart.parts[0]  # the ninth series has the colour of the first, dashed
-
-
-def drawings(comparison: Comparison) -> list[charts.Drawing]:
-    found, _ = rankings(comparison)
+def all_charts(comparison: Comparison) -> list[charts.Chart]:
+    found, _ = rank_tests(comparison)
     return [
         *charts.solved_within(comparison),
         *charts.anytime(comparison),
@@ -270,15 +232,99 @@ def drawings(comparison: Comparison) -> list[charts.Drawing]:
     ]
 
 
-def test_every_chart_is_whole_xml(comparison: Comparison) -> None:
-    found = drawings(comparison)
+def tick_labels(root: ET.Element) -> tuple[list[str], list[str]]:
+    """The labels of the ticks of both axes, in the order of their places, each place once."""
+    texts = [node for node in root.iter("text") if re.search(r"\d", str(node.text))]
+    below = {float(t.attrib["x"]): str(t.text) for t in texts if "middle" in t.attrib["style"]}
+    beside = {float(t.attrib["y"]): str(t.text) for t in texts if "end" in t.attrib["style"]}
+    return [below[x] for x in sorted(below)], [beside[y] for y in sorted(beside, reverse=True)]
+
+
+def read(label: str) -> float:
+    """The number that a label shows."""
+    power = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
+    return float(re.sub(r"10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", r"1e\1", label).translate(power))
+
+
+def with_times(rows: list[Row], times: list[float], below: list[float]) -> Comparison:
+    """Runs that ended at these times, with incumbents that much below the best known score."""
+    found = []
+    for row, seconds in zip(rows, itertools.cycle(times), strict=False):
+        if row.result is None or row.result.score is None:
+            continue
+        score = row.result.score
+        trace = [(seconds, score - distance, None) for distance in below]
+        found.append(msgspec.structs.replace(changed(row, trace=trace), seconds=seconds))
+    return compared(found)
+
+
+@pytest.mark.parametrize(
+    ("times", "below"),
+    [
+        *(
+            (times, [5.0, 0.0])
+            for times in (
+                [0.0],
+                [1.0],
+                [1.0, math.nextafter(1.0, 2.0)],
+                [0.3, math.nextafter(0.3, 0.0), 0.3 + 1e-15],
+                [5e-324, 1e200],
+                [0.0011, 9e9],
+                *([10.0**power, math.nextafter(10.0**power, 0.0)] for power in (-2, 0, 3, 15)),
+            )
+        ),
+        *(
+            ([0.1, 2.0], below)
+            for below in ([0.0], [1e-12, 0.0], [0.9, 0.0], [1.0, 0.0], [1e300, 1e5, 1.0, 0.0])
+        ),
+    ],
+)
+def test_charts_take_all_times_and_distances(rows: list[Row], times: list[float], below: list[float]) -> None:
+    for chart in all_charts(with_times(rows[:12], times, below)):
+        assert not re.search(r"nan|inf\b", chart.svg)
+        if chart.legend:  # the others have no axes
+            for labels in tick_labels(ET.fromstring(chart.svg)):  # noqa: S314 - our own
+                shown = [read(label) for label in labels]
+                assert 2 <= len(shown) <= 16
+                assert shown == sorted(set(shown))
+
+
+def test_numbers_are_short() -> None:
+    assert [charts.number(value) for value in (0, 12.5, -3, 1e6, 1e-5, -1e-5, 123456)] == [
+        "0", "12.5", "−3", "10⁶", "10⁻⁵", "−10⁻⁵", "123456",
+    ]  # fmt: skip
+
+
+def test_every_chart_is_whole_xml_in_the_colours_of_the_page(comparison: Comparison) -> None:
+    found = all_charts(comparison)
     assert len(found) == 2 + 12 + 2 + 2
-    for drawing in found:
-        root = ET.fromstring(drawing.svg)  # noqa: S314 - our own
-        assert root.tag == "svg"
-        assert drawing.caption
-        for text in root.iter("polyline"):
-            assert "nan" not in text.attrib["points"]
+    for chart in found:
+        assert ET.fromstring(chart.svg).tag == "svg"  # noqa: S314 - our own
+        assert chart.caption
+        assert not re.search(r": #[0-9a-f]|url\(", chart.svg)
+        assert "var(--c0)" in chart.svg or "Mean ranks" in chart.svg
+    identifiers = [set(re.findall(r'id="([^"]+)"', chart.svg)) for chart in found]
+    assert sum(map(len, identifiers)) == len(set().union(*identifiers))
+    assert all_charts(comparison) == found
+
+
+def test_a_chart_of_a_long_trace_is_small(rows: list[Row]) -> None:
+    assert rows[0].result is not None
+    best = rows[0].result.score
+    assert best is not None
+    trace = [(0.01 * 1.0001**step, best - 1000 + step / 20, None) for step in range(20_001)]
+    (chart,) = charts.anytime(compared([changed(rows[0], trace=trace)]))
+    assert len(chart.svg) < 60_000
+
+
+def test_the_ninth_backend_is_dashed_in_the_first_colour(rows: list[Row]) -> None:
+    nine = [
+        msgspec.structs.replace(rows[0], spec=msgspec.structs.replace(rows[0].spec, backend=f"b{at}"))
+        for at in range(9)
+    ]
+    chart = charts.solved_within(compared(nine))[0]
+    lines = re.findall(r'style="fill: none;([^"]*)stroke: var\(--c0\)', chart.svg)
+    assert ["dasharray" in line for line in lines] == [False, True]
 
 
 def test_the_cactus_counts_proofs_and_best_trees(comparison: Comparison) -> None:
@@ -295,17 +341,28 @@ def test_one_size_is_no_curve(rows: list[Row]) -> None:
 def test_trees_are_drawn_with_all_their_names(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     result = rows[0].result
     assert result is not None
-    svg = trees.tree_svg(result, "a <tree>")
+    text = html(compared(rows[:1]), make_plan(rows[:1]))
+    (svg,) = re.findall(r'<svg class="tree".*?</svg>', text, re.DOTALL)
     root = ET.fromstring(svg)  # noqa: S314 - our own
     texts = " ".join(node.text or "" for node in root.iter("text"))
     assert all(name in texts for clique in result.cliques for name in clique)
-    assert len([node for node in root.iter("rect") if node.attrib["class"] == "clique"]) == len(
-        result.cliques
-    )
-    monkeypatch.setattr(trees, "LARGEST", 1)
-    assert trees.tree_svg(result, "t") == ""
-    monkeypatch.setattr("jtsolve.compare.reporting.page.LARGEST", 1)
-    assert "too many to draw here" in html(compared(rows[:1]), make_plan(rows[:1]))
+    assert svg.count("fill: var(--clique)") == len(result.cliques)
+    monkeypatch.setattr("jtsolve.compare.reporting.page._LARGEST", 1)
+    text = html(compared(rows[:1]), make_plan(rows[:1]))
+    assert "too many to draw here" in text
+    assert '<svg class="tree"' not in text
+
+
+def test_names_are_no_markup(tmp_path: Path) -> None:
+    names = ["<script>x</script>", "a & b", "$x_2$", "</svg>", "#1f6fb4"]
+    path = tmp_path / "i.json"
+    write_problem(Problem(tuple(map(Variable, names)), gaussian(7, 5), name="<b>"), path)
+    row = make_row(make_spec(InstanceFile(str(path), "</title><script>", file_digest(path))))
+    text = html(compared([row]), make_plan([row]))
+    assert text.count("<script>") == text.count("</script>") == 1
+    (svg,) = re.findall(r'<svg class="tree".*?</svg>', text, re.DOTALL)
+    shown = " ".join(str(node.text) for node in ET.fromstring(svg).iter("text"))  # noqa: S314 - our own
+    assert all(name in shown for name in names)
 
 
 # Files
@@ -381,7 +438,7 @@ def test_faults_are_a_red_section_of_the_page(rows: list[Row]) -> None:
 def test_a_page_of_nothing_says_so(rows: list[Row]) -> None:
     page = html(compared([]), make_plan(rows))
     assert "No run proved anything or found a tree" in page
-    assert "This needs instances of two sizes" in page
+    assert "This needs instances of at least two sizes" in page
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from jtsolve.cli.output import FAULTY, murmur
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.compare.folder import Folder, Plan
+    from jtsolve.compare.folder import ComparisonPlan, Folder
     from jtsolve.compare.grid import Grid, ScoreChoice
     from jtsolve.compare.running.local import Executor
     from jtsolve.compare.spec import Spec
@@ -195,11 +195,11 @@ def _grid(places: Sequence[str], options: dict[str, Any], score: "ScoreChoice | 
         raise ChoiceError(f"{str(error).replace('`', chr(39))}; see 'jtsolve compare --help'") from None
 
 
-def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "Plan":
+def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "ComparisonPlan":
     """Returns the plan of a grid; scores data on the way."""
     from datetime import UTC, datetime
 
-    from jtsolve.compare.folder import Plan
+    from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.grid import DATA_SUFFIXES, INSTANCE_SUFFIXES, expand, find_files
     from jtsolve.core.machine import cores, describe, free_memory
 
@@ -217,7 +217,7 @@ def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "Plan
     machine = describe(cores())
     command = machine.pop("command")
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return Plan("jtsolve-comparison", 1, command, created, machine, specs)
+    return ComparisonPlan("jtsolve-comparison", 1, command, created, machine, specs)
 
 
 def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
@@ -253,7 +253,7 @@ def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable
 
 
 def _execute(
-    folder: "Folder", plan: "Plan", executor: "Executor", jobs: int, *, quiet: bool, warm: bool
+    folder: "Folder", plan: "ComparisonPlan", executor: "Executor", jobs: int, *, quiet: bool, warm: bool
 ) -> None:
     """Runs what is missing, and keeps every row."""
     from jtsolve.cli.progress import is_watched

@@ -1,13 +1,13 @@
-"""What a comparison keeps on disk: a folder with the plan and a journal.
+"""A comparison on disk: a folder with the plan and a journal.
 
     RUN/plan.json       every run of the grid, the command, the machine                 written once
-    RUN/journal.jsonl   one JSON line per finished run, on the disk before it counts     only ever appended to
-    RUN/specs/          with --plan: a specification per file, for a batch system
-    RUN/results/        rows that `jtsolve run` wrote, one per file
-    RUN/lock            held by the process that writes; the system drops it when that process ends
+    RUN/journal.jsonl   one JSON line per finished run, synced to disk                   append-only
+    RUN/specs/          with --plan: one specification per file, for a batch system
+    RUN/results/        rows written by `jtsolve run`, one per file
+    RUN/lock            held by the writing process; the system releases it when that process ends
 
-A journal line is written with one call. If the machine stops in the middle of it, the line has no end: it is
-no row, is left out when reading, and is cut off before the next one is written.
+A journal line is written with a single call. If the machine stops in the middle, the line has no newline: it
+is ignored when reading and truncated before the next line is written.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All runs of a comparison, and how it was asked for."""
+class ComparisonPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All runs of a comparison, the command and the machine."""
 
     format: Literal["jtsolve-comparison"]
     version: Literal[1]
@@ -51,50 +51,50 @@ class Folder:
 
     @property
     def plan_path(self) -> Path:
-        """The file of the plan."""
+        """Path of the plan."""
         return self.path / "plan.json"
 
     @property
     def journal_path(self) -> Path:
-        """The file of the rows."""
+        """Path of the journal."""
         return self.path / "journal.jsonl"
 
     def exists(self) -> bool:
-        """Tells whether there is a comparison here."""
+        """Tells whether the folder holds a comparison."""
         return self.plan_path.exists()
 
-    def plan(self) -> Plan:
+    def plan(self) -> ComparisonPlan:
         """Returns the plan.
 
         Raises:
-            InputError: there is none, or it is damaged.
+            InputError: it is missing or damaged.
         """
         if not self.exists():
             raise InputError(
                 str(self.path), "", "there is no comparison here", "give the --output of 'jtsolve compare'"
             )
-        return decode(read_file(self.plan_path), Plan, str(self.plan_path))
+        return decode(read_file(self.plan_path), ComparisonPlan, str(self.plan_path))
 
-    def write_plan(self, plan: Plan) -> None:
-        """Writes the plan, whole or not at all, and makes the folder if need be."""
+    def write_plan(self, plan: ComparisonPlan) -> None:
+        """Writes the plan atomically, and creates the folder if necessary."""
         self.make()
         write_atomically(self.plan_path, msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n")
 
     def make(self) -> None:
-        """Makes the folder, if it is not there.
+        """Creates the folder if it does not exist.
 
         Raises:
-            InputError: it cannot be made.
+            InputError: it cannot be created.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                str(self.path), "", f"the folder cannot be made ({error.strerror})", "give another one"
+                str(self.path), "", f"the folder cannot be created ({error.strerror})", "give another one"
             ) from None
 
     def write_specs(self, specs: list[Spec]) -> list[Path]:
-        """Writes a file per run, numbered from 1, and returns their paths."""
+        """Writes one file per run, numbered from 1, and returns the paths."""
         folder = self.path / "specs"
         folder.mkdir(exist_ok=True)
         (self.path / "results").mkdir(exist_ok=True)
@@ -104,13 +104,12 @@ class Folder:
         return paths
 
     def rows(self) -> dict[str, Row]:
-        """Returns the rows of finished runs, by the run's id, in the order in which they finished.
+        """Returns the rows of finished runs by run id, in the order in which they finished.
 
-        Of a run that is there twice, the first counts. Rows of `jtsolve run` that were interrupted are left
-        out.
+        If a run occurs twice, the first row counts. Interrupted rows of `jtsolve run` are skipped.
 
         Raises:
-            InputError: a line that has an end, or a file in results/, is no row.
+            InputError: a complete line, or a file in results/, is not a row.
         """
         found: dict[str, Row] = {}
         lines = self.journal_path.read_bytes().split(b"\n")[:-1] if self.journal_path.exists() else []
@@ -125,10 +124,10 @@ class Folder:
 
     @contextmanager
     def journal(self) -> Iterator[Journal]:
-        """Yields the journal to append to, while no other process may.
+        """Yields the journal for appending, under an exclusive lock.
 
         Raises:
-            ChoiceError: another process writes here.
+            ChoiceError: another process holds the lock.
         """
         self.make()
         with (self.path / "lock").open("a") as lock:
@@ -136,7 +135,7 @@ class Folder:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise ChoiceError(
-                    f"{self.path}: another process is at work on this comparison; wait for it, end it, or "
+                    f"{self.path}: another process is writing to this comparison; wait for it, stop it, or "
                     "give another --output"
                 ) from None
             handle = os.open(self.journal_path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
@@ -148,7 +147,7 @@ class Folder:
 
 @dataclass(slots=True)
 class Journal:
-    """Rows on the disk, one line each; several threads may append."""
+    """The rows on disk, one line each; thread-safe."""
 
     path: str
     handle: int
@@ -156,7 +155,7 @@ class Journal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Cuts off a last line that has no end: it was being written when the machine stopped."""
+        """Truncates an unfinished last line, which was being written when the machine stopped."""
         size = os.fstat(self.handle).st_size
         end = size
         while end > 0:
@@ -171,10 +170,10 @@ class Journal:
         self._length = end
 
     def append(self, row: Row) -> None:
-        """Writes a row and returns when it is on the disk.
+        """Writes a row and syncs it to disk.
 
         Raises:
-            InputError: it cannot be written; then nothing of it is there.
+            InputError: it cannot be written; the journal is then unchanged.
         """
         line = msgspec.json.encode(row) + b"\n"
         with self._lock:
@@ -182,13 +181,13 @@ class Journal:
                 written = os.write(self.handle, line)
                 os.fsync(self.handle)
                 if written < len(line):
-                    raise OSError(0, "no room for a whole line")  # noqa: TRY301 - handled as the system's own
+                    raise OSError(0, "no room for a whole line")  # noqa: TRY301 - handled like the system's own errors
             except OSError as error:
                 os.ftruncate(self.handle, self._length)
                 raise InputError(
                     self.path,
                     "",
-                    f"a row cannot be written ({error.strerror}); those before it are safe",
-                    "free space, and go on with --resume",
+                    f"a row cannot be written ({error.strerror}); earlier rows are safe",
+                    "free some space, then continue with --resume",
                 ) from None
             self._length += len(line)

@@ -1,6 +1,6 @@
-"""What the user asks for: instances × treewidths × backends × seeds, as options or as a file.
+"""Grids: instances × treewidths × backends × seeds, given as options or as a file.
 
-A grid file is TOML or JSON with the keys of `Grid`; paths in it are relative to its folder:
+A grid file is TOML or JSON with the keys of `Grid`; its paths are relative to its folder:
 
     instances = ["../uci", "zoo.json.gz"]
     backends = ["dp", "lns:region=12", { name = "forward", seeds = [0] }]
@@ -35,14 +35,14 @@ NO_TREEWIDTH = "none"
 
 
 class BackendChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A backend with its options, and seeds other than those of the grid."""
+    """A backend with its options; its seeds override those of the grid."""
 
     name: Name
     seeds: list[Count] | None = None
 
 
 class ScoreChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to score data files; `max_size` is the largest treewidth plus one if it is not given."""
+    """How to score data files; `max_size` defaults to the largest treewidth plus one."""
 
     name: Name
     ess: Positive | None = None
@@ -53,17 +53,17 @@ class ScoreChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison, before it is multiplied out.
+    """A comparison before expansion.
 
     Args:
         instances: files, folders of instances, or data files with a score.
-        backends: names with options, as in "lns:exact=dp,region=12"; "auto" is one too.
-        treewidths: numbers, or "none" for the instances' own constraints alone.
-        seeds: numbers, or a text such as "0-4,7".
-        time_limit: seconds a run.
-        memory_limit: GB a run.
-        threads: of a run.
-        grace: seconds after the time limit until a run is killed.
+        backends: names with options, as in "lns:exact=dp,region=12"; "auto" is allowed.
+        treewidths: numbers, or "none" for the instances' own constraints only.
+        seeds: numbers, or a string such as "0-4,7".
+        time_limit: seconds per run.
+        memory_limit: GB per run.
+        threads: per run.
+        grace: seconds past the time limit before a run is killed.
         score: for data files.
     """
 
@@ -92,10 +92,10 @@ def is_grid_file(path: Path) -> bool:
 
 
 def read_grid(path: Path) -> Grid:
-    """Returns the grid in a file, with paths that hold from here.
+    """Returns the grid in a file, its paths resolved against the file's folder.
 
     Raises:
-        InputError: the file cannot be read, or is not what it has to be; names the place.
+        InputError: the file cannot be read or is invalid; names the place.
     """
     source = str(path)
     data = read_file(path)
@@ -105,17 +105,17 @@ def read_grid(path: Path) -> Grid:
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at ")
         raise InputError(
-            source, place.strip("`") or "$", reason.replace("`", "'"), "see 'Grid files' in docs/compare.md"
+            source, place.strip("`") or "$", reason.replace("`", "'"), "see 'The grid' in docs/compare.md"
         ) from None
     except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(source, "", f"it cannot be read ({error})", "mend the text there") from None
+        raise InputError(source, "", f"it cannot be read ({error})", "fix the syntax there") from None
     return msgspec.structs.replace(
         grid, instances=[str(path.parent / instance) for instance in grid.instances]
     )
 
 
 def split_backends(text: str) -> list[str]:
-    """Returns the backends of a text; a `key=value` belongs to the backend before it.
+    """Splits a list of backends; a `key=value` belongs to the backend before it.
 
     >>> split_backends("dp,lns:exact=dp,seed=3,forward")
     ['dp', 'lns:exact=dp,seed=3', 'forward']
@@ -130,7 +130,7 @@ def split_backends(text: str) -> list[str]:
 
 
 def parse_treewidths(text: str) -> list[int | str]:
-    """Returns the treewidths of a text.
+    """Parses a list of treewidths.
 
     >>> parse_treewidths("2,3-5,none")
     [2, 3, 4, 5, 'none']
@@ -142,10 +142,10 @@ def parse_treewidths(text: str) -> list[int | str]:
 
 
 def parse_numbers(text: str, what: str) -> list[int]:
-    """Returns the numbers of a text such as "0-2,7".
+    """Parses a list of numbers and ranges such as "0-2,7".
 
     Raises:
-        ChoiceError: it is no such text.
+        ChoiceError: the text is malformed.
 
     >>> parse_numbers("0-2,7", "seed")
     [0, 1, 2, 7]
@@ -155,18 +155,18 @@ def parse_numbers(text: str, what: str) -> list[int]:
         match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first:
-            raise ChoiceError(f"'{part}' is no {what}, nor a range of them; write for example 0-4 or 0,2,5")
+            raise ChoiceError(f"'{part}' is neither a {what} nor a range; write for example 0-4 or 0,2,5")
         numbers.extend(range(first, last + 1))
     return numbers
 
 
 def find_files(places: Iterable[str], suffixes: Sequence[str]) -> list[Path]:
-    """Returns the files named, and those of the folders named, each once.
+    """Returns the given files and the instances in the given folders, without duplicates.
 
-    Of a folder, files of other suffixes, hidden ones and JSON files that are no instances are left out.
+    Files with other suffixes, hidden files and JSON files that are not instances are skipped in folders.
 
     Raises:
-        InputError: a place does not exist, or a folder has nothing of the kind.
+        InputError: a path does not exist, or a folder holds no instance.
     """
     files: list[Path] = []
     for place in map(Path, places):
@@ -185,7 +185,7 @@ def find_files(places: Iterable[str], suffixes: Sequence[str]) -> list[Path]:
 
 
 def _may_be_instance(path: Path) -> bool:
-    """Tells whether a file in a folder is to be taken: of JSON files, those that say what they are."""
+    """Tells whether to take a file of a folder; a JSON file has to declare the format."""
     if path.name.endswith(".json"):
         with path.open("rb") as stream:
             return b'"jtsolve-instance"' in stream.read(4096)
@@ -193,7 +193,7 @@ def _may_be_instance(path: Path) -> bool:
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
-    """Returns what to call each file: its name without suffixes, with as many folders as tell them apart.
+    """Returns a label per file: its name without suffixes, with just enough folders to be unique.
 
     >>> labels([Path("a/zoo.json.gz"), Path("b/zoo.json"), Path("b/iris.json")])
     ['a/zoo', 'b/zoo', 'iris']
@@ -208,7 +208,7 @@ def labels(paths: Sequence[Path]) -> list[str]:
         depths = range(1, len(stems[at].parts))
         others = [other for other in range(len(paths)) if other != at]
         apart = (d for d in depths if all(name(at, d) != name(other, d) for other in others))
-        # Files that differ by their suffix alone keep it.
+        # Files that differ only in their suffix keep it.
         found.append(next((name(at, depth) for depth in apart), path.name))
     return found
 
@@ -222,16 +222,16 @@ def _stem(name: str) -> str:
 def expand(
     grid: Grid, instances: Sequence[Path], *, memory: Callable[[], float], threads: Callable[[], int]
 ) -> list[Spec]:
-    """Returns the runs of a grid, in the order of instances, treewidths, backends, seeds.
+    """Returns the runs of a grid, ordered by instance, treewidth, backend and seed.
 
     Args:
-        grid: what is asked for.
-        instances: the files; data are scored by now.
-        memory: GB a run, asked if the grid does not say.
-        threads: of a run, likewise.
+        grid: the request.
+        instances: the files; data are scored already.
+        memory: gives the GB per run if the grid does not.
+        threads: likewise, per run.
 
     Raises:
-        ChoiceError: a backend, an option, a treewidth or a seed is none, or a run would be there twice.
+        ChoiceError: a backend, option, treewidth or seed is invalid, or a run occurs twice.
         InputError: an instance cannot be read.
     """
     seeds = parse_numbers(grid.seeds, "seed") if isinstance(grid.seeds, str) else grid.seeds
@@ -239,7 +239,7 @@ def expand(
         raise ChoiceError("there is no seed; give at least one")
     for treewidth in grid.treewidths:
         if isinstance(treewidth, str) and treewidth != NO_TREEWIDTH:
-            raise ChoiceError(f"'{treewidth}' is no treewidth; give a number, or '{NO_TREEWIDTH}'")
+            raise ChoiceError(f"'{treewidth}' is not a treewidth; give a number or '{NO_TREEWIDTH}'")
     backends = [
         choice if isinstance(choice, BackendChoice) else BackendChoice(choice) for choice in grid.backends
     ]
@@ -283,6 +283,6 @@ def _require_distinct(specs: Sequence[Spec]) -> None:
         if spec.id in seen:
             raise ChoiceError(
                 f"the run of '{spec.backend}' on '{spec.instance.label}' with treewidth {spec.treewidth} and "
-                f"seed {spec.seed} is asked for twice; name every backend, treewidth and seed once"
+                f"seed {spec.seed} occurs twice; give every backend, treewidth and seed once"
             )
         seen.add(spec.id)

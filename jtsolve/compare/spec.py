@@ -1,4 +1,4 @@
-"""The unit of work: a run specification in, a row out; both are JSON files of their own."""
+"""The unit of work: a run specification in, a row out, both as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class InstanceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where an instance is, what to call it in tables, and the SHA-256 of the file: it has to be the same."""
+    """An instance file, its label in tables, and its SHA-256, which must not change."""
 
     path: str
     label: Name
@@ -28,11 +28,11 @@ class InstanceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One run: which instance, solved how, within which limits.
+    """One run: the instance, the backend, and the limits.
 
-    `treewidth` is null for the instance's own constraints alone. Limits are in seconds of wall clock, from
-    the start of the process, and in GB (10^9 bytes) of memory, all its children counted; null is no limit. A
-    run that exceeds its time by more than `grace` seconds, or its memory at all, is killed.
+    `treewidth` is null for the instance's own constraints only. The time limit is in seconds of wall clock
+    from the start of the process; the memory limit is in GB (10^9 bytes), children included; null is no
+    limit. A run is killed when it exceeds its time limit by more than `grace` seconds, or its memory limit.
     """
 
     format: Literal["jtsolve-run"]
@@ -48,7 +48,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def id(self) -> str:
-        """Names the run: a digest of what its answer may depend on; where the file lies is no part of it."""
+        """A digest of everything that the answer may depend on; the path of the file is not part of it."""
         parts = (
             self.instance.label,
             self.instance.sha256,
@@ -63,12 +63,12 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def problem(self) -> tuple[str, int | None]:
-        """What is solved: the instance's label and the treewidth."""
+        """The instance's label and the treewidth."""
         return self.instance.label, self.treewidth
 
     @property
     def command(self) -> str:
-        """The command that solves the same by hand."""
+        """The equivalent `jtsolve solve` command."""
         options = {
             "--backend": self.backend,
             "--treewidth": self.treewidth,
@@ -85,59 +85,59 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunStatus(Enum):
-    """How a run ended; the first four are those of a result."""
+    """How a run ended; the first four are the statuses of a result."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
     INFEASIBLE = "infeasible"
     UNKNOWN = "unknown"
     REFUSED = "refused"
-    """The backend does not take the problem, and says why."""
+    """The backend does not support the problem."""
     TOO_LARGE = "too-large"
     """Refused because the work would exceed the limits."""
     NOT_INSTALLED = "not-installed"
-    """A package that the backend needs is missing."""
+    """A package that the backend requires is missing."""
     OUT_OF_TIME = "out-of-time"
-    """Killed: it did not end within its time limit and the grace."""
+    """Killed: still running after its time limit and the grace."""
     OUT_OF_MEMORY = "out-of-memory"
-    """Killed for exceeding its memory limit, or refused memory by the system."""
+    """Killed for exceeding its memory limit, or denied memory by the system."""
     CRASHED = "crashed"
-    """The process ended without an answer."""
+    """The process ended without a row."""
     WRONG = "wrong"
-    """The verification rejects its answer."""
+    """Verification rejects the answer."""
     BAD_INPUT = "bad-input"
-    """The instance or the backend's options are not what they have to be."""
+    """The instance or an option of the backend is invalid."""
 
 
 ANSWERED = frozenset({RunStatus.OPTIMAL, RunStatus.FEASIBLE, RunStatus.INFEASIBLE, RunStatus.UNKNOWN})
-"""The run came to its end and gave a verified result."""
+"""The run finished with a verified result."""
 DECLINED = frozenset({RunStatus.REFUSED, RunStatus.TOO_LARGE, RunStatus.NOT_INSTALLED})
-"""The run was not begun, for a reason."""
+"""The backend declined the run before starting."""
 
 
 class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the backend predicted: bytes of memory at the peak, seconds."""
+    """A backend's estimate: bytes of memory at the peak, and seconds."""
 
     memory: int
     seconds: float | None
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What came of one run.
+    """The outcome of one run.
 
     Args:
         spec: the run.
         status: how it ended.
-        message: why, where there is no result; else empty.
+        message: the reason if there is no result, else empty.
         result: the verified result, or null.
-        n: number of variables, as far as the instance could be read.
+        n: number of variables, if the instance could be read.
         exact: whether the backend proves optimality when it finishes.
-        predicted: what the backend predicted before it began.
-        prepared: seconds until the backend began, which predictions do not cover.
-        trace: of a run without a result, the incumbents and bounds that it had reported, none of them
-            verified: [seconds, score, bound].
+        predicted: the backend's estimate before it started.
+        prepared: seconds until the backend started, which estimates do not cover.
+        trace: the unverified incumbents and bounds reported by a run without a result: [seconds, score,
+            bound].
         seconds: wall clock from the start of the process to its end.
-        peak_memory: bytes, of the process and its children together.
+        peak_memory: bytes, children included.
         started: date and time, UTC.
         machine: versions and machine.
     """
@@ -168,7 +168,7 @@ def read_spec(path: str | Path) -> Spec:
     """Returns the specification in a file.
 
     Raises:
-        InputError: the file is none; names the place.
+        InputError: the file is invalid; names the place.
     """
     return decode(read_file(path), Spec, str(path))
 
@@ -177,11 +177,11 @@ def read_row(path: str | Path) -> Row:
     """Returns the row in a file.
 
     Raises:
-        InputError: the file is none; names the place.
+        InputError: the file is invalid; names the place.
     """
     return decode(read_file(path), Row, str(path))
 
 
 def to_json(value: Spec | Row) -> bytes:
-    """Returns a specification or a row as JSON for people, in a fixed order."""
+    """Returns a specification or a row as indented JSON, in a fixed order."""
     return (lay_out(msgspec.to_builtins(value)) + "\n").encode()

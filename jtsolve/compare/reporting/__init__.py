@@ -1,1 +1,1 @@
-"""Judging the runs of a comparison, and its tables, charts and page."""
+"""Verification of the runs of a comparison, and its tables, charts and page."""

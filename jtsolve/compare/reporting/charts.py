@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from jtsolve.compare.reporting.svg import COLOURS, WIDTH, Chart, Scale, picture, text
+from jtsolve.compare.reporting.pictures import colours, inline_svg
 from jtsolve.core.result import OPTIMALITY_TOLERANCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from jtsolve.compare.reporting.ranks import Ranking
-    from jtsolve.compare.reporting.tables import Comparison, ProblemSummary
+    from jtsolve.compare.reporting.ranks import RankTest
+    from jtsolve.compare.reporting.tables import Comparison, ProblemSummary, Record
     from jtsolve.compare.spec import Row
 
+COLOURS = 8
 _EARLIEST = 1e-3
-"""Seconds: earlier points of time are drawn here, since the axis is logarithmic."""
+"""Seconds: earlier times are drawn here, since the axis is logarithmic."""
+_WIDTH, _HEIGHT = 460, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 14, 12, 44
+"""Margins, and all other lengths, are in points, which are the units of the SVG."""
+_FONT = 12.5
+_DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+"""The first for the first eight backends, the second for the next eight, and so on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """A picture, its caption, and the backends in it, each with its number."""
+class Chart:
+    """A picture, its caption, and the backends in it, each with its position in the comparison."""
 
     caption: str
     svg: str
@@ -34,8 +42,8 @@ def width_name(treewidth: int | None) -> str:
     return "any treewidth" if treewidth is None else f"treewidth {treewidth}"
 
 
-def solved_within(comparison: Comparison) -> list[Drawing]:
-    """Returns how many runs of each backend had a proof within t, and how many the best known score."""
+def solved_within(comparison: Comparison) -> list[Chart]:
+    """Returns two charts: the runs of each backend with a proof by t, and with the best known score by t."""
     proofs: dict[str, list[float]] = {name: [] for name in comparison.backends}
     reached: dict[str, list[float]] = {name: [] for name in comparison.backends}
     for record in comparison.records:
@@ -53,33 +61,30 @@ def solved_within(comparison: Comparison) -> list[Drawing]:
         first = next(hits, None)
         if first is not None:
             reached[row.spec.backend].append(first)
-    drawings = [
+    charts = [
         _cactus(comparison, proofs, "Proved within t: runs that ended with a proof, by the time they took"),
         _cactus(comparison, reached, "Best known within t: runs that had found the best known score by then"),
     ]
-    return [drawing for drawing in drawings if drawing is not None]
+    return [chart for chart in charts if chart is not None]
 
 
-def _cactus(comparison: Comparison, times: dict[str, list[float]], caption: str) -> Drawing | None:
+def _cactus(comparison: Comparison, times: dict[str, list[float]], caption: str) -> Chart | None:
     shown = {name: sorted(max(t, _EARLIEST) for t in found) for name, found in times.items() if found}
     if not shown:
         return None
-    longest = max(row.seconds for row in comparison.rows)
-    most = max(map(len, shown.values()))
-    chart = Chart(
-        caption,
-        Scale.over("seconds", [longest, *(t for found in shown.values() for t in found)], "log"),
-        Scale("runs", 0, most * 1.04, whole=True),
-    )
+    axes = _axes("seconds", "runs")
+    longest = max(_EARLIEST, *(row.seconds for row in comparison.rows))
+    _scale_log(axes, "x", [longest, *(t for found in shown.values() for t in found)])
+    _scale_linear(axes, "y", 0, max(map(len, shown.values())) * 1.04, whole=True)
     for name, found in shown.items():
-        steps = [(found[0], 0.0), *((t, float(count)) for count, t in enumerate(found, 1))]
-        chart.line([*steps, (longest, float(len(found)))], _number(comparison, name), steps=True)
-    return Drawing(caption, chart.svg(), _legend(comparison, shown))
+        counts = [0, *range(1, len(found) + 1), len(found)]
+        axes.plot([found[0], *found, longest], counts, drawstyle="steps-post", **_line(comparison, name))
+    return Chart(caption, inline_svg(axes.figure, caption, "chart"), _legend(comparison, shown))
 
 
-def anytime(comparison: Comparison) -> list[Drawing]:
+def anytime(comparison: Comparison) -> list[Chart]:
     """Returns, per problem, incumbents and bounds over time, as differences to the best known score."""
-    drawings = []
+    charts = []
     for problem in comparison.problems.values():
         if problem.score is None:
             continue
@@ -90,54 +95,54 @@ def anytime(comparison: Comparison) -> list[Drawing]:
             and row.result is not None
             and row.spec.id not in comparison.faulty
         ]
-        drawings.append(_anytime(comparison, problem, rows))
-    return drawings
+        charts.append(_anytime(comparison, problem, problem.score, rows))
+    return charts
 
 
-def _anytime(comparison: Comparison, problem: ProblemSummary, rows: Sequence[Row]) -> Drawing:
-    best = problem.score
-    assert best is not None
-    curves = [(row, curve) for row in rows for curve in _curves(row, best)]
-    end = max((row.seconds for row in rows), default=1.0)
-    times = [max(point[0], _EARLIEST) for _, (_, curve) in curves for point in curve]
-    heights = [point[1] for _, (_, curve) in curves for point in curve]
+def _anytime(comparison: Comparison, problem: ProblemSummary, best: float, rows: Sequence[Row]) -> Chart:
+    curves = [
+        (row, is_bound, points)
+        for row in rows
+        for is_bound in (False, True)
+        if (points := _changes(row, best, is_bound=is_bound))
+    ]
     caption = f"{problem.instance}, {width_name(problem.treewidth)}: best {best:.3f}"
-    chart = Chart(
-        caption,
-        Scale.over("seconds", [*times, end], "log"),
-        Scale.over("nats from the best known", [0.0, *heights], "symlog"),
-    )
-    chart.level(0.0)
-    for row, (is_bound, curve) in curves:
-        points = [(max(seconds, _EARLIEST), value) for seconds, value in curve]
-        points.append((max(row.seconds, points[-1][0]), points[-1][1]))
-        series = _number(comparison, row.spec.backend)
-        chart.line(points, series, steps=True, faint=is_bound)
+    axes = _axes("seconds", "nats from the best known")
+    times = [point[0] for _, _, points in curves for point in points]
+    _scale_log(axes, "x", [*times, *(max(row.seconds, _EARLIEST) for row in rows)])
+    _scale_symlog(axes, [point[1] for _, _, points in curves for point in points])
+    axes.axhline(0.0, color=colours()["soft"], linewidth=1, linestyle=(0, (4, 3)))
+    for row, is_bound, points in curves:
+        style = _line(comparison, row.spec.backend)
+        if is_bound:
+            style |= {"linestyle": (0, (0.6, 1.7))}
+        end = (max(row.seconds, points[-1][0]), points[-1][1])
+        axes.plot(*zip(*points, end, strict=True), drawstyle="steps-post", **style)
         if not is_bound:
-            chart.dots(points[-2:-1], series)
-    return Drawing(caption, chart.svg(), _legend(comparison, [row.spec.backend for row in rows]))
+            axes.plot(*points[-1], **_dot(style["color"]))
+    return Chart(
+        caption,
+        inline_svg(axes.figure, caption, "chart"),
+        _legend(comparison, [row.spec.backend for row in rows]),
+    )
 
 
-def _curves(row: Row, best: float) -> list[tuple[bool, list[tuple[float, float]]]]:
-    """Returns a run's incumbents and its bounds, less the best score; only steps where they change."""
+def _changes(row: Row, best: float, *, is_bound: bool) -> list[tuple[float, float]]:
+    """Returns a run's incumbents or bounds less the best score, at the times where they change."""
     assert row.result is not None
-    curves = []
-    for is_bound in (False, True):
-        points: list[tuple[float, float]] = []
-        last = None
-        for seconds, score, bound in row.result.trace:
-            value = bound if is_bound else score
-            if value is not None and value != last:
-                points.append((seconds, value - best))
-                last = value
-        if points:
-            curves.append((is_bound, points))
-    return curves
+    points: list[tuple[float, float]] = []
+    last = None
+    for seconds, score, bound in row.result.trace:
+        value = bound if is_bound else score
+        if value is not None and value != last:
+            points.append((max(seconds, _EARLIEST), value - best))
+            last = value
+    return points
 
 
-def scaling(comparison: Comparison) -> list[Drawing]:
-    """Returns time against n, one chart a treewidth; a hollow dot is a median of runs without a proof."""
-    drawings = []
+def scaling(comparison: Comparison) -> list[Chart]:
+    """Returns time against n, one chart per treewidth; a hollow dot is a median over runs without a proof."""
+    charts = []
     for treewidth in dict.fromkeys(key[1] for key in comparison.problems):
         records = [
             record
@@ -147,78 +152,197 @@ def scaling(comparison: Comparison) -> list[Drawing]:
             and record.score is not None
             and not record.faulty
         ]
-        sizes = sorted({record.n for record in records if record.n is not None})
-        if len(sizes) < 2:  # noqa: PLR2004 - one size is no curve
+        if len({record.n for record in records}) > 1:  # one size is no curve
+            charts.append(_scaling(comparison, treewidth, records))
+    return charts
+
+
+def _scaling(comparison: Comparison, treewidth: int | None, records: Sequence[Record]) -> Chart:
+    sizes = sorted({record.n for record in records if record.n is not None})
+    caption = f"Time against n, {width_name(treewidth)}"
+    axes = _axes("variables", "seconds")
+    _scale_linear(axes, "x", sizes[0] - 0.5, sizes[-1] + 0.5, whole=True)
+    _scale_log(axes, "y", [max(record.seconds, _EARLIEST) for record in records])
+    shown = []
+    for name in comparison.backends:
+        groups = {n: [r for r in records if r.backend == name and r.n == n] for n in sizes}
+        points = {n: max(_EARLIEST, median(r.seconds for r in group)) for n, group in groups.items() if group}
+        if not points:
             continue
-        caption = f"Time against n, {width_name(treewidth)}"
-        chart = Chart(
-            caption,
-            Scale("variables", sizes[0] - 0.5, sizes[-1] + 0.5, whole=True),
-            Scale.over("seconds", [record.seconds for record in records], "log"),
-        )
-        for name in comparison.backends:
-            own = [record for record in records if record.backend == name]
-            groups = {n: [record for record in own if record.n == n] for n in sizes}
-            points = {n: (float(n), median(r.seconds for r in group)) for n, group in groups.items() if group}
-            if not points:
-                continue
-            proved = {n for n in points if all(record.is_proved for record in groups[n])}
-            series = _number(comparison, name)
-            chart.line(list(points.values()), series)
-            chart.dots([point for n, point in points.items() if n in proved], series)
-            chart.dots([point for n, point in points.items() if n not in proved], series, hollow=True)
-        names = [name for name in comparison.backends if any(record.backend == name for record in records)]
-        drawings.append(Drawing(caption, chart.svg(), _legend(comparison, names)))
-    return drawings
+        shown.append(name)
+        style = _line(comparison, name)
+        axes.plot(list(points), list(points.values()), **style)
+        for hollow in (False, True):
+            those = [n for n in points if hollow != all(record.is_proved for record in groups[n])]
+            axes.plot(those, [points[n] for n in those], **_dot(style["color"], hollow=hollow))
+    return Chart(caption, inline_svg(axes.figure, caption, "chart"), _legend(comparison, shown))
 
 
 _ROW = 22
 _AXIS = 40
 _SIDE = 130
 _LONGEST_NAME = 11
-"""Beside the axis there is room for so many characters and a rank."""
+"""Characters that fit beside the axis together with a rank."""
 
 
-def critical_difference(comparison: Comparison, ranking: Ranking) -> Drawing:
+def critical_difference(comparison: Comparison, test: RankTest) -> Chart:
     """Returns the diagram of mean ranks: the best on the left, bars over those that do not differ."""
-    k = len(ranking.ranks)
-    left, right = float(_SIDE), float(WIDTH - _SIDE)
+    k = len(test.ranks)
     half = (k + 1) // 2
-    first_row = _AXIS + 14 + 9 * len(ranking.groups) + 12
+    first_row = _AXIS + 14 + 9 * len(test.groups) + 12
+    axes = _blank_axes(_WIDTH, first_row + _ROW * max(half - 1, 0) + 10)
+    left, right = _SIDE, _WIDTH - _SIDE
+    soft, ink = colours()["soft"], colours()["ink"]
 
     def place(rank: float) -> float:
         return left + (right - left) * (rank - 1) / (k - 1)
 
-    parts = [f'<path class="axis" d="M{left} {_AXIS}H{right}"/>']
+    def draw(x: Sequence[float], y: Sequence[float], **style: Any) -> None:
+        axes.plot(x, y, **{"color": soft, "linewidth": 1, "solid_capstyle": "butt", **style})
+
+    def write(x: float, y: float, text: str, side: str = "left") -> None:
+        axes.text(x, y, text, color=soft, fontsize=_FONT, ha=side, va="baseline", parse_math=False)
+
+    draw([left, right], [_AXIS, _AXIS])
     for rank in range(1, k + 1):
-        parts.append(f'<path class="axis" d="M{place(rank):.1f} {_AXIS - 5}V{_AXIS}"/>')
-        parts.append(text(place(rank), _AXIS - 9, str(rank), "middle"))
-    span = min(ranking.difference / (k - 1) * (right - left), WIDTH - 90 - left)
-    parts.append(f'<path class="level" d="M{left} 8v6m0 -3H{left + span:.1f}m0 -3v6"/>')
-    parts.append(text(left + span + 6, 15, f"CD {ranking.difference:.2f}"))
-    for level, group in enumerate(ranking.groups):
-        a, b = place(ranking.ranks[group[0]]) - 4, place(ranking.ranks[group[-1]]) + 4
-        parts.append(f'<path class="bar" d="M{a:.1f} {_AXIS + 12 + 9 * level}H{b:.1f}"/>')
-    for position, (name, mean) in enumerate(ranking.ranks.items()):
+        draw([place(rank)] * 2, [_AXIS - 5, _AXIS])
+        write(place(rank), _AXIS - 9, str(rank), "center")
+    end = left + min(test.difference / (k - 1) * (right - left), _WIDTH - 90 - left)
+    draw([left, left, left, end, end, end], [8, 14, 11, 11, 8, 14])
+    write(end + 6, 15, f"CD {test.difference:.2f}")
+    for level, group in enumerate(test.groups):
+        ends = [place(test.ranks[group[0]]) - 4, place(test.ranks[group[-1]]) + 4]
+        draw(ends, [_AXIS + 12 + 9 * level] * 2, color=ink, linewidth=4, solid_capstyle="round")
+    for position, (name, mean) in enumerate(test.ranks.items()):
         on_left = position < half
         y = first_row + _ROW * (position if on_left else k - 1 - position)
         end = left if on_left else right
-        series = _number(comparison, name) % COLOURS
-        parts.append(f'<path class="line s{series}" d="M{place(mean):.1f} {_AXIS}V{y}H{end}"/>')
+        draw([place(mean), place(mean), end], [_AXIS, y, y], **_line(comparison, name))
         shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-        place_of_text = (end - 6, "end") if on_left else (end + 6, "start")
-        parts.append(text(place_of_text[0], y + 4, f"{shown} {mean:.2f}", place_of_text[1]))
+        write(end - 6 if on_left else end + 6, y + 4, f"{shown} {mean:.2f}", "right" if on_left else "left")
     caption = (
-        f"Mean ranks, {width_name(ranking.treewidth)}, {ranking.instances} instances; "
-        f"Friedman's test that all are equal: p = {ranking.p_value:.2g}"
+        f"Mean ranks, {width_name(test.treewidth)}, {test.instances} instances; "
+        f"Friedman's test that all are equal: p = {test.p_value:.2g}"
     )
-    height = first_row + _ROW * max(half - 1, 0) + 10
-    return Drawing(caption, picture(caption, WIDTH, height, parts), ())
+    return Chart(caption, inline_svg(axes.figure, caption, "chart"), ())
 
 
-def _number(comparison: Comparison, backend: str) -> int:
-    return comparison.backends.index(backend)
+def _blank_axes(width: float, height: float) -> Any:
+    """Returns the axes of a new figure that fill it; units are points, y grows downwards."""
+    from matplotlib.figure import Figure
+
+    axes = Figure(figsize=(width / 72, height / 72), facecolor="none").add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, width), ylim=(height, 0))
+    axes.set_axis_off()
+    return axes
 
 
-def _legend(comparison: Comparison, names: Sequence[str] | dict[str, list[float]]) -> list[tuple[int, str]]:
-    return [(_number(comparison, name), name) for name in comparison.backends if name in names]
+def _axes(x: str, y: str) -> Any:
+    """Returns the axes of a new figure, with their labels."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72), facecolor="none")
+    across, down = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    axes = figure.add_axes((_LEFT / _WIDTH, _BOTTOM / _HEIGHT, across / _WIDTH, down / _HEIGHT))
+    axes.patch.set_visible(False)
+    soft = colours()["soft"]
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(soft)
+    axes.set_axisbelow(True)
+    axes.grid(color=colours()["rule"], linewidth=1)
+    axes.tick_params(length=0, pad=6, labelsize=_FONT, labelcolor=soft)
+    axes.set_xlabel(x, color=soft, fontsize=_FONT)
+    axes.set_ylabel(y, color=soft, fontsize=_FONT)
+    axes.yaxis.set_label_coords(-49 / across, 0.5)
+    axes.xaxis.set_label_coords(0.5, -27 / down)
+    return axes
+
+
+def _scale_log(axes: Any, side: str, values: Sequence[float]) -> None:
+    """Makes an axis logarithmic, for positive values."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = min(values), max(values)
+    # A range of 6.25 has two of the ticks 1, 2, 5, 10, … at least.
+    margin = max(1.15, math.sqrt(6.25 * (low / high)))
+    low, high = low / margin, high * margin
+    subs = (1.0, 2.0, 5.0) if high / low < 1e3 else (1.0,)  # noqa: PLR2004 - as many labels as fit
+    axes.set(**{f"{side}scale": "log", f"{side}lim": (low, high)})
+    _set_ticks(axes, side, LogLocator(subs=subs, numticks=8))
+
+
+def _scale_symlog(axes: Any, values: Sequence[float]) -> None:
+    """Makes the y axis, which holds 0, linear from −1 to 1 and logarithmic beyond."""
+    from matplotlib.ticker import SymmetricalLogLocator
+
+    low, high = min(0.0, *values), max(0.0, *values)
+    low = low * 1.25 if low < -1 else low - 0.1
+    high = high * 1.25 if high > 1 else high + 0.1
+    if max(-low, high) <= 1.1:  # noqa: PLR2004 - all values are in the linear part
+        _scale_linear(axes, "y", low, high)
+        return
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(low, high)
+    _set_ticks(axes, "y", SymmetricalLogLocator(base=10, linthresh=1))
+
+
+def _scale_linear(axes: Any, side: str, low: float, high: float, *, whole: bool = False) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set(**{f"{side}lim": (low, high)})
+    _set_ticks(axes, side, MaxNLocator(6, steps=[1, 2, 5, 10], integer=whole))
+
+
+def _set_ticks(axes: Any, side: str, locator: Any) -> None:
+    from matplotlib.ticker import NullLocator
+
+    axis = getattr(axes, f"{side}axis")
+    axis.set(major_locator=locator, minor_locator=NullLocator())
+    axis.set_major_formatter(lambda value, _: number(value))
+
+
+def number(value: float) -> str:
+    """Returns the label of a tick, with a true minus sign.
+
+    >>> number(1000000.0), number(-0.25), number(0.0001)
+    ('10⁶', '−0.25', '10⁻⁴')
+    """
+    size = abs(value)
+    power = round(math.log10(size)) if size else 0
+    if size and (power > 3 or power < -2) and math.isclose(size, 10.0**power):  # noqa: PLR2004 - short in full
+        text = "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    else:
+        text = f"{size:g}"
+    return f"−{text}" if value < 0 else text
+
+
+def _line(comparison: Comparison, backend: str) -> dict[str, Any]:
+    """Returns the style of a backend's lines."""
+    place = comparison.backends.index(backend)
+    colour = colours()[f"c{place % COLOURS}"]
+    return {
+        "color": colour,
+        "linestyle": _DASHES[place // COLOURS % len(_DASHES)],
+        "linewidth": 1.8,
+        "solid_joinstyle": "round",
+        "clip_on": False,
+    }
+
+
+def _dot(colour: str, *, hollow: bool = False) -> dict[str, Any]:
+    """Returns the style of points."""
+    return {
+        "linestyle": "none",
+        "marker": "o",
+        "markersize": 6,
+        "markeredgecolor": colour,
+        "markeredgewidth": 1.6 if hollow else 0,
+        "markerfacecolor": colours()["card"] if hollow else colour,
+        "clip_on": False,
+        "zorder": 3,
+    }
+
+
+def _legend(comparison: Comparison, names: Iterable[str]) -> list[tuple[int, str]]:
+    shown = set(names)
+    return [(place, name) for place, name in enumerate(comparison.backends) if name in shown]

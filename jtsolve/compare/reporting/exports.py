@@ -12,7 +12,7 @@ from jtsolve.compare.reporting.tables import Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.compare.folder import Plan
+    from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.reporting.tables import Cell, Comparison, ProblemSummary
 
 Table = tuple["Sequence[str]", "list[list[str]]"]
@@ -22,12 +22,12 @@ NOTHING = "–"
 
 
 def nats(value: float | None) -> str:
-    """Returns a score or bound for people."""
+    """Formats a score or a bound."""
     return NOTHING if value is None else f"{value:.4f}"
 
 
 def short(value: float | None) -> str:
-    """Returns a distance, a gap or a time for people: three digits.
+    """Formats a distance, a gap or a time with three digits.
 
     >>> short(0.0), short(0.01234), short(1234.5)
     ('0', '0.0123', '1234')
@@ -38,7 +38,7 @@ def short(value: float | None) -> str:
 
 
 def treewidth_text(treewidth: int | None) -> str:
-    """Returns a treewidth for a table; "any" is that of the instance's own constraints."""
+    """Formats a treewidth; "any" stands for the instance's own constraints."""
     return "any" if treewidth is None else str(treewidth)
 
 
@@ -61,7 +61,7 @@ def backends_table(comparison: Comparison) -> Table:
 
 
 def problems_table(comparison: Comparison) -> Table:
-    """Returns a row per problem: what is known, and each backend's distance to the best known."""
+    """Returns a row per problem: the best known score, and each backend's distance to it."""
     head = ("instance", "n", "tw", "best known", "bound", "gap", *comparison.backends)
     rows = [
         [
@@ -81,7 +81,7 @@ def _problem(problem: ProblemSummary) -> list[str]:
 
 
 def cell_text(cell: Cell | None) -> str:
-    """Returns a backend on a problem: mean distance, "*" if every run proved it; else how they ended."""
+    """Formats a mean distance, with "*" if every run has a proof; without a tree, the statuses."""
     if cell is None:
         return ""
     if cell.distance is None:
@@ -130,12 +130,12 @@ def runs_table(comparison: Comparison) -> Table:
 
 
 _LEGEND = (
-    "Scores, bounds, gaps, distances are in nats, times in seconds, memory in GB. Distance: below the best "
-    "known score, mean over seeds; * proved by every run; (a/b) a of b runs found a tree."
+    "Scores, bounds, gaps and distances are in nats, times in seconds, memory in GB. Distance: best known "
+    "score minus score, mean over seeds; * every run has a proof; (a/b) a of b runs found a tree."
 )
 
 
-def markdown(comparison: Comparison, plan: Plan) -> str:
+def markdown(comparison: Comparison, plan: ComparisonPlan) -> str:
     """Returns all tables as a Markdown document."""
     parts = [
         "# Comparison",
@@ -157,7 +157,7 @@ def markdown(comparison: Comparison, plan: Plan) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def machine_text(plan: Plan) -> str:
+def machine_text(plan: ComparisonPlan) -> str:
     """Returns the machine and the versions in one line."""
     machine = plan.machine
     return (
@@ -211,7 +211,7 @@ _LATEX = {
 
 
 def _latex_text(text: str) -> str:
-    r"""Returns a text with the signs of LaTeX made harmless, and a true minus.
+    r"""Escapes a text for LaTeX, with a true minus sign.
 
     >>> _latex_text("a_b -1.5 50%")
     'a\\_b $-$1.5 50\\%'

@@ -1,8 +1,8 @@
-"""Every tree checked again from its instance, and every run against every other on the same instance.
+"""Every tree is checked again from its instance, and every run against the others on the same instance.
 
-A tree of treewidth at most a is also a tree of every problem with a larger treewidth, so scores are compared
-with bounds across treewidths: a score under a limit a may not exceed a bound under a limit b ≥ a, and what is
-proved infeasible under b may not be solved under a.
+A tree of treewidth at most a is feasible for every bound b ≥ a on the treewidth. So scores are compared with
+bounds across treewidths: a score at a may not exceed an upper bound at b ≥ a, and no run may solve at a what
+another proved infeasible at b.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 Kind = Literal["wrong answer", "not verified", "score above bound", "infeasible but solved", "two optima"]
 
 RELATIVE_TOLERANCE = 1e-12
-"""Besides the tolerance of optimality: float64 sums in different orders."""
+"""In addition to the tolerance of optimality, for float64 sums in different orders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that cannot be: what kind, in one sentence, and the ids of the runs that it is about."""
+    """A contradiction: its kind, one sentence, and the ids of the runs concerned."""
 
     kind: Kind
     message: str
@@ -42,11 +42,11 @@ class Fault:
 
 
 def judge(rows: Sequence[Row], done: Callable[[int], None] | None = None) -> tuple[Fault, ...]:
-    """Returns every fault of a comparison; none if all is well.
+    """Returns all faults of a comparison.
 
     Args:
         rows: of finished runs.
-        done: is told the number of rows that are checked.
+        done: called with the number of rows checked so far.
     """
     faults = list(_wrong(rows))
     by_problem: dict[tuple[InstanceFile, int | None], list[Row]] = {}
@@ -76,7 +76,7 @@ def _wrong(rows: Iterable[Row]) -> Iterator[Fault]:
 
 
 def _checked(rows: Sequence[Row]) -> Iterator[Fault]:
-    """Yields the faults of results on one problem, each from the instance alone."""
+    """Yields the faults of the results on one problem, each checked from the instance alone."""
     try:
         problem = read_instance(rows[0].spec)
     except JtsolveError as error:
@@ -101,7 +101,7 @@ def _limit(row: Row) -> float:
 
 
 def _contradictions(rows: Sequence[Row]) -> Iterator[Fault]:
-    """Yields what two results on one instance say that cannot both be true."""
+    """Yields the contradictions between two results on one instance."""
     answered = [row for row in rows if row.status in ANSWERED and row.result is not None]
     by_instance: dict[str, list[Row]] = {}
     for row in answered:
@@ -114,7 +114,7 @@ def _contradictions(rows: Sequence[Row]) -> Iterator[Fault]:
 
 
 def _between(solved: Row, other: Row) -> Fault | None:
-    """Returns what is wrong if `solved` has a tree that `other` says there is none of, if anything."""
+    """Returns the fault if `other` rules out the tree of `solved`."""
     assert solved.result is not None
     assert other.result is not None
     score = solved.result.score

@@ -1,24 +1,29 @@
-"""The report as one HTML page that needs nothing else: its style, script and pictures are in it."""
+"""The report as one self-contained HTML page, with its style, script and pictures."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.compare.reporting import charts, exports
-from jtsolve.compare.reporting.ranks import rankings
-from jtsolve.compare.reporting.svg import COLOURS
-from jtsolve.compare.reporting.trees import LARGEST, tree_svg
+from jtsolve.compare.reporting.pictures import inline_svg
+from jtsolve.compare.reporting.ranks import rank_tests
+from jtsolve.draw import tree_figure
+from jtsolve.io.result import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jtsolve.compare.folder import Plan
+    from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.reporting.tables import Comparison, ProblemKey
+    from jtsolve.io.result import ResultDocument
+
+_LARGEST = 150
+"""Cliques; a larger tree cannot be read on a page."""
 
 
-def html(comparison: Comparison, plan: Plan) -> str:
+def html(comparison: Comparison, plan: ComparisonPlan) -> str:
     """Returns the page."""
-    # Half a second, only for the page.
+    # Takes half a second to load, and only the page needs it.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -31,9 +36,9 @@ def html(comparison: Comparison, plan: Plan) -> str:
     return environment.get_template("report.html").render(**_facts(comparison, plan))
 
 
-def _facts(comparison: Comparison, plan: Plan) -> dict[str, Any]:
-    """Returns what the template shows."""
-    ranked, unranked = rankings(comparison)
+def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
+    """Returns the variables of the template."""
+    tests, untested = rank_tests(comparison)
     return {
         "comparison": comparison,
         "plan": plan,
@@ -49,9 +54,9 @@ def _facts(comparison: Comparison, plan: Plan) -> dict[str, Any]:
         "width_name": charts.width_name,
         "run_heads": exports.RUN_HEADS,
         "run_cells": exports.run_cells,
-        "colours": COLOURS,
-        "rankings": [(one, charts.critical_difference(comparison, one)) for one in ranked],
-        "unranked": unranked,
+        "colours": charts.COLOURS,
+        "rank_tests": [(one, charts.critical_difference(comparison, one)) for one in tests],
+        "untested": untested,
         "cactus": charts.solved_within(comparison),
         "scaling": charts.scaling(comparison),
         "anytime": charts.anytime(comparison),
@@ -70,7 +75,7 @@ def _limits(spec: Any) -> str:
 
 
 def _trees(comparison: Comparison) -> Iterator[tuple[ProblemKey, str, str]]:
-    """Yields each problem, a caption, and its best tree drawn, or nothing if it is too large."""
+    """Yields each problem with a caption and its best tree as SVG, empty if the tree is too large."""
     best: dict[ProblemKey, Any] = {}
     for row in comparison.rows:
         if row.result is None or row.result.score is None or row.spec.id in comparison.faulty:
@@ -87,6 +92,11 @@ def _trees(comparison: Comparison) -> Iterator[tuple[ProblemKey, str, str]]:
             f"{key[0]}, {charts.width_name(key[1])}: {row.result.score:.4f} nats, {row.result.status.value}, "
             f"by {row.spec.backend}, seed {row.spec.seed}; {count} cliques"
         )
-        if count > LARGEST:
-            caption += f"; too many to draw here (the most is {LARGEST})"
-        yield key, caption, tree_svg(row.result, caption)
+        if count > _LARGEST:
+            yield key, f"{caption}; too many to draw here (the most is {_LARGEST})", ""
+        else:
+            yield key, caption, _tree(row.result, caption)
+
+
+def _tree(result: ResultDocument, caption: str) -> str:
+    return inline_svg(tree_figure(*tree_of(result, caption)), caption, "tree")

@@ -1,4 +1,4 @@
-"""The report of a comparison: judged, and written in every format."""
+"""The report of a comparison, in every format."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jtsolve.compare.folder import Folder, Plan
+    from jtsolve.compare.folder import ComparisonPlan, Folder
 
 
-def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[Plan, Comparison]:
+def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[ComparisonPlan, Comparison]:
     """Returns the plan of a comparison and its judged rows, in the order of the plan.
 
     Args:
-        folder: of the comparison, which may still be going on.
-        done: is told how many rows are checked.
+        folder: of the comparison, which may still be running.
+        done: called with the number of rows checked so far.
 
     Raises:
-        InputError: there is no comparison, or its files are damaged.
+        InputError: there is no comparison, or a file of it is damaged.
     """
     plan = folder.plan()
     rows = folder.rows()
@@ -33,13 +33,13 @@ def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[Pla
     return plan, Comparison(ordered, judge(ordered, done), len(plan.specs))
 
 
-def write_report(plan: Plan, comparison: Comparison, place: Path) -> list[Path]:
+def write_report(plan: ComparisonPlan, comparison: Comparison, place: Path) -> list[Path]:
     """Writes the report in every format, and returns the files: HTML, Markdown, CSV, LaTeX, Parquet.
 
     Args:
         plan: of the comparison.
         comparison: its judged rows.
-        place: a folder, which is there.
+        place: an existing folder.
     """
     contents = {
         "report.html": html(comparison, plan).encode(),

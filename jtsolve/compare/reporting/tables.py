@@ -1,8 +1,8 @@
 """The figures of a comparison: a record per run, a summary per problem and per backend.
 
 Scores and bounds are in nats, times in seconds of wall clock, memory in GB (10^9 bytes). The best known score
-of a problem is the highest of a run of this comparison without fault; the distance of a run is what it is
-below that.
+of a problem is the highest of all runs without a fault; the distance of a run is the best known score minus
+its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ProblemKey: TypeAlias = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One run, flat: what tables and files show of it."""
+    """One run as a flat row of tables and files."""
 
     instance: str
     n: int | None
@@ -53,23 +53,23 @@ class Record:
 
     @property
     def problem(self) -> ProblemKey:
-        """What was solved."""
+        """The instance and the treewidth."""
         return self.instance, self.treewidth
 
     @property
     def is_proved(self) -> bool:
-        """Whether the run proved an optimum, or that there is no tree."""
+        """Whether the run proved optimality or infeasibility."""
         return not self.faulty and self.status in ("optimal", "infeasible")
 
     @property
     def is_best(self) -> bool:
-        """Whether the run's tree is as good as the best known one."""
+        """Whether the run reached the best known score."""
         return self.distance is not None and self.distance <= OPTIMALITY_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemSummary:
-    """What is known of a problem: the best score, the least bound, and who found the best."""
+    """The best score and the least bound of a problem, and the backends that found the best score."""
 
     instance: str
     treewidth: int | None
@@ -81,18 +81,18 @@ class ProblemSummary:
 
     @property
     def key(self) -> ProblemKey:
-        """Names the problem."""
+        """The instance and the treewidth."""
         return self.instance, self.treewidth
 
     @property
     def gap(self) -> float | None:
-        """Bound minus score, in nats; None if there is no tree or no bound."""
+        """Bound minus score, in nats; None without a tree or a bound."""
         return None if self.score is None or self.bound is None else _gap(self.bound - self.score)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A backend on a problem, over its seeds: mean distance of its trees, mean time, and how often what."""
+    """A backend on a problem over its seeds: mean distance, mean time, and counts of runs."""
 
     distance: float | None
     seconds: float
@@ -104,11 +104,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class BackendSummary:
-    """A backend over all its runs; `reached` counts those as good as the best known.
+    """A backend over all its runs; `reached` counts those with the best known score.
 
-    `failed` counts the killed, crashed and wrong. `time_ratio` is the median of measured over predicted
-    seconds of the backend itself, `memory_ratio` the highest of measured over predicted memory, of runs that
-    finished.
+    `failed` counts killed, crashed and wrong runs. Over the runs that finished, `time_ratio` is the median of
+    measured over predicted seconds of the backend itself, and `memory_ratio` the maximum of measured over
+    predicted memory.
     """
 
     backend: str
@@ -127,12 +127,12 @@ class BackendSummary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All rows of a comparison with the faults that were found, and what follows from them.
+    """The rows of a comparison with their faults, and everything derived from them.
 
     Args:
         rows: of finished runs.
         faults: as `judge` found them.
-        planned: number of runs of the plan.
+        planned: number of runs in the plan.
     """
 
     rows: Sequence[Row]
@@ -141,28 +141,28 @@ class Comparison:
 
     @cached_property
     def faulty(self) -> frozenset[str]:
-        """The runs that are part of a fault."""
+        """The ids of the runs with a fault."""
         return frozenset(run for fault in self.faults for run in fault.runs)
 
     @cached_property
     def backends(self) -> list[str]:
-        """The backends, in the order of the rows' specifications."""
+        """The backends, in the order of the rows."""
         return list(dict.fromkeys(row.spec.backend for row in self.rows))
 
     @cached_property
     def exact(self) -> dict[str, bool | None]:
-        """Whether a backend is exact; None if no run came far enough to tell."""
+        """Whether a backend is exact; None if no run got far enough to tell."""
         found: dict[str, bool | None] = dict.fromkeys(self.backends)
         for row in self.rows:
             if row.exact is not None:
-                # `auto` may have taken a heuristic for one problem and an exact backend for another.
+                # `auto` may choose a heuristic for one problem and an exact backend for another.
                 known = found[row.spec.backend]
                 found[row.spec.backend] = row.exact if known is None else known and row.exact
         return found
 
     @cached_property
     def problems(self) -> dict[ProblemKey, ProblemSummary]:
-        """What is known of each problem; of runs with a fault nothing is believed."""
+        """A summary of each problem; runs with a fault are ignored."""
         groups: dict[ProblemKey, list[Row]] = {}
         for row in self.rows:
             groups.setdefault(row.spec.problem, []).append(row)
@@ -187,7 +187,7 @@ class Comparison:
 
     @cached_property
     def records(self) -> list[Record]:
-        """A record per run, by problem, backend and seed."""
+        """A record per run, ordered by problem, backend and seed."""
         place = {backend: position for position, backend in enumerate(self.backends)}
         ordered = sorted(
             self.rows,
@@ -231,7 +231,7 @@ class Comparison:
 
     @cached_property
     def cells(self) -> dict[tuple[ProblemKey, str], Cell]:
-        """Each backend on each problem, over the seeds."""
+        """A cell per problem and backend."""
         groups: dict[tuple[ProblemKey, str], list[Record]] = {}
         for record in self.records:
             groups.setdefault((record.problem, record.backend), []).append(record)
@@ -249,7 +249,7 @@ class Comparison:
 
     @cached_property
     def summaries(self) -> list[BackendSummary]:
-        """Each backend over all its runs."""
+        """A summary per backend."""
         return [self._summary(backend) for backend in self.backends]
 
     def _summary(self, backend: str) -> BackendSummary:
@@ -284,14 +284,14 @@ class Comparison:
 
 
 def _solving(row: Row) -> float | None:
-    """Returns the seconds that the backend itself took."""
+    """Returns the seconds of the backend itself."""
     if row.result is None or row.prepared is None:
         return None
     return max(0.0, row.result.seconds["total"] - row.prepared)
 
 
 def _gap(gap: float | None) -> float | None:
-    """Returns a gap; what counts as optimal is none."""
+    """Returns a gap, rounded to 0 within the tolerance of optimality."""
     return 0.0 if gap is not None and gap <= OPTIMALITY_TOLERANCE else gap
 
 

@@ -1,5 +1,5 @@
 "use strict";
-// Tables are sorted by a click on a heading, or Enter or Space on it; a second one turns the order round.
+// A click, Enter or Space on a heading sorts the table by that column; a second one reverses the order.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = table.tHead.rows[0].cells;
   for (const [column, head] of Array.from(heads).entries()) {
@@ -12,7 +12,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const order = (a, b) => {
         const x = parseFloat(value(a)), y = parseFloat(value(b));
         if (Number.isNaN(x) && Number.isNaN(y)) return sign * value(a).localeCompare(value(b));
-        if (Number.isNaN(x)) return 1;  // what is not there comes last, either way
+        if (Number.isNaN(x)) return 1;  // missing values come last in both orders
         if (Number.isNaN(y)) return -1;
         return sign * (x - y);
       };
