@@ -26,7 +26,7 @@ class InputError(JtsolveError):
     """The user's input is wrong: says where (a file and a place in it, or an argument), why, and the remedy.
 
     >>> print(InputError("a.json", "scores.values[3]", "NaN is no score", "write a finite number"))
-    a.json: scores.values[3]: NaN is no score. To mend it: write a finite number.
+    a.json: scores.values[3]: NaN is no score. Fix: write a finite number.
     """
 
     def __init__(self, source: str, place: str, reason: str, remedy: str) -> None:
@@ -35,7 +35,7 @@ class InputError(JtsolveError):
         self.reason = reason
         self.remedy = remedy
         where = f"{source}: {place}" if place else source
-        super().__init__(f"{where}: {reason}. To mend it: {remedy}.")
+        super().__init__(f"{where}: {reason}. Fix: {remedy}.")
 
 
 class ChoiceError(JtsolveError):

@@ -351,7 +351,7 @@ def test_a_missing_or_broken_instance_ends_with_2(command: Command, tmp_path: Pa
         assert command("solve", path) == 2
         assert command.out == ""
         assert command.err.startswith(f"jtsolve: {path}: ")
-        assert "To mend it" in command.err
+        assert "Fix" in command.err
 
 
 def test_output_that_cannot_be_written_is_found_before_the_run(
