@@ -836,8 +836,8 @@ def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) 
 
 
 def test_limits_take_the_time_of_the_start() -> None:
-    from jtsolve.cli.limits import make_limits
+    from jtsolve.cli.options import LimitOptions
 
-    assert make_limits(2.0, 0.5, 3, 4, 1.0) == Limits(
+    assert LimitOptions(2.0, 0.5, 3).limits(1.0, seed=4) == Limits(
         time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0
     )

@@ -1,18 +1,15 @@
 """`jtsolve backends`: what there is to choose from."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from jtsolve.cli.options import Json
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
 
 
-def backends(
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
-) -> None:
+def backends(*, json: Json = False) -> None:
     """List the backends: what they take, their options."""
     from jtsolve.backends.registry import REGISTRY
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jtsolve.cli.options import Instance, Json
 from jtsolve.cli.output import FAULTY, complain, emit
 from jtsolve.errors import ChoiceError
 
@@ -14,15 +15,13 @@ if TYPE_CHECKING:
 
 
 def check(
-    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    instance: Instance,
     result: Annotated[Path, typer.Argument(readable=False, metavar="RESULT", help="The result file.")],
     certificate: Annotated[
         Path | None,
         typer.Option(metavar="FILE", readable=False, help="Verify the bound too, by this certificate."),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the verdict as JSON, and nothing else.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Check a result, or the results of solve --k-best, against its instance.
 

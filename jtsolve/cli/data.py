@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jtsolve.cli.options import DrawSeed, Rows
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
@@ -67,11 +68,11 @@ def sample_network(
     network: Annotated[
         Path, typer.Argument(readable=False, metavar="NETWORK", help="A Bayesian network (.bif, .bif.gz).")
     ],
-    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")],
+    rows: Rows,
     output: Annotated[
         Path, typer.Option(readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz).")
     ],
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
+    seed: DrawSeed = 0,
 ) -> None:
     """Draw rows from a Bayesian network, as CSV with a header."""
     if not output.name.endswith((".csv", ".csv.gz")):

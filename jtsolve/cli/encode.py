@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from jtsolve.cli.options import Instance, Treewidth
 from jtsolve.cli.output import require_writable
 
 
 def encode(
-    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    instance: Instance,
     to: Annotated[
         str,
         typer.Option(
@@ -18,9 +19,7 @@ def encode(
         ),
     ],
     output: Annotated[Path, typer.Option(readable=False, metavar="FILE", help="Write the formula here.")],
-    treewidth: Annotated[
-        int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")
-    ] = None,
+    treewidth: Treewidth = None,
     order: Annotated[
         str, typer.Option(metavar="NAME", help="Of the vertices, in lp and mps: transitive or positions.")
     ] = "transitive",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.models import MODEL_HELP
+from jtsolve.cli.options import Model
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
@@ -18,7 +18,7 @@ FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot")
 
 
 def export(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    model: Model,
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")],
     output: Annotated[
         Path | None, typer.Option(readable=False, metavar="FILE", help="Write it here; default: print it.")

@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.queries import StateModel
 
-MODEL_HELP = "A model of 'jtsolve fit', or a network (.bif, .uai)."
-GIVEN_HELP = "What is known, NAME=STATE,NAME=STATE; may be repeated."
-LIKELIHOOD_HELP = "Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
-
 
 def load(path: Path) -> "AnyModel":
     """Returns the model in a file; a Bayesian network or a Markov network is triangulated by min-fill.

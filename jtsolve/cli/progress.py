@@ -56,6 +56,12 @@ def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
         yield listen
 
 
+def tell(listener: "Listener | None", note: str, done: float | None = None) -> None:
+    """Shows a note and the fraction done, where there is no tree yet."""
+    if listener is not None:
+        listener(seconds=0.0, score=None, bound=inf, done=done, note=note)
+
+
 def is_watched() -> bool:
     """Tells whether standard error is a terminal; it may be closed from the start."""
     return sys.stderr is not None and sys.stderr.isatty()

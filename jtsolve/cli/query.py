@@ -1,11 +1,10 @@
 """`jtsolve query`: the distribution of some variables given what is known of others."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.models import GIVEN_HELP, LIKELIHOOD_HELP, MODEL_HELP
+from jtsolve.cli.options import Given, Json, Likelihood, Model
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -14,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def query(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    model: Model,
     target: Annotated[
         list[str] | None,
         typer.Option(
             metavar="A,B,…", help="The joint distribution of these; may be repeated; default: each."
         ),
     ] = None,
-    given: Annotated[list[str] | None, typer.Option(metavar="A=x,B=y", help=GIVEN_HELP)] = None,
-    likelihood: Annotated[list[str] | None, typer.Option(metavar="A=P:P", help=LIKELIHOOD_HELP)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    given: Given = None,
+    likelihood: Likelihood = None,
+    json: Json = False,
 ) -> None:
     """Tell the probabilities of the states of variables, alone or jointly, given evidence.
 

@@ -5,16 +5,16 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.models import GIVEN_HELP, LIKELIHOOD_HELP, MODEL_HELP
+from jtsolve.cli.options import DrawSeed, Given, Likelihood, Model, Rows
 from jtsolve.cli.output import emit, require_writable
 
 
 def sample(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
-    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")],
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
-    given: Annotated[list[str] | None, typer.Option(metavar="A=x,B=y", help=GIVEN_HELP)] = None,
-    likelihood: Annotated[list[str] | None, typer.Option(metavar="A=P:P", help=LIKELIHOOD_HELP)] = None,
+    model: Model,
+    rows: Rows,
+    seed: DrawSeed = 0,
+    given: Given = None,
+    likelihood: Likelihood = None,
     output: Annotated[
         Path | None,
         typer.Option(
