@@ -374,7 +374,7 @@ def test_output_that_cannot_be_written_is_found_before_the_run(
         assert command.out == ""
     monkeypatch.setattr(os, "access", lambda *_arguments: False)
     assert command("solve", instance, "--backend", "brute", "--output", tmp_path / "new.json") == 2
-    assert f"you may not write to {tmp_path}" in command.err
+    assert f"you no permission to write to {tmp_path}" in command.err
     assert instance.read_bytes() == before
 
 
@@ -784,7 +784,7 @@ def test_what_nobody_foresaw_is_a_bug_and_no_verdict(
     monkeypatch.setattr(type(REGISTRY["forward"]), "solve", broken)
     assert command("solve", instance, "--backend", "forward") == 70
     assert command.out == ""
-    assert command.err.startswith("jtsolve: this is a bug of jtsolve")
+    assert command.err.startswith("jtsolve: this is a bug in jtsolve")
     assert command.err.endswith("ZeroDivisionError: for once\n\n")
 
 

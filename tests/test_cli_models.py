@@ -315,7 +315,7 @@ def test_probabilities_are_told_given_hard_and_soft_evidence(command: Command, m
         (["--target", "X"], "none called 'X'"),
         (["--given", "X=1"], "does not begin with a variable"),
         (["--given", "V0=s9"], "no state 's9'"),
-        (["--given", "V0=s0", "--given", "V0=s0"], "there twice"),
+        (["--given", "V0=s0", "--given", "V0=s0"], "given twice"),
         (["--given", "V0=s0", "--likelihood", "V0=1:1"], "its state is given"),
         (["--likelihood", "V0=1:high"], "'high' is no number"),
     ],

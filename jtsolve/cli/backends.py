@@ -1,4 +1,4 @@
-"""`jtsolve backends`: what there is to choose from."""
+"""`jtsolve backends`: the registered backends."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def backends(*, json: Json = False) -> None:
-    """List the backends: what they take, their options."""
+    """List the backends, their limits and their options."""
     from jtsolve.backends.registry import REGISTRY
 
     if json:
@@ -22,7 +22,7 @@ def backends(*, json: Json = False) -> None:
 
 
 def _facts(backend: "Backend") -> dict[str, Any]:
-    """Returns what a backend declares, as JSON values."""
+    """Returns the declarations of a backend as JSON values."""
     from jtsolve.backends.parse import shown_options
 
     capabilities = backend.capabilities
@@ -51,7 +51,7 @@ def _paragraph(backend: "Backend") -> str:
 
 
 def _supported(backend: "Backend") -> str:
-    """Returns the supported constraints in the fewest words."""
+    """Returns the supported constraints, or those missing where these are fewer."""
     from jtsolve.core.problem import ALL_FEATURES
 
     supported = sorted(feature.value for feature in backend.capabilities.features)

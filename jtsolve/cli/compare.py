@@ -74,7 +74,7 @@ def compare(
         str, typer.Option(metavar="NAME", help="local, dask (workers on this machine), or dask=ADDRESS.")
     ] = "local",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Run what is missing of the comparison in RUN/.")
+        bool, typer.Option("--resume", help="Do the missing runs of the comparison in RUN/.")
     ] = False,
     plan_only: Annotated[
         bool, typer.Option("--plan", help="Write a specification per run for 'jtsolve run', and stop.")
@@ -89,7 +89,7 @@ def compare(
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
 
-    You can stop it at any moment; --resume runs what is missing. Exit code 1: a tree is wrong, or runs
+    You can stop it at any moment; --resume does the missing runs. Exit code 1: a tree is wrong, or runs
     contradict each other.
     """
     from jtsolve.compare.folder import Folder
@@ -104,7 +104,7 @@ def compare(
     else:
         if folder.exists():
             raise ChoiceError(
-                f"{folder.path}: there is a comparison here already; run what is missing with --resume, or "
+                f"{folder.path}: there is a comparison here already; do the missing runs with --resume, or "
                 "give another --output"
             )
         plan = _planned(folder, _grid(instances or [], grid, _score(scoring, coding)), jobs, quiet=quiet)
@@ -156,7 +156,7 @@ def _score(scoring: ScoringOptions, coding: CodingOptions) -> "ScoreChoice | Non
 
 
 def _grid(places: Sequence[str], options: GridOptions, score: "ScoreChoice | None") -> "Grid":
-    """Returns the grid of the options, or of a file with the options in place of its own."""
+    """Returns the grid of the options, or of a file, whose values the options replace."""
     import msgspec
 
     from jtsolve.compare.grid import Grid, is_grid_file, parse_treewidths, read_grid, split_backends
@@ -235,7 +235,7 @@ def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable
 def _execute(
     folder: "Folder", plan: "Plan", executor: "Executor", jobs: int, *, quiet: bool, warm: bool
 ) -> None:
-    """Runs what is missing, and journals every row."""
+    """Does the missing runs, and journals every row."""
     from jtsolve.cli.progress import is_watched
     from jtsolve.cli.watching import live_view, speaker
     from jtsolve.compare.running.live import Board

@@ -1,4 +1,4 @@
-"""`jtsolve data`: public data sets by name, and data drawn from Bayesian networks."""
+"""`jtsolve data`: public data sets by name, and samples from Bayesian networks."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,18 +30,23 @@ def fetch_data_set(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="FOLDER", readable=False, help="Take it from here, not from the network."
+            "--from",
+            metavar="FOLDER",
+            readable=False,
+            help="Take it from this folder instead of the network.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", readable=False, help="Write it here (.gz: packed); default: the cache."),
+        typer.Option(
+            metavar="FILE", readable=False, help="Write it here (.gz: compressed); default: the cache."
+        ),
     ] = None,
 ) -> None:
     """Fetch a data set, verify its SHA-256, and print the path of its file.
 
-    Files are kept in the system's cache folder for jtsolve, or in that of the environment variable
-    JTSOLVE_CACHE.
+    Files are cached in the system's cache folder for jtsolve, or in JTSOLVE_CACHE if this environment
+    variable is set.
     """
     from jtsolve.core.files import read_file, write_atomically
     from jtsolve.data.fetch import download, keep, read_local

@@ -1,4 +1,4 @@
-"""`jtsolve encode`: an instance as a file for an outside solver."""
+"""`jtsolve encode`: an instance as a file for an external solver."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +26,7 @@ def encode(
 ) -> None:
     """Write an instance as a formula for a MaxSAT, integer-programming or constraint solver.
 
-    'jtsolve decode' makes a checked result of the solver's answer.
+    'jtsolve decode' turns the solver's answer into a checked result.
     """
     require_writable(output, instance)
 

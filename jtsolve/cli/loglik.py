@@ -1,4 +1,4 @@
-"""`jtsolve loglik`: how likely a model holds the rows of a file."""
+"""`jtsolve loglik`: the log-likelihood of rows under a model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,14 +26,14 @@ def loglik(
     data: Data,
     output: Annotated[
         Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write ln P of each row here, a line a row."),
+        typer.Option(readable=False, metavar="FILE", help="Write ln P of each row here, one per line."),
     ] = None,
     missing_values: MissingValues = None,
     no_header: NoHeader = False,
     separator: Separator = None,
     json: Json = False,
 ) -> None:
-    """Tell the log-likelihood of the rows of a data file, in nats; missing values are summed over."""
+    """Compute the log-likelihood of the rows of a data file, in nats; missing values are summed out."""
     if output is not None:
         require_writable(output, model, data)
 

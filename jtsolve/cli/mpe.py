@@ -1,4 +1,4 @@
-"""`jtsolve mpe`: the most probable states of all variables given what is known of some."""
+"""`jtsolve mpe`: the most probable explanation of evidence."""
 
 from typing import Annotated
 
@@ -12,10 +12,10 @@ def mpe(
     model: Model,
     given: Given = None,
     likelihood: Likelihood = None,
-    best: Annotated[int, typer.Option(metavar="N", min=1, help="Tell so many of the best.")] = 1,
+    best: Annotated[int, typer.Option(metavar="N", min=1, help="The number of explanations.")] = 1,
     json: Json = False,
 ) -> None:
-    """Tell the most probable explanation of the evidence: a state for every variable; or the N best."""
+    """Find the most probable explanation of the evidence, a state for every variable; or the N best."""
     from math import exp
 
     from jtsolve.cli.models import discrete, evidence, json_text, load, table

@@ -47,7 +47,7 @@ TimeLimit = Annotated[
     float | None, typer.Option(metavar="S", help="Seconds from start to finish, reading included.")
 ]
 MemoryLimit = Annotated[
-    float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of what is free.")
+    float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of the free memory.")
 ]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; the default is all cores.")]
 

@@ -1,4 +1,4 @@
-"""`jtsolve query`: the distribution of some variables given what is known of others."""
+"""`jtsolve query`: marginal distributions given evidence."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,9 +24,9 @@ def query(
     likelihood: Likelihood = None,
     json: Json = False,
 ) -> None:
-    """Tell the probabilities of the states of variables, alone or jointly, given evidence.
+    """Compute the probabilities of the states of variables, singly or jointly, given evidence.
 
-    A joint distribution that would be too large is refused with its size, before any work.
+    A joint distribution that is too large is refused with its size, before any work.
     """
     from jtsolve.cli.models import load
     from jtsolve.models.gaussian import GaussianTreeModel
@@ -40,7 +40,7 @@ def query(
 
 
 def _names(text: str, names: tuple[str, ...]) -> list[str]:
-    """Returns the variables named; a name may have commas."""
+    """Returns the variables named; a name may contain commas."""
     return [text] if text in names else [name.strip() for name in text.split(",")]
 
 
@@ -92,7 +92,9 @@ def _numbers(
     from jtsolve.models.inference.gaussian import condition_gaussian, covariance
 
     if likelihood:
-        raise ChoiceError("soft evidence is for models of states, and this one is of real numbers")
+        raise ChoiceError(
+            "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
+        )
     known, log_density = condition_gaussian(model, numbers(model, given))
     left = [group for group in groups if len(groups) < model.n or group[0] in known.names]
     answers = [

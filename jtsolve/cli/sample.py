@@ -1,4 +1,4 @@
-"""`jtsolve sample`: rows drawn from a model, given what is known."""
+"""`jtsolve sample`: rows drawn from a model, given evidence."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +18,7 @@ def sample(
     output: Annotated[
         Path | None,
         typer.Option(
-            readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz), not to the output."
+            readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz) instead of printing."
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
@@ -48,7 +48,9 @@ def sample(
         ]
     else:
         if likelihood:
-            raise ChoiceError("soft evidence is for models of states, and this one is of real numbers")
+            raise ChoiceError(
+                "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
+            )
         values = numbers(found, given)
         known = condition_gaussian(found, values)[0]
         drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))

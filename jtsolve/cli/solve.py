@@ -41,10 +41,10 @@ class KBestQuery(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """The document, the exit code, and the text for people."""
+    """The exit code, and functions that return the document and the text for people."""
 
-    data: bytes
     code: int
+    data: "Callable[[], bytes]"
     text: "Callable[[], str]"
 
 
@@ -107,10 +107,10 @@ def solve(
 
     try:
         if output is not None:
-            write_atomically(output, answer.data)
+            write_atomically(output, answer.data())
     finally:  # an answer that took hours is printed even if it cannot be written
         if json:
-            emit(answer.data)
+            emit(answer.data())
         elif not quiet:
             emit(answer.text())
     raise typer.Exit(answer.code)
@@ -157,8 +157,8 @@ def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, sho
         result = solve_problem(problem, backend, limits, listener)
     facts = _facts(backend, remark, estimate)
     return Printout(
-        result_to_json(result),
         _exit_code(result),
+        lambda: result_to_json(result),
         lambda: describe(result_to_document(result), "the result", facts()),
     )
 
@@ -182,8 +182,8 @@ def _several(
         ranking = k_best(problem, backend, limits, listener, k=query.k, within=query.within)
     facts = _facts(backend, remark, estimate)
     return Printout(
-        ranking_to_json(ranking),
         _exit_code(ranking.results[0] if ranking.results else ranking.last),
+        lambda: ranking_to_json(ranking),
         lambda: describe_ranking(ranking_to_document(ranking), "the results", facts()),
     )
 

@@ -162,6 +162,7 @@ class Problem:
     constraints: Constraints = Constraints()
     name: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    _digest: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.variables) != self.scores.n:
@@ -243,6 +244,12 @@ class Problem:
 
         A dense table and a sparse one with the same scores have different digests.
         """
+        if self._digest is None:  # hashing 10^8 scores takes seconds
+            object.__setattr__(self, "_digest", self._hashed())
+        assert self._digest is not None, "just computed"
+        return self._digest
+
+    def _hashed(self) -> str:
         sha = hashlib.sha256()
         for variable in self.variables:
             sha.update(variable.name.encode() + b"\0")
