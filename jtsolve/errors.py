@@ -1,11 +1,11 @@
 """The exceptions of jtsolve, drawn as a tree.
 
     JtsolveError
-    ├── InputError          the user's input: a file or a value that cannot be what was meant   (exit code 2)
-    ├── ChoiceError         the user's choice: an option, a name or a combination not on offer  (exit code 2)
+    ├── InputError          the user's input: a malformed file or value                      (exit code 2)
+    ├── ChoiceError         the user's choice: an option, name or combination not available  (exit code 2)
     │   └── RefusedError    a backend that cannot take this problem, with every reason
-    ├── LimitError          the limits are too small for the work: refused before it is begun   (exit code 4)
-    └── InternalError       our bug: a backend returned what the check rejects                  (exit code 70)
+    ├── LimitError          the limits are too small for the work; refused before it starts  (exit code 4)
+    └── InternalError       our bug: the check rejects the answer of a backend               (exit code 70)
 
 Every message says what is wrong, where, why, and what to do about it.
 """
@@ -23,10 +23,10 @@ class JtsolveError(Exception):
 
 
 class InputError(JtsolveError):
-    """The user's input is wrong: says where (a file and a place in it, or an argument), why, and the remedy.
+    """The user's input is wrong: names the place (in a file or an argument), the reason and the fix.
 
-    >>> print(InputError("a.json", "scores.values[3]", "NaN is no score", "write a finite number"))
-    a.json: scores.values[3]: NaN is no score. To mend it: write a finite number.
+    >>> print(InputError("a.json", "scores.values[3]", "NaN is not a score", "write a finite number"))
+    a.json: scores.values[3]: NaN is not a score. Fix: write a finite number.
     """
 
     def __init__(self, source: str, place: str, reason: str, remedy: str) -> None:
@@ -35,11 +35,11 @@ class InputError(JtsolveError):
         self.reason = reason
         self.remedy = remedy
         where = f"{source}: {place}" if place else source
-        super().__init__(f"{where}: {reason}. To mend it: {remedy}.")
+        super().__init__(f"{where}: {reason}. Fix: {remedy}.")
 
 
 class ChoiceError(JtsolveError):
-    """The user asked for something that is not on offer; the message lists what is."""
+    """The user's choice is not available; the message lists the available ones."""
 
 
 class RefusedError(ChoiceError):
@@ -57,7 +57,7 @@ class RefusedError(ChoiceError):
 
 
 class LimitError(JtsolveError):
-    """A limit is too small for the work; the message names the need and the ways out."""
+    """A limit is too small for the work; the message names the need and the remedies."""
 
 
 class InternalError(JtsolveError):

@@ -1,13 +1,13 @@
-"""The k best trees, or all within a gap of the best, one after the other.
+"""The k best trees, or all within a gap of the best.
 
 The best tree is found, its graph is forbidden, the best of the rest is found, and so on. A graph G is
-forbidden by a linear condition on edges, Σ_{ab∈G} (1 − e_ab) + Σ_{ab∉G} e_ab ≥ 1 (a no-good cut), which every
-backend states in its own way: it has to support the constraint `forbidden_graphs`. All junction trees of a
-graph have the same score; there is one for each graph here.
+forbidden by a linear condition on edges, Σ_{ab∈G} (1 − e_ab) + Σ_{ab∉G} e_ab ≥ 1 (a no-good cut), which a
+backend implements as the constraint `forbidden_graphs`. All junction trees of a
+graph have the same score; one is returned for each graph.
 
-Trees with equal scores come in no particular order; those that differ by less than 10^-6 nats count as equal.
+Trees with equal scores are in no particular order; scores within 10^-6 nats count as equal.
 
-Time and memory: those of one solve for each tree, which grow as more graphs are forbidden.
+Time and memory: those of one solve per tree, which grow with the number of forbidden graphs.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ def k_best(
 ) -> Ranking:
     """Returns the best trees of a problem, verified and in order.
 
-    Ctrl-C, SIGTERM and the limits, which are for all solves together, end it with the trees found so far, the
-    last of them perhaps without proof; `Ranking.proved` and `Ranking.bound` say how far it is proved.
+    Ctrl-C, SIGTERM and the limits, which apply to all solves together, end it with the trees found so far,
+    the last perhaps unproved; see `Ranking.proved` and `Ranking.bound`.
 
     Args:
-        problem: what is wanted.
-        backend: how to look for it; None takes what `choose_ranker` picks.
+        problem: the scores and constraints.
+        backend: solves it; None for the choice of `choose_ranker`.
         limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
-        k: no more than so many trees.
-        within: only trees that score at most so many nats less than the best.
+        listener: receives progress.
+        k: the number of trees; None for no limit.
+        within: the largest gap to the best score, in nats; None for no limit.
 
     Raises:
-        ChoiceError: see `require_number`; or the backend is to write a certificate.
+        ChoiceError: see `require_number`; or the backend is asked for a certificate.
         RefusedError: the backend cannot take the problem, or does not support `forbidden_graphs`.
-        LimitError: the work needs more memory than allowed; refused before it is begun.
+        LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
     require_number(k, within)
     if getattr(backend, "certificate", None) is not None:
         raise ChoiceError(
-            "a certificate proves one bound, and each tree's would replace the one before it; to prove a "
-            "result, solve its problem again, the graphs before it in 'forbidden_graphs', with the option"
+            "a certificate proves one bound, and each tree's would replace the last; to prove one result, "
+            "solve again with the option and with the graphs of the better trees in 'forbidden_graphs'"
         )
     limits = limits or Limits()
     backend = choose_ranker(problem, limits).backend if backend is None else backend
@@ -84,7 +84,7 @@ def k_best(
 
 
 def _near(result: Result, results: list[Result], within: float | None) -> bool:
-    """Tells whether a result is as near to the first as it has to be, up to the tolerance of "optimal"."""
+    """Tells whether a result is within the gap of the first, up to the tolerance of "optimal"."""
     if within is None or not results:
         return True
     return score_of(result) >= score_of(results[0]) - within - OPTIMALITY_TOLERANCE
@@ -103,13 +103,13 @@ def without(problem: Problem, graphs: set[frozenset[VarSet]]) -> Problem:
 
 
 def require_number(k: int | None, within: float | None) -> None:
-    """Refuses numbers of trees that make no sense.
+    """Refuses numbers of trees that are out of range.
 
     Raises:
         ChoiceError: neither k nor within is given, k is below 1, or within is below 0 or not finite.
     """
     if k is None and within is None:
-        raise ChoiceError("how many trees are wanted is not said; give k, or within, or both")
+        raise ChoiceError("nothing says how many trees to return; give k, or within, or both")
     if k is not None and k < 1:
         raise ChoiceError(f"k is {k}; it must be 1 or more")
     if within is not None and not 0 <= within < inf:
@@ -117,7 +117,7 @@ def require_number(k: int | None, within: float | None) -> None:
 
 
 def choose_ranker(problem: Problem, limits: Limits) -> Choice:
-    """Returns the backend that `auto` stands for where several trees are asked for; see `choose`."""
+    """Returns the backend that `auto` stands for when several trees are asked for; see `choose`."""
     return choose(_asking(problem), limits)
 
 
@@ -133,12 +133,12 @@ def require_ranker(problem: Problem, backend: Backend) -> None:
             name for name, one in REGISTRY.items() if Feature.FORBIDDEN_GRAPHS in one.capabilities.features
         ]
         objections += (
-            f"The next best trees are found by forbidding those before them; that can: {', '.join(able)}.",
+            f"The next best trees are found by forbidding better ones, which these can: {', '.join(able)}.",
         )
     if objections:
         raise RefusedError(backend.name, objections)
 
 
 def _asking(problem: Problem) -> Problem:
-    """Returns the problem with a forbidden graph, whichever: what all but the first solve look like."""
+    """Returns the problem with a forbidden graph, like every solve but the first."""
     return without(problem, {frozenset()})

@@ -1,4 +1,4 @@
-"""The one verb: ask the capabilities, run the backend, verify its claim, return a `Result`."""
+"""`solve`: asks the capabilities, runs the backend, verifies its claim, and returns a `Result`."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ _SECONDS_BETWEEN_WORDS = 0.1
 
 
 class Listener(Protocol):
-    """Is told of progress, for a display: of all news, and else ten times a second; from any thread."""
+    """Receives progress for a display: every improvement, otherwise ten times a second; from any thread."""
 
     def __call__(
         self, *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
     ) -> None:
-        """Shows the best score and bound in nats (None, inf: none yet), the fraction done, a remark."""
+        """Shows the best score and bound in nats (None, inf: none yet), the fraction done, and a note."""
         ...
 
 
 @dataclass(slots=True)
 class Interruption:
-    """Whether the user wants the work to end; setting it is safe in a signal handler."""
+    """Whether the user interrupted; setting it is safe in a signal handler."""
 
     wanted: bool = False
 
 
 class Recorder:
-    """The `Report` that a backend is given: keeps the best tree, the bound, the trace, the reason to stop."""
+    """The `Report` of a solve: keeps the best tree, the bound, the trace and the reason to stop."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class Recorder:
         self._lock = threading.Lock()
 
     def interrupt(self) -> None:
-        """Asks the backend to end; safe in a signal handler."""
+        """Asks the backend to stop; safe in a signal handler."""
         self._interruption.wanted = True
 
     @property
     def stop(self) -> Stop | None:
-        """Why the backend has to end now, or None."""
+        """Why the backend has to stop now, or None."""
         if self._interruption.wanted:
             return Stop.INTERRUPTED
         if self._limits.time is not None and self._limits.elapsed >= self._limits.time:
@@ -125,14 +125,14 @@ def solve(
     process as usual.
 
     Args:
-        problem: what is wanted.
-        backend: how to look for it; None takes what `choose` picks.
+        problem: the scores and constraints.
+        backend: solves it; None for the choice of `choose`.
         limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
+        listener: receives progress.
 
     Raises:
         RefusedError: the backend cannot take the problem; with every reason.
-        LimitError: the work needs more memory than allowed; refused before it is begun.
+        LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
     limits = limits or Limits()
@@ -141,7 +141,7 @@ def solve(
     objections = backend.capabilities.objections(problem)
     if objections:
         raise RefusedError(backend.name, objections)
-    with interruptible() as interruption:  # to the end: a Ctrl-C now must not lose the answer either
+    with interruptible() as interruption:  # includes the check: a Ctrl-C then must not lose the answer
         return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
 
 
@@ -149,7 +149,7 @@ def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recor
     """Runs a backend that takes the problem, and returns the verified result.
 
     Raises:
-        LimitError: the work needs more memory than allowed; refused before it is begun.
+        LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
     outcome = backend.solve(problem, limits, recorder)
@@ -164,7 +164,7 @@ def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recor
 def _result(
     problem: Problem, backend: Backend, limits: Limits, recorder: Recorder, outcome: Outcome
 ) -> Result:
-    """Builds the result from what was recorded and what the backend claims."""
+    """Builds the result from the recorded trees and bounds and the backend's claim."""
     score = recorder.score
     bound = recorder.bound
     if bound == inf:
@@ -199,14 +199,14 @@ def _result(
 
 
 def _score_stats(problem: Problem) -> dict[str, Any]:
-    """Returns the counters of scores that are computed on demand, under "scores"; nothing for a table."""
+    """Returns the counters of scores computed on demand, under "scores"; nothing for a table."""
     counters = getattr(problem.scores, "stats", None)
     return {} if counters is None else {"scores": counters}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What `choose` picked: the backend, its predicted cost, and why, in one sentence."""
+    """The choice of `auto`: the backend, its predicted cost, and the reason in one sentence."""
 
     backend: Backend
     estimate: Estimate
@@ -216,10 +216,9 @@ class Choice:
 def choose(problem: Problem, limits: Limits) -> Choice:
     """Returns the backend that `auto` stands for.
 
-    It is the exact backend with the least predicted time among those that take the problem and whose
-    predicted memory and time are within the limits. Else it is a heuristic one that there are threads for, of
-    these one of the highest rank, of these the one with the least predicted time, which may exceed the limit:
-    they return the best tree so far.
+    This is the fastest exact backend that takes the problem with predicted memory and time within the limits.
+    If there is none, it is a heuristic: one with enough threads, then of the highest rank, then of the least
+    predicted time, which may exceed the limit, since heuristics return the best tree so far.
 
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
@@ -236,7 +235,7 @@ def choose(problem: Problem, limits: Limits) -> Choice:
         if estimate.memory > limits.memory_bytes:
             refusals.append(f"{name}: It would need {estimate.memory / 1e9:.3g} GB.")
         elif backend.capabilities.exact and estimate.seconds == inf:
-            refusals.append(f"{name}: No proof is to be expected.")
+            refusals.append(f"{name}: No proof is expected.")
         elif backend.capabilities.exact and estimate.seconds > time_left:
             refusals.append(f"{name}: It would take about {estimate.seconds:.3g} s.")
         else:
@@ -246,8 +245,8 @@ def choose(problem: Problem, limits: Limits) -> Choice:
             fitting.append((heuristic, cramped, -rank, estimate.seconds, backend, estimate))
     if not fitting:
         raise LimitError(
-            f"no backend takes this problem within the limits: {' '.join(refusals)} Ways out: a larger "
-            "--memory-limit, a smaller --treewidth."
+            f"no backend takes this problem within the limits: {' '.join(refusals)} Ways out: more memory, a "
+            "smaller treewidth."
         )
     heuristic, _, _, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:4])
     on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
@@ -262,7 +261,7 @@ def choose(problem: Problem, limits: Limits) -> Choice:
 
 
 def options_of(backend: Backend) -> dict[str, Any]:
-    """Returns a backend's fields as JSON values; a backend within is an object with its name."""
+    """Returns a backend's fields as JSON values; a nested backend is an object with its name."""
     if not is_dataclass(backend):
         return {}
 
@@ -277,7 +276,7 @@ def options_of(backend: Backend) -> dict[str, Any]:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Yields what the first SIGINT or SIGTERM changes; none does outside the main thread."""
+    """Yields an `Interruption` that the first SIGINT or SIGTERM sets; only in the main thread."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption

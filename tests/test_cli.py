@@ -351,7 +351,7 @@ def test_a_missing_or_broken_instance_ends_with_2(command: Command, tmp_path: Pa
         assert command("solve", path) == 2
         assert command.out == ""
         assert command.err.startswith(f"jtsolve: {path}: ")
-        assert "To mend it" in command.err
+        assert "Fix" in command.err
 
 
 def test_output_that_cannot_be_written_is_found_before_the_run(
@@ -374,7 +374,7 @@ def test_output_that_cannot_be_written_is_found_before_the_run(
         assert command.out == ""
     monkeypatch.setattr(os, "access", lambda *_arguments: False)
     assert command("solve", instance, "--backend", "brute", "--output", tmp_path / "new.json") == 2
-    assert f"you may not write to {tmp_path}" in command.err
+    assert f"you no permission to write to {tmp_path}" in command.err
     assert instance.read_bytes() == before
 
 
@@ -784,7 +784,7 @@ def test_what_nobody_foresaw_is_a_bug_and_no_verdict(
     monkeypatch.setattr(type(REGISTRY["forward"]), "solve", broken)
     assert command("solve", instance, "--backend", "forward") == 70
     assert command.out == ""
-    assert command.err.startswith("jtsolve: this is a bug of jtsolve")
+    assert command.err.startswith("jtsolve: this is a bug in jtsolve")
     assert command.err.endswith("ZeroDivisionError: for once\n\n")
 
 
@@ -836,8 +836,8 @@ def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) 
 
 
 def test_limits_take_the_time_of_the_start() -> None:
-    from jtsolve.cli.limits import make_limits
+    from jtsolve.cli.options import LimitOptions
 
-    assert make_limits(2.0, 0.5, 3, 4, 1.0) == Limits(
+    assert LimitOptions(2.0, 0.5, 3).limits(1.0, seed=4) == Limits(
         time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0
     )

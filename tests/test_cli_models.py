@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 import time
 from math import exp, log
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.write import to_bif
+from jtsolve.scoring.problem import Tabulation
 from jtsolve.tables.reading import read_numbers, read_states
 
 if TYPE_CHECKING:
@@ -109,13 +109,39 @@ def test_a_model_is_fitted_on_a_tree_that_is_looked_for(command: Command, data: 
 def test_scores_are_computed_on_demand_where_a_table_would_take_long(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # By its name in the table of modules: the package's attribute of this name is the command.
-    monkeypatch.setattr(sys.modules["jtsolve.cli.fit"], "_LONGEST_TABULATION", -1.0)
+    monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", Tabulation(seconds=-1.0, share=0.5))
     # The forest's backend asks for a batch of no sets at its end.
     options = ("--treewidth", "1", "--score", "bic", "--backend", "chowliu", "--output", tmp_path / "m.json")
     facts = command.json("fit", data, *options)
     assert facts["treewidth"] == 1
     assert facts["smoothing_ess"] == 1.0
+
+
+def test_fit_takes_the_options_of_data_that_score_takes(command: Command, data: Path, tmp_path: Path) -> None:
+    out, text = tmp_path / "m.json", tmp_path / "d.txt"
+    text.write_text(
+        data.read_text(encoding="utf-8").replace(",", ";").replace("0;0;", "none;0;"), encoding="utf-8"
+    )
+    options = (
+        "--columns",
+        "e,a,b",
+        "--separator",
+        "semicolon",
+        "--missing",
+        "state",
+        "--missing-values",
+        "none",
+    )
+    cuts = ("--discretise", "mdlp", "--class", "c", "--validate", text)
+    assert command("fit", text, "--treewidth", "1", *options, *cuts, "--output", out) == 0
+    found = discrete(out)
+    assert found.names == ("e", "a", "b")
+    assert found.columns[1].states == ("1", "2", "?")
+    assert command("loglik", out, text, "--missing-values", "none", "--separator", "semicolon") == 0
+    assert command("loglik", out, text, "--separator", "dot") == 2
+    assert "there is no separator 'dot'" in command.err
+    assert command("fit", data, "--tree", out, "--columns", "a", "--output", tmp_path / "n.json") == 2
+    assert "leave out --columns" in command.err
 
 
 def test_a_model_is_fitted_on_the_tree_of_a_result(command: Command, data: Path, tmp_path: Path) -> None:
@@ -289,7 +315,7 @@ def test_probabilities_are_told_given_hard_and_soft_evidence(command: Command, m
         (["--target", "X"], "none called 'X'"),
         (["--given", "X=1"], "does not begin with a variable"),
         (["--given", "V0=s9"], "no state 's9'"),
-        (["--given", "V0=s0", "--given", "V0=s0"], "there twice"),
+        (["--given", "V0=s0", "--given", "V0=s0"], "given twice"),
         (["--given", "V0=s0", "--likelihood", "V0=1:1"], "its state is given"),
         (["--likelihood", "V0=1:high"], "'high' is no number"),
     ],

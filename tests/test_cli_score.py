@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from jtsolve.core.scores import DenseScores
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.problem import Tabulation
 from jtsolve.scoring.registry import GAUSSIAN, REGISTRY
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
@@ -167,7 +169,7 @@ def test_files_of_families_are_refused_where_they_are_too_large(command: Command
     path.write_text(",".join(f"v{i}" for i in range(200)) + "\n" + 2 * ("0," * 199 + "1\n"))
     arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json", "--memory-limit", "1e6"]
     assert command(*arguments, "--max-size", "4", "--also", "jkl") == 4
-    assert "a file of 9.01 GB, but no more than 2.15 GB are read. Ways out: --max-size 3" in command.err
+    assert "a file of 9.01 GB, but at most 2.15 GB are read. Ways out: --max-size 3" in command.err
 
 
 @pytest.mark.parametrize("name", GAUSSIAN)
@@ -198,7 +200,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         (["--discretise", "tree:4"], "no discretisation 'tree:4'"),
         (["--class", "z"], "there is none called 'z'"),
         (["--separator", "dot"], "there is no separator 'dot'; there are comma, semicolon, tab, blank"),
-        (["--also", "jkl,xml"], "scores are written also for junctor, jkl, pss, not for 'xml'"),
+        (["--also", "jkl,xml"], "scores are also written for junctor, jkl, pss, not for 'xml'"),
         (["--drop", "z"], "there is none called 'z'"),
         (["--edge-penalty", "nan"], "the penalty per edge is nan"),
         (["--memory-limit", "0"], "the memory limit is 0.0 GB"),
@@ -233,13 +235,13 @@ def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> N
     arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json"]
     assert command(*arguments, "--max-size", "4", "--memory-limit", "2") == 4
     assert "the scores of all sets of at most 4 of 400 variables need" in command.err
-    assert "GB of memory, but the limit is 2 GB. Ways out: --max-size 3, fewer columns" in command.err
+    assert "GB of memory, but at most 2 GB are allowed. Ways out: --max-size 3, fewer columns" in command.err
     assert command(*arguments, "--max-size", "4", "--memory-limit", "1e6") == 4
-    assert "GB, but no more than 2.15 GB are read. Ways out: --max-size 3" in command.err
+    assert "GB, but at most 2.15 GB are read. Ways out: --max-size 3" in command.err
     assert command(*arguments, "--max-size", "3", "--time-limit", "0.0001") == 4
     assert "the time limit ended the reading of" in command.err
     assert command(*arguments, "--max-size", "2", "--memory-limit", "0.001") == 4
-    assert "the different rows among the first 2 of" in command.err
+    assert "the distinct rows among the first 2 of" in command.err
 
 
 def test_time_that_does_not_suffice_is_refused_before_the_work(
@@ -249,7 +251,7 @@ def test_time_that_does_not_suffice_is_refused_before_the_work(
     monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e13)
     arguments: list[str | Path] = ["score", data, "--output", tmp_path / "i.json", "--time-limit", "100000"]
     assert command(*arguments, "--max-size", "3", "--threads", "1") == 4
-    assert "need about 2.6e+05 s, but 1e+05 s are left. Ways out: --max-size 1" in command.err
+    assert "need about 2.6e+05 s, but at most 1e+05 s are allowed. Ways out: --max-size 1" in command.err
 
 
 def test_the_time_limit_ends_the_work(
@@ -259,7 +261,7 @@ def test_the_time_limit_ends_the_work(
     output = tmp_path / "i.json"
     output.write_text("old")
     monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", property(lambda _limits: next(clock)))
-    clock = iter([0.0, 0.0, 5.0, 5.0, 5.0])
+    clock = chain([0.0, 0.0, 0.0], repeat(5.0))
     assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
     assert "the scoring was ended when" in command.err
     assert output.read_text() == "old"
@@ -368,11 +370,11 @@ def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Pat
 def test_too_many_sets_are_scored_on_demand_for_heuristics(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.cli.scored._SETS_IN_ADVANCE", 10)
+    monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", Tabulation(seconds=-1.0, share=0.5))
     output = tmp_path / "r.json"
     more = ["--score", "bic", "--treewidth", "2", "--output", str(output)]
     assert command("solve", data, *more, "--backend", "forward") == 0
-    assert "on demand: a table would need 26 sets, of which few will be asked for" in command.out
+    assert "on demand: a table would need about" in command.out
     lazy = read_result(output)
     assert command("solve", data, *more, "--backend", "dp") == 0
     assert "on demand" not in command.out
@@ -387,7 +389,7 @@ def test_too_many_sets_are_scored_on_demand_for_heuristics(
 
 def test_solve_needs_a_size_for_data_and_data_for_a_score(command: Command, data: Path) -> None:
     assert command("solve", data, "--score", "bic") == 2
-    assert "give --max-size K or --treewidth K" in command.err
+    assert "give --treewidth K or --max-size K" in command.err
     assert command("solve", data, "--max-size", "2", "--missing", "state") == 2
     assert "--max-size, --missing: for data files only; name a score" in command.err
     assert command("solve", data) == 2

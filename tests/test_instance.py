@@ -160,11 +160,15 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "$.scores.sets[1][0][1]",
         "there is no variable 'X'",
     ),
-    ({"scores": {"layout": "sparse", "sets": [[["A", "A"], 1]]}}, "$.scores.sets[0][0][1]", "'A' is twice"),
+    (
+        {"scores": {"layout": "sparse", "sets": [[["A", "A"], 1]]}},
+        "$.scores.sets[0][0][1]",
+        "'A' occurs twice",
+    ),
     (
         {"scores": {"layout": "sparse", "sets": [[["A", "B"], 1], [["B", "A"], 1]]}},
         "$.scores.sets[1]",
-        "{A, B} is there twice",
+        "{A, B} occurs twice",
     ),
     ({"scores": {"layout": "sparse", "sets": [[[], -1]]}}, "$.scores.sets[0][1]", "s(∅) is -1.0"),
     ({"scores": {"layout": "sparse", "sets": [[["A"], -1e101]]}}, "$.scores.sets[0][1]", "beyond ±1e+100"),
@@ -175,7 +179,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     (
         {"constraints": {"forbidden_graphs": [[["A", "B"], ["B", "A"]]]}},
         "$.constraints.forbidden_graphs[0]",
-        "an edge is there twice",
+        "an edge occurs twice",
     ),
     (
         {"constraints": {"forbidden_graphs": [[], [["A", "B"]], []]}},
@@ -184,7 +188,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"constraints": {"forbidden_edges": [["A"]]}}, "$.constraints.forbidden_edges[0]", "length 2"),
     ({"constraints": {"forbidden_edges": [["A", "Z"]]}}, "$.constraints.forbidden_edges[0][1]", "'Z'"),
-    ({"constraints": {"required_edges": [["A", "A"]]}}, "$.constraints.required_edges[0][1]", "'A' is twice"),
+    (
+        {"constraints": {"required_edges": [["A", "A"]]}},
+        "$.constraints.required_edges[0][1]",
+        "'A' occurs twice",
+    ),
     (
         {"constraints": {"forbidden_cliques": [["A"], ["B"], ["A"]]}},
         "$.constraints.forbidden_cliques[2]",
@@ -232,35 +240,39 @@ TEXT = json.dumps(VALID, indent=1)
         (b"{", "line 1, column 2", "ends too early"),
         (TEXT[:200].encode(), "line 19, column 5", "ends too early"),
         (TEXT.encode() + b"x", "line 86, column 2", "trailing characters"),
-        (TEXT.replace("-1.5", "NaN").encode(), "line 24, column 4", "NaN is no number in JSON"),
-        (TEXT.replace("-1.5", "Infinity").encode(), "line 24, column 4", "Infinity is no number in JSON"),
-        (TEXT.replace("-1.5", "-Infinity").encode(), "line 24, column 5", "-Infinity is no number in JSON"),
-        (TEXT.replace("-1.5", "nope").encode(), "line 24, column 8", "no JSON"),
+        (TEXT.replace("-1.5", "NaN").encode(), "line 24, column 4", "NaN is not a number in JSON"),
+        (TEXT.replace("-1.5", "Infinity").encode(), "line 24, column 4", "Infinity is not a number in JSON"),
+        (
+            TEXT.replace("-1.5", "-Infinity").encode(),
+            "line 24, column 5",
+            "-Infinity is not a number in JSON",
+        ),
+        (TEXT.replace("-1.5", "nope").encode(), "line 24, column 8", "not JSON"),
         (TEXT.replace("-1.5", "1e999").encode(), "$.scores.values[1]", "out of range"),
         (TEXT.replace("-1.5", "1" * 400).encode(), "$.scores.values[1]", "out of range"),
         (b"\xef\xbb\xbf" + TEXT.encode(), "line 1", "byte order mark"),
         (TEXT.encode("utf-16"), "line 1", "byte order mark"),
         (TEXT.replace("small", "smäll").encode("latin-1"), "line 4, column 13", "not UTF-8"),
-        (TEXT.replace('"small"', '"small", "name": "x"').encode(), "$.name", "'name' is there twice (line 4"),
+        (TEXT.replace('"small"', '"small", "name": "x"').encode(), "$.name", "'name' occurs twice (line 4"),
         (
             TEXT.replace('"small"', r'"small", "n\u0061me": "x"').encode(),
             "$.name",
-            "'name' is there twice",
+            "'name' occurs twice",
         ),
         (
             TEXT.replace('"max_size": 2', '"max_size": 2, "max_size": 2').encode(),
             "$.scores.max_size",
-            "'max_size' is there twice",
+            "'max_size' occurs twice",
         ),
         (
             TEXT.replace('"name": "B"', '"name": "D", "name": "B"').encode(),
             "$.variables.name",
-            "'name' is there twice",
+            "'name' occurs twice",
         ),
         (
             TEXT.replace('"score": -3.5', '"score": 1, "score": 2').encode(),
             "$.provenance.optimum.score",
-            "'score' is there twice",
+            "'score' occurs twice",
         ),
         (TEXT.replace('"made up"', "[" * 100_000).encode(), "", "nested too deeply"),
         (b'{"format": 1, "provenance": ' + b"[" * 100_000, "$.format", "expected 'str', got 'int'"),
@@ -296,7 +308,7 @@ def test_a_file_that_is_not_there_or_cannot_be_read(tmp_path: Path, monkeypatch:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(InputError, match="you may not read it"):
+    with pytest.raises(InputError, match="no permission to read it"):
         read_problem(tmp_path / "a.json")
 
 
@@ -313,9 +325,9 @@ def test_damaged_gzip_data_are_refused(tmp_path: Path) -> None:
     wrong_sum = packed[:-8] + bytes([packed[-8] ^ 1]) + packed[-7:]
     wrong_middle = packed[:30] + b"\xff\xff\xff\xff" + packed[34:]
     for data in (packed[:-20], packed[:5], wrong_sum, wrong_middle, packed + b"trailing"):
-        with pytest.raises(InputError, match="gzip data: it is damaged or cut off"):
+        with pytest.raises(InputError, match="gzip data: it is damaged or truncated"):
             read_problem(saved(tmp_path, data, "a.json.gz"))
-    with pytest.raises(InputError, match=r"called \.gz, but is no gzip data"):
+    with pytest.raises(InputError, match=r"named \.gz, but is not gzip data"):
         read_problem(saved(tmp_path, VALID, "a.json.gz"))
     with pytest.raises(InputError, match="the file is empty"):
         read_problem(saved(tmp_path, gzip.compress(b""), "a.json.gz"))
@@ -327,7 +339,7 @@ def test_a_gzip_bomb_is_refused_before_it_fills_the_memory(
     monkeypatch.setattr(files, "LARGEST", 1 << 20)
     bomb = gzip.compress(b" " * (1 << 26))
     assert len(bomb) < 1 << 17
-    with pytest.raises(InputError, match="GiB once unpacked"):
+    with pytest.raises(InputError, match="GiB once decompressed"):
         read_problem(saved(tmp_path, bomb, "a.json.gz"))
 
 
@@ -693,24 +705,24 @@ def test_the_smallest_family_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "place", "reason"),
     [
-        ("# only a remark\n", "line 1", "not the number of variables"),
-        ("0\n", "line 1", "not the number of variables"),
-        ("x\n", "line 1", "not the number of variables"),
-        ("1 2\n", "line 1", "not the number of variables"),
+        ("# only a remark\n", "line 1", "the number of variables is missing"),
+        ("0\n", "line 1", "the number of variables is missing"),
+        ("x\n", "line 1", "the number of variables is missing"),
+        ("1 2\n", "line 1", "the number of variables is missing"),
         ("1\n", "line 1", "name and count of variable 0 of 1"),
         ("1\nA\n", "line 2", "name and count of variable 0 of 1"),
         ("1\nA x\n", "line 2", "name and count of variable 0 of 1"),
         ("1\nA 2\n-1 0\n", "line 3", "a parent set of 'A'"),
         ("1\nA 1\n-1\n", "line 3", "a parent set of 'A'"),
         ("1\nA 1\n-1 1\n", "line 3", "a parent set of 'A'"),
-        ("1\nA 1\n-1 0\nB 0\n", "line 4", "more after variable 1"),
+        ("1\nA 1\n-1 0\nB 0\n", "line 4", "more lines after variable 1"),
         ("1\nA 1\nnan 0\n", "line 3", "'nan' is not a finite number"),
         ("1\nA 1\n1e999 0\n", "line 3", "'1e999' is not a finite number"),
         ("2\nA 1\n-1 0\nA 1\n-1 0\n", "line 4", "'A' is used twice"),
-        ("2\nA 2\n-1 0\n-1 1 C\nB 2\n-1 0\n-1 1 A\n", "line 4", "the parent 'C' is no variable"),
-        ("2\nA 2\n-1 0\n-1 1 2\nB 2\n-1 0\n-1 1 0\n", "line 4", "the parent '2' is no variable"),
-        ("2\nA 2\n-1 0\n-1 1 A\nB 2\n-1 0\n-1 1 A\n", "line 4", "'A' is twice in the family"),
-        ("2\nA 2\n-1 0\n-1 2 B B\nB 2\n-1 0\n-1 1 A\n", "line 4", "'B' is twice in the family"),
+        ("2\nA 2\n-1 0\n-1 1 C\nB 2\n-1 0\n-1 1 A\n", "line 4", "the parent 'C' is not a variable"),
+        ("2\nA 2\n-1 0\n-1 1 2\nB 2\n-1 0\n-1 1 0\n", "line 4", "the parent '2' is not a variable"),
+        ("2\nA 2\n-1 0\n-1 1 A\nB 2\n-1 0\n-1 1 A\n", "line 4", "'A' occurs twice in the family"),
+        ("2\nA 2\n-1 0\n-1 2 B B\nB 2\n-1 0\n-1 1 A\n", "line 4", "'B' occurs twice in the family"),
         ("2\nA 2\n-1 0\n-1 0\nB 2\n-1 0\n-1 1 A\n", "line 4", "this parent set twice"),
         ("2\nA 2\n-1 0\n-1 1 B\nB 1\n-1 0\n", "line 5", "'B' has 1 of the 2 parent sets"),
         ("1\nA 0\n", "line 2", "'A' has 0 of the 1 parent sets"),
@@ -729,9 +741,9 @@ def test_a_wrong_gobnilp_file_is_refused(tmp_path: Path, text: str, place: str, 
     ("text", "place", "reason"),
     [
         ("META a=b\n", "", "no line 'VAR name'"),
-        ("-1 A\n", "line 1", "no 'VAR name' before it"),
-        ("VAR A B\n-1\n", "line 1", "should be 'VAR name'"),
-        ("VAR A\nMETA arity=x\n-1\n", "line 2", "the arity is no number"),
+        ("-1 A\n", "line 1", "before the first 'VAR name'"),
+        ("VAR A B\n-1\n", "line 1", "expected 'VAR name'"),
+        ("VAR A\nMETA arity=x\n-1\n", "line 2", "the arity is not a number"),
         ("VAR A\nx\n", "line 2", "'x' is not a finite number"),
         ("VAR A\n-2\n-9 B\nVAR B\n-9\n-9 A\n", "line 1", "not score-equivalent"),
         ("VAR A\n-2\n-9 B\nVAR B\n-9\n", "line 4", "the scores are pruned"),
@@ -760,7 +772,7 @@ def test_an_unknown_suffix_is_taken_for_what_the_file_looks_like(tmp_path: Path)
     assert read_problem(saved(tmp_path, pss(families(problem, 1)).encode(), "x.4")).n == 3
     assert read_problem(saved(tmp_path, jkl(families(problem, 1)).encode(), "plain")).name == "plain"
     for data in (b"hello", b"1 2 3\n", b"\n", b"#\n"):
-        with pytest.raises(InputError, match="its format is not known"):
+        with pytest.raises(InputError, match="its format is unknown"):
             read_problem(saved(tmp_path, data, "x.5"))
 
 

@@ -252,7 +252,9 @@ def test_progress_is_shown_to_a_person_who_watches(
 def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tmp_path: Path) -> None:
     arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
     assert command("fit", train, *arguments, "--time-limit", "1e-9") == 4
-    assert "before there was a mixture" in command.err
+    assert "the time limit ended the reading" in command.err
+    with pytest.raises(LimitError, match="before there was a mixture"):
+        fit_mixture(two_parts(50, 1), 2, TREEWIDTH_1, deadline=time.monotonic() - 1)
 
 
 class Clock:

@@ -23,8 +23,8 @@ def problem(n: int = 3, **constraints: Any) -> Problem:
         ({"max_separator_size": -1}, "max_separator_size: -1 is below 0"),
         ({"min_separator_size": -2}, "min_separator_size: -2 is below 0"),
         ({"max_cliques": 0}, "max_cliques: 0 is below 1"),
-        ({"forbidden_edges": frozenset({0b111})}, "forbidden_edges: .* is no pair"),
-        ({"required_edges": frozenset({0b1})}, "required_edges: .* is no pair"),
+        ({"forbidden_edges": frozenset({0b111})}, "forbidden_edges: .* is not a pair"),
+        ({"required_edges": frozenset({0b1})}, "required_edges: .* is not a pair"),
         (
             {"required_edges": frozenset({0b11, 0b101}), "forbidden_edges": frozenset({0b11})},
             "both required and forbidden",

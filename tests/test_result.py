@@ -105,8 +105,8 @@ JSON = """{
     [
         ({"tree": None}, "both a tree and a score, or neither"),
         ({"score": None}, "both a tree and a score, or neither"),
-        ({"status": Status.UNKNOWN}, "status 'unknown' does not fit"),
-        ({"tree": None, "score": None}, "status 'optimal' does not fit"),
+        ({"status": Status.UNKNOWN}, "status 'unknown' contradicts"),
+        ({"tree": None, "score": None}, "status 'optimal' contradicts"),
         ({"bound": -4.0}, "the bound -4.0 is below the score -3.5"),
         ({"bound": -3.4}, "status 'optimal' with a gap of 0.1"),
         ({"status": Status.INFEASIBLE, "tree": None, "score": None}, "if and only if"),
@@ -139,7 +139,7 @@ def test_what_is_infinite_is_null() -> None:
 
 
 def test_what_is_no_json_value_is_an_error() -> None:
-    with pytest.raises(TypeError, match="is no JSON value"):
+    with pytest.raises(TypeError, match="is not a JSON value"):
         result_to_json(replace(FOUND, stats={"x": {1, 2}}))
 
 
@@ -194,5 +194,5 @@ def test_every_key_is_required(tmp_path: Path, key: str) -> None:
 def test_a_key_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(JSON.replace('"seed": 7', '"seed": 7, "seed": 8'))
-    with pytest.raises(InputError, match="'seed' is there twice"):
+    with pytest.raises(InputError, match="'seed' occurs twice"):
         read_result(path)

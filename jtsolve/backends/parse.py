@@ -1,7 +1,7 @@
-"""Backends from text: a name, and `key=value` options converted by the types of the backend's fields.
+"""Backends from text: a name and `key=value` options, converted by the types of the backend's fields.
 
-An option of a backend within a backend has a dotted key: `exact=dp`, `exact.precision=float64`. Several
-values of one option are joined by plus signs: `start=forward+ktree`.
+An option of a nested backend has a dotted key: `exact=dp`, `exact.precision=float64`. Several values of one
+option are joined by plus signs: `start=forward+ktree`.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def parse_backend(text: str) -> Backend:
     """Returns the backend that a text such as "lns:exact=dp,exact.precision=int32,seed=3" describes.
 
     Raises:
-        ChoiceError: the backend or an option does not exist, or a value does not fit.
+        ChoiceError: the backend or an option does not exist, or a value is invalid.
     """
     return make_backend(*split_backend(text))
 
 
 def split_backend(text: str) -> tuple[str, dict[str, str]]:
-    """Returns the name and the options of a text such as "lns:exact=dp,seed=3", not yet converted.
+    """Returns the name and the unconverted options in a text such as "lns:exact=dp,seed=3".
 
     Raises:
-        ChoiceError: an option is no `key=value` pair, or is given twice.
+        ChoiceError: an option is not a `key=value` pair, or is given twice.
 
     >>> split_backend("lns:exact=dp,seed=3")
     ('lns', {'exact': 'dp', 'seed': '3'})
@@ -50,7 +50,7 @@ def split_options(pairs: Iterable[str]) -> dict[str, str]:
     """Returns `key=value` pairs as a dictionary.
 
     Raises:
-        ChoiceError: one is no such pair, or a key is given twice.
+        ChoiceError: one is not such a pair, or a key is given twice.
 
     >>> split_options(["seed=3", "start=forward"])
     {'seed': '3', 'start': 'forward'}
@@ -59,7 +59,7 @@ def split_options(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise ChoiceError(f"the option '{pair}' is no key=value pair; write for example seed=3")
+            raise ChoiceError(f"the option '{pair}' is not a key=value pair; write for example seed=3")
         if key in options:
             raise ChoiceError(f"the option '{key}' is given twice; give it once")
         options[key] = value
@@ -67,15 +67,15 @@ def split_options(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend:
-    """Returns the registered backend of that name, with some of its options replaced.
+    """Returns the registered backend of that name, with the given options.
 
     Args:
         name: its name in the registry.
         options: texts by option name; "none" stands for None. A dotted key, `start.steps`, sets an option of
-            the backend that is the value of `start`, after `start` itself.
+            the backend in `start`, after `start` itself.
 
     Raises:
-        ChoiceError: the backend or an option does not exist, or a value does not fit; lists what exists.
+        ChoiceError: the backend or an option does not exist, or a value is invalid; lists the existing ones.
     """
     if name not in REGISTRY:
         near = get_close_matches(name, REGISTRY, n=1)
@@ -85,7 +85,7 @@ def make_backend(name: str, options: Mapping[str, str] | None = None) -> Backend
 
 
 def _with_options(backend: Backend, options: Mapping[str, str]) -> Backend:
-    """Returns the backend with its own options replaced first, then those of the backends within it."""
+    """Returns the backend with its own options replaced first, then those of nested backends."""
     nested: dict[str, dict[str, str]] = {}
     for key in options:
         outer, dot, inner = key.partition(".")
@@ -108,7 +108,7 @@ def _with_options(backend: Backend, options: Mapping[str, str]) -> Backend:
 
 
 def _replaced(backend: Backend, changed: Mapping[str, Any]) -> Backend:
-    """Returns the backend with some fields replaced; its constructor may refuse them."""
+    """Returns the backend with some fields replaced; its constructor may reject them."""
     if not changed:
         return backend
     try:
@@ -116,7 +116,7 @@ def _replaced(backend: Backend, changed: Mapping[str, Any]) -> Backend:
         return typing.cast("Backend", replace(typing.cast("Any", backend), **changed))
     except ValueError as error:
         given = ", ".join(f"{key}={_shown(value)}" for key, value in changed.items())
-        raise ChoiceError(f"backend '{backend.name}' does not take {given}: {error}") from error
+        raise ChoiceError(f"backend '{backend.name}' does not accept {given}: {error}") from error
 
 
 def _is_backend(value: object) -> bool:
@@ -126,7 +126,7 @@ def _is_backend(value: object) -> bool:
 def _option_types(backend: Backend) -> dict[str, Any]:
     """Returns the types of the backend's options, by name.
 
-    Backends import names for annotations only while types are checked; those that options use are given here.
+    Backends import annotation names only under TYPE_CHECKING; those that options use are listed here.
     """
     if not is_dataclass(backend):
         return {}
@@ -136,7 +136,7 @@ def _option_types(backend: Backend) -> dict[str, Any]:
 
 
 def _no_such_option(backend: Backend, key: str, kinds: Mapping[str, Any]) -> str:
-    """Returns the message that lists the options that there are."""
+    """Returns the message that lists the existing options."""
     near = get_close_matches(key, kinds, n=1)
     hint = f"; did you mean '{near[0]}'?" if near else ";"
     shown = [
@@ -175,7 +175,7 @@ def _value(text: str, kind: Any) -> Any:
 
 
 def _choices(kind: Any) -> dict[str, Any] | None:
-    """Returns the values of a type that has few, by text; None for other types."""
+    """Returns the values of an enumerable type by text; None for other types."""
     if kind is type(None):
         return {_NONE: None}
     if kind is bool:
@@ -188,8 +188,8 @@ def _choices(kind: Any) -> dict[str, Any] | None:
 
 
 def _first_value(text: str, kinds: Iterable[Any]) -> Any:
-    """Returns the text as a value of the first type that takes it; None comes first and str last."""
-    refusal: Exception = ValueError("no type takes it")
+    """Returns the text as a value of the first type that accepts it; None comes first and str last."""
+    refusal: Exception = ValueError("no type accepts it")
     for kind in sorted(kinds, key=lambda kind: (kind is not type(None), kind is str)):
         try:
             return _value(text, kind)
@@ -205,7 +205,7 @@ def _pick(text: str, choices: Mapping[str, Any]) -> Any:
 
 
 def _shown(value: object) -> str:
-    """Returns a value as one writes it in an option."""
+    """Returns a value as written in an option."""
     if value is None:
         return _NONE
     if isinstance(value, bool):
@@ -218,7 +218,7 @@ def _shown(value: object) -> str:
 
 
 def _describe(kind: Any) -> str:
-    """Returns the values that a type takes, in words."""
+    """Returns a description of the values of a type."""
     choices = _choices(kind)
     if choices is not None:
         return " or ".join(choices)
@@ -236,9 +236,7 @@ def _describe(kind: Any) -> str:
 
 
 def shown_options(backend: Backend) -> dict[str, str]:
-    """Returns a backend's options as one writes them in `key=value` pairs.
-
-    A backend within is given by its name; its own options are left out.
+    """Returns a backend's options as `key=value` pairs; a nested backend by its name alone.
 
     >>> from jtsolve.backends.registry import REGISTRY
     >>> all(isinstance(text, str) for text in shown_options(REGISTRY["dp"]).values())
@@ -248,7 +246,7 @@ def shown_options(backend: Backend) -> dict[str, str]:
 
 
 def option_values(backend: Backend) -> dict[str, str]:
-    """Returns what each option of a backend takes, in words.
+    """Returns a description of the values of each option of a backend.
 
     >>> from jtsolve.backends.registry import REGISTRY
     >>> option_values(REGISTRY["dp"])["precision"]

@@ -1,9 +1,9 @@
-"""The registry: one line a backend, as the value that it is with its default options.
+"""The registry: one line per backend, a value with its default options.
 
-Other options make another value: `dataclasses.replace(REGISTRY["dp"], precision="int32")`.
+For other options, replace fields: `dataclasses.replace(REGISTRY["dp"], precision="int32")`.
 
-A backend that uses another takes it as a value; the defaults are put together here, so that backends do not
-import one another.
+A backend that uses another takes it as a field; the defaults are assembled here, so that backends do not
+import each other.
 """
 
 from __future__ import annotations

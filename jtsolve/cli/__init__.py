@@ -1,8 +1,8 @@
-"""The command line: one module a command, put together here.
+"""The command line: one module per command, assembled here.
 
-Nothing heavy is imported while modules load: `--help` has to answer at once, and a command loads what it
-needs. These modules do without `from __future__ import annotations`, since typer reads the annotations.
-Paths are declared `readable=False`: an output need not be readable, and our own messages tell more of inputs.
+Heavy imports are inside the commands, so that `--help` answers at once. The modules do without
+`from __future__ import annotations`, since typer reads the annotations. Paths are declared `readable=False`:
+outputs need not be readable, and our own messages on unreadable inputs say more than typer's.
 """
 
 import sys
@@ -78,8 +78,8 @@ def main(
 ) -> None:
     """Learn junction trees: chordal Markov networks of bounded treewidth.
 
-    Exit codes: 0 a tree was found; 1 a check found a fault; 2 wrong use or bad input; 3 proved infeasible;
-    4 no tree within the limits; 130 interrupted with no tree.
+    Exit codes: 0 a tree was found; 1 a check found a fault; 2 wrong usage or bad input; 3 proved infeasible;
+    4 no tree within the limits; 130 interrupted without a tree.
     """
 
 
@@ -92,17 +92,17 @@ def run(arguments: Sequence[str], started: float) -> int:
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that knows no '├' still shows the tree, with escapes in place of the branches.
+            # A terminal whose encoding lacks '├' still shows the tree, with escapes for the branches.
             stream.reconfigure(errors="backslashreplace")
     try:
         app(list(arguments), prog_name="jtsolve", obj=started)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except (JtsolveError, MemoryError) as error:
-        complain(str(error) or "out of memory; try a smaller treewidth or a --memory-limit")
+        complain(str(error) or "out of memory; lower the treewidth, or set a --memory-limit")
         return exit_code(error)
-    except Exception:  # noqa: BLE001 - whatever it is: 1, Python's own code, would say that a check failed
-        complain(f"this is a bug of jtsolve; please report it with what follows\n{format_exc()}")
+    except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a check failed
+        complain(f"this is a bug in jtsolve; please report it with this traceback\n{format_exc()}")
         return INTERNAL
     if code == INTERRUPTED:
         solving = "solve" in arguments[:1]

@@ -1,19 +1,16 @@
-"""`jtsolve backends`: what there is to choose from."""
+"""`jtsolve backends`: the registered backends."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from jtsolve.cli.options import Json
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
 
 
-def backends(
-    json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead of a table.")] = False,
-) -> None:
-    """List the backends: what they take, their options."""
+def backends(*, json: Json = False) -> None:
+    """List the backends, their limits and their options."""
     from jtsolve.backends.registry import REGISTRY
 
     if json:
@@ -25,7 +22,7 @@ def backends(
 
 
 def _facts(backend: "Backend") -> dict[str, Any]:
-    """Returns what a backend declares, as JSON values."""
+    """Returns the declarations of a backend as JSON values."""
     from jtsolve.backends.parse import shown_options
 
     capabilities = backend.capabilities
@@ -54,7 +51,7 @@ def _paragraph(backend: "Backend") -> str:
 
 
 def _supported(backend: "Backend") -> str:
-    """Returns the supported constraints in the fewest words."""
+    """Returns the supported constraints, or those missing where these are fewer."""
     from jtsolve.core.problem import ALL_FEATURES
 
     supported = sorted(feature.value for feature in backend.capabilities.features)

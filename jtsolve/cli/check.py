@@ -1,10 +1,11 @@
-"""`jtsolve check`: is a result right?"""
+"""`jtsolve check`: verification of a result."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jtsolve.cli.options import Instance, Json
 from jtsolve.cli.output import FAULTY, complain, emit
 from jtsolve.errors import ChoiceError
 
@@ -14,22 +15,20 @@ if TYPE_CHECKING:
 
 
 def check(
-    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    instance: Instance,
     result: Annotated[Path, typer.Argument(readable=False, metavar="RESULT", help="The result file.")],
     certificate: Annotated[
         Path | None,
         typer.Option(metavar="FILE", readable=False, help="Verify the bound too, by this certificate."),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the verdict as JSON, and nothing else.")
-    ] = False,
+    json: Json = False,
 ) -> None:
     """Check a result, or the results of solve --k-best, against its instance.
 
-    Verified are the tree, its score, the constraints, and that the claims agree with one another; with a
-    certificate, as the backend clutter writes, also that no tree scores more than the bound.
+    Verifies the tree, its score, the constraints, and the consistency of the claims; with a certificate,
+    which the backend clutter writes, also that no tree scores more than the bound.
 
-    Exit code 0: it is right; 1: it is not, and every fault is named.
+    Exit code 0: the result is right; 1: it is not, and every fault is named.
     """
     from jtsolve.io.certificate import read_certificate
     from jtsolve.io.instance import read_problem
@@ -45,7 +44,9 @@ def check(
     elif certificate is None:
         faults, status = check_ranking(problem, document), _status(document)
     else:
-        raise ChoiceError("a certificate is for one result, and these are several; check without it")
+        raise ChoiceError(
+            "a certificate is for one result, but this file holds several; leave out --certificate"
+        )
     for fault in faults:
         complain(f"{result}: {fault}")
     if certificate is not None:
@@ -69,7 +70,7 @@ def check(
 
 
 def _read(path: Path) -> "ResultDocument | RankingDocument":
-    """Returns a result, or results in order if the file says that it has these."""
+    """Returns the result, or the ranked results, in a file."""
     from jtsolve.core.files import read_file
     from jtsolve.io.ranking import read_ranking
     from jtsolve.io.result import read_result

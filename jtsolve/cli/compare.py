@@ -1,12 +1,14 @@
-"""`jtsolve compare`: backends × instances × treewidths × seeds, each run in a process of its own."""
+"""`jtsolve compare`: backends × instances × treewidths × seeds, one process per run."""
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jtsolve.cli.options import Discretise, Missing, NoHeader, ScoringOptions, flags_given, grouped
 from jtsolve.cli.output import FAULTY, murmur
 from jtsolve.errors import ChoiceError
 
@@ -17,7 +19,45 @@ if TYPE_CHECKING:
     from jtsolve.compare.spec import Spec
 
 
+@dataclass(frozen=True, slots=True)
+class GridOptions:
+    """The grid: backends, treewidths, seeds, and the limits of a run."""
+
+    backends: Annotated[
+        str | None, typer.Option(metavar="A,B:K=V,…", help="Backends with options, such as dp,lns:exact=dp.")
+    ] = None
+    seeds: Annotated[str | None, typer.Option(metavar="N-M,…", help="Seeds; the default is 0.")] = None
+    treewidths: Annotated[
+        str | None,
+        typer.Option(metavar="K,…", help="Treewidths; none: the instance's own constraints alone."),
+    ] = None
+    time_limit: Annotated[float | None, typer.Option(metavar="S", help="Seconds of a run.")] = None
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(metavar="GB", help="Memory of a run; default: an equal share of 80 % of it."),
+    ] = None
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Threads of a run; default: an equal share of the cores."),
+    ] = None
+    grace: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0, help="Seconds after the time limit until a run is killed."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class CodingOptions:
+    """How data files are read; 'jtsolve score' has more options."""
+
+    missing: Missing = "refuse"
+    discretise: Discretise = None
+    no_header: NoHeader = False
+
+
+@grouped
 def compare(
+    *,
     output: Annotated[
         Path,
         typer.Option(file_okay=False, readable=False, metavar="RUN/", help="The folder of the comparison."),
@@ -28,89 +68,46 @@ def compare(
             metavar="INSTANCES…", help="Instances, folders of them, or a grid file (.toml, .json)."
         ),
     ] = None,
-    backends: Annotated[
-        str | None, typer.Option(metavar="A,B:K=V,…", help="Backends with options, such as dp,lns:exact=dp.")
-    ] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="N-M,…", help="Seeds; the default is 0.")] = None,
-    treewidths: Annotated[
-        str | None,
-        typer.Option(metavar="K,…", help="Treewidths; none: the instance's own constraints alone."),
-    ] = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="S", help="Seconds of a run.")] = None,
-    memory_limit: Annotated[
-        float | None,
-        typer.Option(metavar="GB", help="Memory of a run; default: an equal share of 80 % of it."),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Threads of a run; default: an equal share of the cores."),
-    ] = None,
-    grace: Annotated[
-        float | None,
-        typer.Option(metavar="S", min=0, help="Seconds after the time limit until a run is killed."),
-    ] = None,
+    grid: GridOptions,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
     executor: Annotated[
         str, typer.Option(metavar="NAME", help="local, dask (workers on this machine), or dask=ADDRESS.")
     ] = "local",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Do what is missing of the comparison in RUN/.")
+        bool, typer.Option("--resume", help="Do the missing runs of the comparison in RUN/.")
     ] = False,
     plan_only: Annotated[
-        bool, typer.Option("--plan", help="Write a specification per run for 'jtsolve run', and end.")
+        bool, typer.Option("--plan", help="Write a specification per run for 'jtsolve run', and stop.")
     ] = False,
     no_warm_up: Annotated[
         bool,
-        typer.Option("--no-warm-up", help="Leave out the first runs, not counted, that compile kernels."),
+        typer.Option("--no-warm-up", help="Skip the uncounted first runs, which compile kernels."),
     ] = False,
-    score: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Take INSTANCES for data files, and score them first.")
-    ] = None,
-    ess: Annotated[float | None, typer.Option(metavar="A", help="With --score bdeu.")] = None,
-    max_size: Annotated[
-        int | None, typer.Option(metavar="K", min=1, help="With --score; default: largest treewidth + 1.")
-    ] = None,
-    missing: Annotated[str | None, typer.Option(metavar="HOW", help="With --score: missing values.")] = None,
-    discretise: Annotated[
-        str | None, typer.Option(metavar="HOW", help="With --score: how to cut continuous columns.")
-    ] = None,
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="With --score: the first line is a row.")
-    ] = False,
+    scoring: ScoringOptions,
+    coding: CodingOptions,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
 
-    Stop it at any moment; --resume does what is missing. Exit code 1: a tree is wrong, or runs contradict
-    each other.
+    You can stop it at any moment; --resume does the missing runs. Exit code 1: a tree is wrong, or runs
+    contradict each other.
     """
     from jtsolve.compare.folder import Folder
 
-    given: dict[str, Any] = {
-        "backends": backends,
-        "treewidths": treewidths,
-        "seeds": seeds,
-        "time_limit": time_limit,
-        "memory_limit": memory_limit,
-        "threads": threads,
-        "grace": grace,
-    }
-    scoring = {
-        "name": score,
-        "ess": ess,
-        "max_size": max_size,
-        "missing": missing,
-        "discretise": discretise,
-        "header": False if no_header else None,
-    }
     folder = Folder(output)
     chosen = _executor(executor, jobs)
     if resume:
-        _require_nothing_else(instances, {**given, **scoring})
+        more = [*(instances or []), *flags_given(grid), *flags_given(scoring), *flags_given(coding)]
+        if more:
+            raise ChoiceError(f"--resume continues the plan in the folder; leave out: {', '.join(more)}")
         plan = folder.plan()
     else:
-        _require_new(folder)
-        plan = _planned(folder, _grid(instances or [], given, _score(scoring)), jobs, quiet=quiet)
+        if folder.exists():
+            raise ChoiceError(
+                f"{folder.path}: there is a comparison here already; do the missing runs with --resume, or "
+                "give another --output"
+            )
+        plan = _planned(folder, _grid(instances or [], grid, _score(scoring, coding)), jobs, quiet=quiet)
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)
@@ -139,45 +136,32 @@ def _executor(name: str, jobs: int) -> "Executor":
     return Dask(address or None, jobs)
 
 
-def _require_nothing_else(instances: Sequence[str] | None, options: dict[str, Any]) -> None:
-    """Refuses with --resume what would ask for another comparison."""
-    named = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
-    if instances or named:
-        more = ", ".join([*(instances or []), *named])
-        raise ChoiceError(
-            f"--resume goes on with the plan in the folder, and takes no other one; leave out: {more}"
-        )
-
-
-def _require_new(folder: "Folder") -> None:
-    if folder.exists():
-        raise ChoiceError(
-            f"{folder.path}: there is a comparison here already; do what is missing of it with --resume, or "
-            "give another --output"
-        )
-
-
-def _score(options: dict[str, Any]) -> "ScoreChoice | None":
+def _score(scoring: ScoringOptions, coding: CodingOptions) -> "ScoreChoice | None":
     """Returns how to score data, or None for instances."""
     from jtsolve.compare.grid import ScoreChoice
 
-    known = {name: value for name, value in options.items() if value is not None}
-    if not known:
+    if scoring.score is None:
+        given = [*flags_given(scoring), *flags_given(coding)]
+        if given:
+            raise ChoiceError(f"{given[0]} is for data; name a score, such as --score bdeu")
         return None
-    if "name" not in known:
-        raise ChoiceError(
-            f"--{next(iter(known)).replace('_', '-')} is for data; name a score, such as --score bdeu"
-        )
-    return ScoreChoice(**known)
+    return ScoreChoice(
+        scoring.score,
+        ess=scoring.ess,
+        max_size=scoring.max_size,
+        missing=coding.missing,
+        discretise=coding.discretise,
+        header=not coding.no_header,
+    )
 
 
-def _grid(places: Sequence[str], options: dict[str, Any], score: "ScoreChoice | None") -> "Grid":
-    """Returns the grid that options, or a file and options, ask for."""
+def _grid(places: Sequence[str], options: GridOptions, score: "ScoreChoice | None") -> "Grid":
+    """Returns the grid of the options, or of a file, whose values the options replace."""
     import msgspec
 
     from jtsolve.compare.grid import Grid, is_grid_file, parse_treewidths, read_grid, split_backends
 
-    known = {name: value for name, value in options.items() if value is not None}
+    known: dict[str, Any] = {name: value for name, value in asdict(options).items() if value is not None}
     if "backends" in known:
         known["backends"] = split_backends(known["backends"])
     if "treewidths" in known:
@@ -196,7 +180,7 @@ def _grid(places: Sequence[str], options: dict[str, Any], score: "ScoreChoice | 
 
 
 def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "ComparisonPlan":
-    """Returns the plan of a grid; scores data on the way."""
+    """Returns the plan of a grid; scores its data files."""
     from datetime import UTC, datetime
 
     from jtsolve.compare.folder import ComparisonPlan
@@ -222,7 +206,8 @@ def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "Comp
 
 def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
     """Scores data files into RUN/instances, and returns the instances."""
-    from jtsolve.cli.scored import Task, chosen_score, make_coding, score_data
+    from jtsolve.cli.options import DataOptions, make_score
+    from jtsolve.cli.scoring import DataFile, score_file
     from jtsolve.compare.grid import labels
     from jtsolve.core.backend import Limits
     from jtsolve.io.instance import write_problem
@@ -232,21 +217,16 @@ def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable
     widths = [treewidth for treewidth in grid.treewidths if isinstance(treewidth, int)]
     max_size = choice.max_size or (max(widths) + 1 if len(widths) == len(grid.treewidths) else None)
     if max_size is None:
-        raise ChoiceError("how large the scored sets are to be is not said; give --max-size or --treewidths")
+        raise ChoiceError("nothing says how large the scored sets are; give --max-size or --treewidths")
+    options = DataOptions(missing=choice.missing, discretise=choice.discretise, no_header=not choice.header)
     folder.make()
     place = folder.path / "instances"
     place.mkdir(exist_ok=True)
     instances = []
     for path, label in zip(files, labels(files), strict=True):
-        task = Task(
-            path,
-            chosen_score(choice.name, choice.ess),
-            max_size,
-            make_coding(missing=choice.missing, discretise=choice.discretise),
-            header=choice.header,
-        )
         say(f"scoring {path}")
-        problem = score_data(task, Limits(), say, shows_progress=False)
+        data = DataFile.of(path, make_score(choice.name, choice.ess), options)
+        problem = score_file(data, max_size, Limits(), say)
         instances.append(place / f"{label.replace('/', '-')}.json.gz")
         write_problem(problem, instances[-1])
     return instances
@@ -255,7 +235,7 @@ def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable
 def _execute(
     folder: "Folder", plan: "ComparisonPlan", executor: "Executor", jobs: int, *, quiet: bool, warm: bool
 ) -> None:
-    """Runs what is missing, and keeps every row."""
+    """Does the missing runs, and journals every row."""
     from jtsolve.cli.progress import is_watched
     from jtsolve.cli.watching import live_view, speaker
     from jtsolve.compare.running.live import Board
@@ -267,7 +247,7 @@ def _execute(
 
         console = Console(stderr=True)
     with folder.journal() as journal:
-        rows = folder.rows()  # only now: no other process adds any
+        rows = folder.rows()  # the journal is locked: no other process adds rows
         missing = [spec for spec in plan.specs if spec.id not in rows]
         board = Board(journal, missing, list(rows.values()), jobs, speaker(console, quiet=quiet))
         try:
@@ -278,7 +258,7 @@ def _execute(
         except KeyboardInterrupt:
             left = sum(spec.id not in folder.rows() for spec in plan.specs)
             sys.stderr.write(
-                f"jtsolve: stopped; {left} of {len(plan.specs)} runs are left. Go on with: jtsolve "
+                f"jtsolve: stopped; {left} of {len(plan.specs)} runs are left. Continue with: jtsolve "
                 f"compare --resume --output {folder.path}\n"
             )
             raise

@@ -1,4 +1,4 @@
-"""`jtsolve convert`: an instance in another format, and, if asked, without hopeless sets."""
+"""`jtsolve convert`: an instance in another format, optionally pruned."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,21 +11,21 @@ from jtsolve.cli.output import require_writable
 def convert(
     source: Annotated[Path, typer.Argument(readable=False, metavar="IN", help="The instance to read.")],
     target: Annotated[
-        Path, typer.Argument(readable=False, metavar="OUT", help="The file to write; its ending says how.")
+        Path,
+        typer.Argument(
+            readable=False, metavar="OUT", help="The file to write; its suffix selects the format."
+        ),
     ],
     prune_below: Annotated[
         float | None,
         typer.Option(
             metavar="SCORE",
-            help="Leave out the sets that are provably in no tree of this score (nats) or a higher one: the "
-            "score of a tree that is known, under the instance's constraints. Every tree worth it stays.",
+            help="Leave out sets that are provably in no tree of at least this score (nats), that of a known "
+            "tree that meets the instance's constraints. Every tree that reaches it stays.",
         ),
     ] = None,
 ) -> None:
-    """Write an instance in another format.
-
-    The ending of a file tells its format.
-    """
+    """Write an instance in another format, which the suffix of OUT selects."""
     require_writable(target, source)
 
     from jtsolve.io.instance import read_problem, write_problem

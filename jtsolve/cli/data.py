@@ -1,10 +1,11 @@
-"""`jtsolve data`: public data sets by name, and data drawn from Bayesian networks."""
+"""`jtsolve data`: public data sets by name, and samples from Bayesian networks."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jtsolve.cli.options import DrawSeed, Rows
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
@@ -29,18 +30,23 @@ def fetch_data_set(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--from", metavar="FOLDER", readable=False, help="Take it from here, not from the network."
+            "--from",
+            metavar="FOLDER",
+            readable=False,
+            help="Take it from this folder instead of the network.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", readable=False, help="Write it here (.gz: packed); default: the cache."),
+        typer.Option(
+            metavar="FILE", readable=False, help="Write it here (.gz: compressed); default: the cache."
+        ),
     ] = None,
 ) -> None:
     """Fetch a data set, verify its SHA-256, and print the path of its file.
 
-    Files are kept in the system's cache folder for jtsolve, or in that of the environment variable
-    JTSOLVE_CACHE.
+    Files are cached in the system's cache folder for jtsolve, or in JTSOLVE_CACHE if this environment
+    variable is set.
     """
     from jtsolve.core.files import read_file, write_atomically
     from jtsolve.data.fetch import download, keep, read_local
@@ -67,11 +73,11 @@ def sample_network(
     network: Annotated[
         Path, typer.Argument(readable=False, metavar="NETWORK", help="A Bayesian network (.bif, .bif.gz).")
     ],
-    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")],
+    rows: Rows,
     output: Annotated[
         Path, typer.Option(readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz).")
     ],
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
+    seed: DrawSeed = 0,
 ) -> None:
     """Draw rows from a Bayesian network, as CSV with a header."""
     if not output.name.endswith((".csv", ".csv.gz")):

@@ -1,10 +1,11 @@
-"""`jtsolve decode`: a checked result from an outside solver's answer."""
+"""`jtsolve decode`: a checked result from the answer of an external solver."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
+from jtsolve.cli.options import Instance, Json, ResultFile
 from jtsolve.cli.output import emit, require_writable
 
 if TYPE_CHECKING:
@@ -16,28 +17,26 @@ if TYPE_CHECKING:
 
 def decode(
     context: typer.Context,
-    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    instance: Instance,
     model: Annotated[
-        Path, typer.Argument(readable=False, metavar="MODEL", help="What the solver wrote: its solution.")
+        Path, typer.Argument(readable=False, metavar="MODEL", help="The solution that the solver wrote.")
     ],
     treewidth: Annotated[
         int | None, typer.Option(metavar="K", min=0, help="The treewidth that was encoded.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE", help="Write the result here.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
+    output: ResultFile = None,
+    json: Json = False,
 ) -> None:
-    """Make a result of the answer that a solver gave to a file of 'jtsolve encode'.
+    """Turn a solver's answer to a file of 'jtsolve encode' into a result.
 
     MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
-    The tree is checked and its score computed from the instance; the bound is not the solver's but our own.
+    The tree is checked and its score computed from the instance; the bound is our own, not the solver's.
     """
     if output is not None:
         require_writable(output, instance, model)
 
-    from jtsolve.cli.limits import make_limits
     from jtsolve.cli.summary import describe
+    from jtsolve.core.backend import Limits
     from jtsolve.core.files import read_file, write_atomically
     from jtsolve.encodings.answers import read_answer
     from jtsolve.errors import InputError, InternalError
@@ -45,12 +44,12 @@ def decode(
     from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.solve import solve
 
-    limits = make_limits(None, None, 1, 0, context.obj)
+    limits = Limits(threads=1, started=context.obj)
     problem = read_problem(instance).with_treewidth(treewidth)
     answer = read_answer(read_file(model), problem.n, str(model))
     try:
         result = solve(problem, Outside(answer), limits)
-    except InternalError as error:  # the check's faults: of the file, here, and not of our own
+    except InternalError as error:  # a fault found by the check is the file's here, not ours
         remedy = "solve the file that 'jtsolve encode' makes of this instance, with the same constraints"
         raise InputError(str(model), "", str(error), remedy) from None
     if output is not None:
@@ -62,7 +61,7 @@ def decode(
 
 
 class Outside:
-    """A backend that has its answer already: `solve` computes score and bound, and checks it."""
+    """A backend with a given answer: `solve` computes score and bound, and checks it."""
 
     name: ClassVar[str] = "outside"
 

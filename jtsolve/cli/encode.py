@@ -1,15 +1,16 @@
-"""`jtsolve encode`: an instance as a file for an outside solver."""
+"""`jtsolve encode`: an instance as a file for an external solver."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from jtsolve.cli.options import Instance, Treewidth
 from jtsolve.cli.output import require_writable
 
 
 def encode(
-    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
+    instance: Instance,
     to: Annotated[
         str,
         typer.Option(
@@ -18,16 +19,14 @@ def encode(
         ),
     ],
     output: Annotated[Path, typer.Option(readable=False, metavar="FILE", help="Write the formula here.")],
-    treewidth: Annotated[
-        int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")
-    ] = None,
+    treewidth: Treewidth = None,
     order: Annotated[
         str, typer.Option(metavar="NAME", help="Of the vertices, in lp and mps: transitive or positions.")
     ] = "transitive",
 ) -> None:
     """Write an instance as a formula for a MaxSAT, integer-programming or constraint solver.
 
-    'jtsolve decode' makes a checked result of the solver's answer.
+    'jtsolve decode' turns the solver's answer into a checked result.
     """
     require_writable(output, instance)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.models import MODEL_HELP
+from jtsolve.cli.options import Model
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
@@ -18,13 +18,13 @@ FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot")
 
 
 def export(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    model: Model,
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")],
     output: Annotated[
         Path | None, typer.Option(readable=False, metavar="FILE", help="Write it here; default: print it.")
     ] = None,
     root: Annotated[
-        int, typer.Option(metavar="N", min=1, help="For bif, bifxml: the clique without parents, from 1.")
+        int, typer.Option(metavar="N", min=1, help="For bif and bifxml: the root clique, counted from 1.")
     ] = 1,
     json: Annotated[
         bool, typer.Option("--json", help="Print the text and its format as JSON, and nothing else.")
@@ -32,8 +32,8 @@ def export(
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
 
-    bif and bifxml replace signs that other programs stumble over in names; uai and td have no names. pyAgrum
-    reads the numbers of bif and uai in single precision: take bifxml for it.
+    bif and bifxml replace characters in names that other programs cannot read; uai and td have no names.
+    pyAgrum reads the numbers of bif and uai in single precision: use bifxml for it.
     """
     if output is not None:
         require_writable(output, model)
@@ -53,7 +53,7 @@ def export(
 
 
 def _writer(to: str, root: int) -> "Callable[[AnyModel], str]":
-    """Returns what turns a model into a text."""
+    """Returns the function that writes a model in a format."""
     from jtsolve.cli.models import discrete, one_tree
     from jtsolve.draw import tree_dot
     from jtsolve.models.directed import to_network

@@ -1,30 +1,43 @@
-"""What `jtsolve fit` fits, and to which data."""
+"""The data and the prior of a fit: shared by one tree and mixtures."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jtsolve.cli.scoring import DataFile
+
 if TYPE_CHECKING:
-    from jtsolve.scoring.score import LocalScore
-    from jtsolve.tables.options import Coding
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.table import Codes, DataTable
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """What to fit, and how."""
+class FitTask:
+    """The data, the prior of the tables, and the rows that choose it.
 
-    data: Path
-    score: "LocalScore"
-    coding: "Coding"
-    header: bool
+    Attributes:
+        data: the file.
+        smoothing: the equivalent sample size of the prior, or None.
+        validate: a file of rows that choose the prior, or None.
+    """
+
+    data: DataFile
     smoothing: float | None
     validate: Path | None
 
-    def read(self, coding: "Coding") -> "Table":
-        """Returns the data, as states or as numbers."""
-        from jtsolve.scoring.score import is_discrete
-        from jtsolve.tables.reading import read_numbers, read_states
+    @property
+    def ess(self) -> float:
+        """The equivalent sample size where no rows choose it: as given, else that of the score, else 1."""
+        return self.smoothing if self.smoothing is not None else getattr(self.data.score, "ess", 1.0)
 
-        read = read_states if is_discrete(self.score) else read_numbers
-        return read(self.data, coding, header=self.header)
+    def validation_rows(self, table: "DataTable") -> "Codes":
+        """Returns the codes of the validation rows, by the columns of the data."""
+        from jtsolve.models.columns import columns_of, read_codes
+
+        assert self.validate is not None, "asked where rows are given"
+        return read_codes(
+            self.validate,
+            columns_of(table),
+            gaps=self.data.coding.gaps,
+            header=self.data.header,
+            separator=self.data.separator,
+        )

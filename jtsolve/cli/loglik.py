@@ -1,11 +1,20 @@
-"""`jtsolve loglik`: how likely a model holds the rows of a file."""
+"""`jtsolve loglik`: the log-likelihood of rows under a model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.models import MODEL_HELP
+from jtsolve.cli.options import (
+    Data,
+    Json,
+    MissingValues,
+    Model,
+    NoHeader,
+    Separator,
+    names_in,
+    separator_named,
+)
 from jtsolve.cli.output import emit, require_writable
 
 if TYPE_CHECKING:
@@ -13,20 +22,18 @@ if TYPE_CHECKING:
 
 
 def loglik(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
-    data: Annotated[Path, typer.Argument(readable=False, metavar="DATA", help="The data file.")],
+    model: Model,
+    data: Data,
     output: Annotated[
         Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write ln P of each row here, a line a row."),
+        typer.Option(readable=False, metavar="FILE", help="Write ln P of each row here, one per line."),
     ] = None,
-    missing_values: Annotated[
-        str | None,
-        typer.Option(metavar="W,W,…", help="Words that stand for a missing value, which is summed over."),
-    ] = None,
-    no_header: Annotated[bool, typer.Option("--no-header", help="The first line is a row.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    missing_values: MissingValues = None,
+    no_header: NoHeader = False,
+    separator: Separator = None,
+    json: Json = False,
 ) -> None:
-    """Tell the log-likelihood of the rows of a data file, in nats; missing values are summed over."""
+    """Compute the log-likelihood of the rows of a data file, in nats; missing values are summed out."""
     if output is not None:
         require_writable(output, model, data)
 
@@ -34,8 +41,10 @@ def loglik(
     from jtsolve.core.files import write_atomically
     from jtsolve.tables.options import GAPS
 
-    gaps = GAPS if missing_values is None else tuple(word.strip() for word in missing_values.split(","))
-    rows = _log_likelihood(load(model), data, gaps, header=not no_header)
+    gaps = GAPS if missing_values is None else names_in(missing_values)
+    rows = _log_likelihood(
+        load(model), data, gaps, header=not no_header, separator=separator_named(separator)
+    )
     if output is not None:
         write_atomically(output, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
     facts = {
@@ -51,11 +60,15 @@ def loglik(
         emit(table(["ln P(row), nats", ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
 
 
-def _log_likelihood(model: "AnyModel", data: Path, gaps: tuple[str, ...], *, header: bool) -> Any:
+def _log_likelihood(
+    model: "AnyModel", data: Path, gaps: tuple[str, ...], *, header: bool, separator: str | None
+) -> Any:
     from jtsolve.models.columns import read_codes, read_values
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
     from jtsolve.models.queries import log_likelihood
 
     if isinstance(model, GaussianTreeModel):
-        return gaussian_log_likelihood(model, read_values(data, model.names, gaps=gaps, header=header))
-    return log_likelihood(model, read_codes(data, model.columns, gaps=gaps, header=header))
+        values = read_values(data, model.names, gaps=gaps, header=header, separator=separator)
+        return gaussian_log_likelihood(model, values)
+    codes = read_codes(data, model.columns, gaps=gaps, header=header, separator=separator)
+    return log_likelihood(model, codes)

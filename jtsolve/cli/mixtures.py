@@ -12,41 +12,36 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jtsolve.cli.fit_task import Fit
+    from jtsolve.cli.fit_task import FitTask
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.models.learning.em import Expectation
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
     from jtsolve.tables.table import DataTable
 
-_QUICK = "forward"
-"""What `auto` takes: the trees of a mixture are learned again and again, which asks for a quick backend."""
-
 
 @dataclass(frozen=True, slots=True)
-class Components:
-    """What mixture is wanted.
+class MixtureOptions:
+    """Which mixture to fit.
 
     Attributes:
-        sizes: numbers of components; of several the validation rows choose.
-        restarts: how often to begin anew.
+        sizes: numbers of components; the validation rows choose among several.
+        restarts: the number of starts.
         treewidth: of the trees.
-        backend: what looks for the trees: a name, with options or not.
-        options: more of them, "key=value".
+        backend: learns the trees; None for `forward`: they are learned again and again, which needs speed.
     """
 
     sizes: tuple[int, ...]
     restarts: int
     treewidth: int
-    backend: str
-    options: tuple[str, ...]
+    backend: "Backend | None"
 
 
 def read_sizes(text: str) -> tuple[int, ...]:
-    """Returns the numbers of components that "1,2,4" says.
+    """Returns the numbers of components in a text such as "1,2,4".
 
     Raises:
-        ChoiceError: they are no increasing numbers of at least 1.
+        ChoiceError: they are not increasing numbers of at least 1.
 
     >>> read_sizes("1,2,4")
     (1, 2, 4)
@@ -59,86 +54,76 @@ def read_sizes(text: str) -> tuple[int, ...]:
 
 
 def fit_components(
-    task: "Fit", wanted: Components, limits: "Limits", *, shown: bool
+    task: "FitTask", options: MixtureOptions, limits: "Limits", *, shown: bool
 ) -> "tuple[StateModel, DataTable]":
     """Returns the fitted mixture, or its tree if it has only one, and the data.
 
     Raises:
-        ChoiceError: the score is one of real numbers, there are several sizes and no validation rows, or a
-            number does not fit.
+        ChoiceError: the score is for real numbers, there are several sizes and no validation rows, or a
+            number is out of range.
         LimitError: the time ended before there was a mixture.
     """
-    from jtsolve.cli.progress import progress
-    from jtsolve.models.columns import columns_of, read_codes
+    from jtsolve.cli.progress import progress, tell
     from jtsolve.models.learning.em import fit_mixture, fit_mixture_validated
     from jtsolve.tables.table import DataTable
 
-    if len(wanted.sizes) > 1 and task.validate is None:
-        raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose of them")
-    how = _expectation(task, wanted, limits)
-    table = task.read(task.coding)
-    assert isinstance(table, DataTable), "a score of states has read states"
+    if len(options.sizes) > 1 and task.validate is None:
+        raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose one")
+    how = _expectation(task, options, limits)
     deadline = None if limits.time is None else limits.started + limits.time
     with _terminable(), progress("reading", shown=shown) as listener:
 
         def told(words: str) -> None:
-            if listener is not None:
-                listener(seconds=limits.elapsed, score=None, bound=float("inf"), done=None, note=words)
+            tell(listener, words)
 
+        table = task.data.read(limits, listener)
+        assert isinstance(table, DataTable), "a score of states has read states"
         if task.validate is None:
-            mixture = fit_mixture(table, wanted.sizes[0], how, told, deadline=deadline)
+            mixture = fit_mixture(table, options.sizes[0], how, told, deadline=deadline)
         else:
-            columns = columns_of(table)
-            rows = read_codes(task.validate, columns, gaps=task.coding.gaps, header=task.header)
+            rows = task.validation_rows(table)
             mixture = fit_mixture_validated(
-                table, rows, how, sizes=wanted.sizes, told=told, deadline=deadline
+                table, rows, how, sizes=options.sizes, told=told, deadline=deadline
             )
-    return _with_remarks(mixture, task, wanted, how), table
+    return _with_provenance(mixture, task, options, how), table
 
 
-def _expectation(task: "Fit", wanted: Components, limits: "Limits") -> "Expectation":
+def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> "Expectation":
     """Returns how to fit."""
+    from jtsolve.backends.registry import REGISTRY
     from jtsolve.models.learning.em import Expectation
     from jtsolve.models.learning.learner import Learner
     from jtsolve.scoring.score import is_discrete
 
-    if not is_discrete(task.score):
+    score = task.data.score
+    if not is_discrete(score):
         raise ChoiceError(
-            f"--components is for models of states, and the score '{task.score.name}' is of real numbers; "
-            "take such as bic, with --discretise where columns are continuous"
+            f"--components is for models of states, and the score '{score.name}' is of real numbers; take "
+            "another, such as bic, with --discretise where columns are continuous"
         )
     learner = Learner(
-        task.score,
-        _backend(wanted),
-        wanted.treewidth,
+        score,
+        options.backend or REGISTRY["forward"],
+        options.treewidth,
         threads=limits.threads,
         seed=limits.seed,
         memory=limits.memory,
     )
-    ess = task.smoothing if task.smoothing is not None else getattr(task.score, "ess", 1.0)
-    return Expectation(learner, ess=ess, restarts=wanted.restarts, seed=limits.seed)
+    return Expectation(learner, ess=task.ess, restarts=options.restarts, seed=limits.seed)
 
 
-def _backend(wanted: Components) -> "Backend":
-    from jtsolve.backends.parse import make_backend, split_backend, split_options
-    from jtsolve.cli.solve import AUTO
-
-    name, options = split_backend(wanted.backend)
-    if name == AUTO and wanted.options:
-        raise ChoiceError("--option is for a backend, but auto chooses that; name it: --backend NAME")
-    return make_backend(_QUICK if name == AUTO else name, options | split_options(list(wanted.options)))
-
-
-def _with_remarks(mixture: "Mixture", task: "Fit", wanted: Components, how: "Expectation") -> "StateModel":
-    """Returns the mixture with remarks on where it is from; a mixture of one tree is that tree."""
+def _with_provenance(
+    mixture: "Mixture", task: "FitTask", options: MixtureOptions, how: "Expectation"
+) -> "StateModel":
+    """Returns the mixture with its provenance; a mixture of one tree is that tree."""
     from jtsolve import __version__
 
     backend = how.learner.backend
-    assert backend is not None, "auto has been replaced by a name"
+    assert backend is not None, "never auto"
     remarks = {
         **mixture.provenance,
-        "score": task.score.name,
-        "treewidth_allowed": wanted.treewidth,
+        "score": task.data.score.name,
+        "treewidth_allowed": options.treewidth,
         "backend": backend.name,
         "jtsolve": __version__,
     }
@@ -149,7 +134,7 @@ def _with_remarks(mixture: "Mixture", task: "Fit", wanted: Components, how: "Exp
 
 @contextmanager
 def _terminable() -> "Iterator[None]":
-    """Lets SIGTERM do what Ctrl-C does: end with the best mixture so far; only the main thread can."""
+    """Makes SIGTERM act like Ctrl-C: end with the best mixture so far; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

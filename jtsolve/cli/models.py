@@ -1,4 +1,4 @@
-"""What the commands on models share: models in any format, evidence in words, tables for people."""
+"""Shared by the commands on models: reading models, parsing evidence, printing tables."""
 
 import io
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,12 @@ if TYPE_CHECKING:
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.queries import StateModel
 
-MODEL_HELP = "A model of 'jtsolve fit', or a network (.bif, .uai)."
-GIVEN_HELP = "What is known, NAME=STATE,NAME=STATE; may be repeated."
-LIKELIHOOD_HELP = "Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
-
 
 def load(path: Path) -> "AnyModel":
     """Returns the model in a file; a Bayesian network or a Markov network is triangulated by min-fill.
 
     Raises:
-        InputError: the file cannot be read, or is not what its suffix says.
+        InputError: the file cannot be read, or does not match its suffix.
         LimitError: the tables need more memory than there is.
     """
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
@@ -51,8 +47,8 @@ def one_tree(model: "AnyModel", what: str) -> "JunctionTreeModel | GaussianTreeM
 
     if isinstance(model, Mixture):
         raise ChoiceError(
-            f"{what} is for models of one junction tree, and this one is a mixture: a sum of "
-            f"{len(model.components)} trees has no junction tree of its own; fit one without --components"
+            f"{what} is for models of one junction tree, and this model is a mixture of "
+            f"{len(model.components)}; fit one without --components"
         )
     return model
 
@@ -67,15 +63,17 @@ def discrete(model: "AnyModel", what: str) -> "JunctionTreeModel":
 
     one = one_tree(model, what)
     if not isinstance(one, JunctionTreeModel):
-        raise ChoiceError(f"{what} is for models of states, and this one is of real numbers")
+        raise ChoiceError(
+            f"{what} is for models of states, and this one is of real numbers; fit it with a score of states"
+        )
     return one
 
 
 def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
-    """Returns what "A=x,B=y" says; a comma that no name of a variable follows belongs to the state.
+    """Returns the pairs in "A=x,B=y"; a comma that is not followed by "variable=" belongs to the state.
 
     Raises:
-        InputError: a part is no NAME=VALUE, a name is unknown or there twice.
+        InputError: a part is not NAME=VALUE, or a name is unknown or repeated.
     """
     parts: list[str] = []
     for text in texts or []:
@@ -98,7 +96,7 @@ def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dic
                 "write NAME=VALUE; 'jtsolve show MODEL' lists the variables",
             )
         if name in found:
-            raise InputError(option, f"'{name}'", "it is there twice", "say it once")
+            raise InputError(option, f"'{name}'", "it is given twice", "give it once")
         found[name] = part.strip()[len(name) + 1 :].strip()
     return found
 
@@ -109,7 +107,7 @@ def evidence(
     """Returns hard and soft evidence.
 
     Raises:
-        InputError: a name or a state is unknown, a number is none, or a variable is in both.
+        InputError: a name or state is unknown, a number is malformed, or a variable is in both.
     """
     found: dict[str, str | list[float]] = {**pairs(given, model.names, "--given")}
     for name, text in pairs(likelihood, model.names, "--likelihood").items():
@@ -120,17 +118,17 @@ def evidence(
 
 
 def numbers(model: "GaussianTreeModel", given: Sequence[str] | None) -> dict[str, float]:
-    """Returns the values of real variables that are known."""
+    """Returns the evidence on real variables."""
     return {
         name: number(text, "--given", name) for name, text in pairs(given, model.names, "--given").items()
     }
 
 
 def number(text: str, option: str, name: str) -> float:
-    """Returns a number.
+    """Returns the number in a text.
 
     Raises:
-        InputError: it is none.
+        InputError: there is none.
     """
     try:
         return float(text)
@@ -139,7 +137,7 @@ def number(text: str, option: str, name: str) -> float:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> str:
-    """Returns a table as text; numbers stand to the right."""
+    """Returns a table as text, with numbers right-aligned."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -163,7 +161,7 @@ def _shown(cell: Any) -> str:
 
 
 def _printable(text: str) -> str:
-    """Returns text without control sequences."""
+    """Returns text with control characters escaped."""
     return text if text.isprintable() else ascii(text)
 
 

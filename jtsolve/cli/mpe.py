@@ -1,22 +1,21 @@
-"""`jtsolve mpe`: the most probable states of all variables given what is known of some."""
+"""`jtsolve mpe`: the most probable explanation of evidence."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jtsolve.cli.models import GIVEN_HELP, LIKELIHOOD_HELP, MODEL_HELP
+from jtsolve.cli.options import Given, Json, Likelihood, Model
 from jtsolve.cli.output import emit
 
 
 def mpe(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
-    given: Annotated[list[str] | None, typer.Option(metavar="A=x,B=y", help=GIVEN_HELP)] = None,
-    likelihood: Annotated[list[str] | None, typer.Option(metavar="A=P:P", help=LIKELIHOOD_HELP)] = None,
-    best: Annotated[int, typer.Option(metavar="N", min=1, help="Tell so many of the best.")] = 1,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    model: Model,
+    given: Given = None,
+    likelihood: Likelihood = None,
+    best: Annotated[int, typer.Option(metavar="N", min=1, help="The number of explanations.")] = 1,
+    json: Json = False,
 ) -> None:
-    """Tell the most probable explanation of the evidence: a state for every variable; or the N best."""
+    """Find the most probable explanation of the evidence, a state for every variable; or the N best."""
     from math import exp
 
     from jtsolve.cli.models import discrete, evidence, json_text, load, table

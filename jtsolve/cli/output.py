@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, and what goes to the two streams and to files."""
+"""Exit codes, standard output, standard error, and checks of output files."""
 
 import os
 import sys
@@ -26,29 +26,28 @@ def exit_code(error: JtsolveError | MemoryError) -> int:
 
 
 def complain(message: str) -> None:
-    """Writes an error to standard error, if there is one: the exit code tells of it all the same."""
-    with suppress(AttributeError, OSError):  # Python has None for a stream that was closed from the start
+    """Writes an error to standard error, if it is open; the exit code reports it in any case."""
+    with suppress(AttributeError, OSError):  # sys.stderr is None if it was closed at the start
         sys.stderr.write(f"jtsolve: {message}\n")
         sys.stderr.flush()
 
 
 def murmur(message: str) -> None:
-    """Writes a line about what goes on to standard error, if there is one."""
+    """Writes a line of progress to standard error, if it is open."""
     with suppress(AttributeError, OSError):
         sys.stderr.write(f"{message}\n")
         sys.stderr.flush()
 
 
 def emit(text: str | bytes) -> None:
-    """Writes text, or UTF-8 bytes as they are, to standard output, and ends it with a newline.
+    """Writes text or UTF-8 bytes to standard output, ending with one newline.
 
-    A reader that has closed the pipe, such as `head`, has seen enough: that is no error, and the exit code
-    still tells about the problem.
+    A reader that closed the pipe, such as `head`, is no error.
 
     Raises:
         InputError: standard output cannot be written, for another reason.
     """
-    if sys.stdout is None:  # Python's way to say that it was closed from the start
+    if sys.stdout is None:  # it was closed when Python started
         raise InputError("standard output", "", "it is closed", "leave it open, or use --quiet")
     try:
         if isinstance(text, bytes):
@@ -69,21 +68,21 @@ def emit(text: str | bytes) -> None:
 
 
 def _abandon_output() -> None:
-    """Leads standard output nowhere: what is left in its buffer would fail again when the process ends."""
+    """Redirects standard output to nowhere: flushing its buffer at exit would fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def require_writable(path: Path, *inputs: Path) -> None:
-    """Finds out before a long run whether its answer can be written to a file.
+    """Checks before a long run that its answer can be written to a file.
 
     Args:
         path: the file to write; it may exist.
-        inputs: files that are read and must not be written over.
+        inputs: files that must not be overwritten.
 
     Raises:
-        InputError: it cannot; says why.
+        InputError: it cannot be written; says why.
     """
     folder = path.resolve().parent
     if path.is_dir():
@@ -92,7 +91,7 @@ def require_writable(path: Path, *inputs: Path) -> None:
         raise InputError(str(path), "", "the output would replace the input", "give another name")
     is_device = path.exists() and not path.is_file()
     if not is_device and not folder.is_dir():
-        raise InputError(str(path), "", "its folder does not exist", "make the folder first")
-    replaced = path if is_device else folder  # a file is replaced by a new one of the name in its folder
+        raise InputError(str(path), "", "its folder does not exist", "create the folder first")
+    replaced = path if is_device else folder  # a file is replaced by a new one in its folder
     if not os.access(replaced, os.W_OK):
-        raise InputError(str(path), "", f"you may not write to {replaced}", "write to another place")
+        raise InputError(str(path), "", f"you have no permission to write to {replaced}", "write elsewhere")

@@ -1,4 +1,4 @@
-"""Progress on standard error, for a person who watches a terminal."""
+"""Progress on standard error, if that is a terminal."""
 
 import sys
 from contextlib import contextmanager
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
-    """Shows what goes on, the fraction done, score, bound and gap while the body runs; then clears the line.
+    """Shows a note, the fraction done, score, bound and gap while the body runs; then clears the line.
 
     Args:
-        note: what to say until the backend says something.
+        note: shown until the listener gets another.
         shown: whether to show anything; if not, there is no listener.
     """
     if not shown:
@@ -46,7 +46,7 @@ def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
         def listen(
             *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
         ) -> None:
-            del seconds  # the display has a clock, which also runs between two reports
+            del seconds  # the display has its own clock, which runs between reports
             if done is not None:
                 display.update(task, total=1.0, completed=done)
             if note is not None:
@@ -56,13 +56,19 @@ def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
         yield listen
 
 
+def tell(listener: "Listener | None", note: str, done: float | None = None) -> None:
+    """Shows a note and the fraction done, where there is no tree yet."""
+    if listener is not None:
+        listener(seconds=0.0, score=None, bound=inf, done=done, note=note)
+
+
 def is_watched() -> bool:
-    """Tells whether standard error is a terminal; it may be closed from the start."""
+    """Tells whether standard error is a terminal; it may be closed."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
 def state(score: float | None, bound: float) -> str:
-    """Returns the score, bound and gap, in nats, as far as they are known.
+    """Returns the known ones among score, bound and gap, in nats.
 
     >>> state(-12.5, -12.25)
     'score -12.5  bound -12.25  gap 0.25'

@@ -1,11 +1,10 @@
-"""`jtsolve query`: the distribution of some variables given what is known of others."""
+"""`jtsolve query`: marginal distributions given evidence."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.models import GIVEN_HELP, LIKELIHOOD_HELP, MODEL_HELP
+from jtsolve.cli.options import Given, Json, Likelihood, Model
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -14,20 +13,20 @@ if TYPE_CHECKING:
 
 
 def query(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
+    model: Model,
     target: Annotated[
         list[str] | None,
         typer.Option(
             metavar="A,B,…", help="The joint distribution of these; may be repeated; default: each."
         ),
     ] = None,
-    given: Annotated[list[str] | None, typer.Option(metavar="A=x,B=y", help=GIVEN_HELP)] = None,
-    likelihood: Annotated[list[str] | None, typer.Option(metavar="A=P:P", help=LIKELIHOOD_HELP)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    given: Given = None,
+    likelihood: Likelihood = None,
+    json: Json = False,
 ) -> None:
-    """Tell the probabilities of the states of variables, alone or jointly, given evidence.
+    """Compute the probabilities of the states of variables, singly or jointly, given evidence.
 
-    A joint distribution that would be too large is refused with its size, before any work.
+    A joint distribution that is too large is refused with its size, before any work.
     """
     from jtsolve.cli.models import load
     from jtsolve.models.gaussian import GaussianTreeModel
@@ -41,7 +40,7 @@ def query(
 
 
 def _names(text: str, names: tuple[str, ...]) -> list[str]:
-    """Returns the variables named; a name may have commas."""
+    """Returns the variables named; a name may contain commas."""
     return [text] if text in names else [name.strip() for name in text.split(",")]
 
 
@@ -93,7 +92,9 @@ def _numbers(
     from jtsolve.models.inference.gaussian import condition_gaussian, covariance
 
     if likelihood:
-        raise ChoiceError("soft evidence is for models of states, and this one is of real numbers")
+        raise ChoiceError(
+            "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
+        )
     known, log_density = condition_gaussian(model, numbers(model, given))
     left = [group for group in groups if len(groups) < model.n or group[0] in known.names]
     answers = [

@@ -1,11 +1,10 @@
-"""`jtsolve recommend`: what `auto` would take, and what every backend would cost."""
+"""`jtsolve recommend`: the backend that `auto` would choose, and the predicted cost of each."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from jtsolve.cli.limits import make_limits
+from jtsolve.cli.options import Instance, Json, LimitOptions, Treewidth, grouped
 from jtsolve.cli.output import NO_TREE, emit
 
 if TYPE_CHECKING:
@@ -13,22 +12,16 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 
+@grouped
 def recommend(
     context: typer.Context,
-    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
-    treewidth: Annotated[
-        int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")
-    ] = None,
-    time_limit: Annotated[float | None, typer.Option(metavar="S", help="Seconds of the run.")] = None,
-    memory_limit: Annotated[
-        float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of what is free.")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads; default: all cores.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+    *,
+    instance: Instance,
+    treewidth: Treewidth = None,
+    spend: LimitOptions,
+    json: Json = False,
 ) -> None:
-    """Say which backend to take: predicted time and memory of each, objections, and what auto takes.
+    """Recommend a backend: predicted time and memory of each, objections, and the choice of auto.
 
     Nothing is solved. Exit code 4: no backend takes the instance within the limits.
     """
@@ -36,7 +29,7 @@ def recommend(
     from jtsolve.io.instance import read_problem
     from jtsolve.solve import choose
 
-    limits = make_limits(time_limit, memory_limit, threads, 0, context.obj)
+    limits = spend.limits(context.obj)
     problem = read_problem(instance).with_treewidth(treewidth)
     advice = advise(problem, limits)
     taken: str | None = None
@@ -97,7 +90,7 @@ def _advice(backend: "Backend", problem: "Problem", limits: "Limits") -> dict[st
 
 
 def _text(problem: "Problem", taken: str | None, reason: str, advice: list[dict[str, Any]]) -> str:
-    """Returns the advice for people: a line per backend, what auto takes, and why."""
+    """Returns the advice for people: a line per backend, the choice of auto, and the reason."""
     bound = problem.constraints.max_treewidth
     width = "" if bound is None else f", treewidth {bound}"
     lines = [f"{problem.name or '(without a name)'}: {problem.n} variables{width}", ""]

@@ -1,4 +1,4 @@
-"""`jtsolve report`: what came of a comparison, in every format."""
+"""`jtsolve report`: the results of a comparison, in every format."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +23,7 @@ def report(
         Path | None,
         typer.Option(readable=False, metavar="FOLDER", help="Where to write; the default is RUN/."),
     ] = None,
-    runs: Annotated[bool, typer.Option("--runs", help="Print every run too.")] = False,
+    runs: Annotated[bool, typer.Option("--runs", help="Also print every run.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
     """Report a comparison: report.html, report.md, runs.csv, runs.parquet, tables.tex.
@@ -34,7 +34,7 @@ def report(
 
     place = output or folder
     if output is not None and not output.is_dir():
-        raise InputError(str(output), "", "there is no such folder", "make it first")
+        raise InputError(str(output), "", "there is no such folder", "create it first")
     if finish(Folder(folder), place, runs=runs, quiet=quiet):
         raise typer.Exit(FAULTY)
 
@@ -57,7 +57,7 @@ def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = F
 
 
 def _text(table: "Cells") -> str:
-    """Returns a table for a terminal, as wide as it needs to be."""
+    """Returns a table for a terminal, as wide as its contents."""
     import io
 
     from rich.console import Console

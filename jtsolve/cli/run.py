@@ -1,4 +1,4 @@
-"""`jtsolve run`: one run specification in, one row out; what a batch system starts."""
+"""`jtsolve run`: one run of a comparison, from specification to row; for batch systems."""
 
 from pathlib import Path
 from typing import Annotated
@@ -21,9 +21,10 @@ def run(
     ] = None,
     inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
 ) -> None:
-    """Do one run of a comparison, held to its limits, and give its row as JSON.
+    """Do one run of a comparison within its limits, and print its row as JSON.
 
-    'jtsolve compare --plan' writes specifications. A crash, a kill or a refusal is a row too: exit code 0.
+    'jtsolve compare --plan' writes specifications. A crash, a kill or a refusal is a row
+    too: exit code 0.
     """
     from jtsolve.compare.spec import read_spec, to_json
     from jtsolve.core.files import write_atomically

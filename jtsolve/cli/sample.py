@@ -1,24 +1,24 @@
-"""`jtsolve sample`: rows drawn from a model, given what is known."""
+"""`jtsolve sample`: rows drawn from a model, given evidence."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jtsolve.cli.models import GIVEN_HELP, LIKELIHOOD_HELP, MODEL_HELP
+from jtsolve.cli.options import DrawSeed, Given, Likelihood, Model, Rows
 from jtsolve.cli.output import emit, require_writable
 
 
 def sample(
-    model: Annotated[Path, typer.Argument(readable=False, metavar="MODEL", help=MODEL_HELP)],
-    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")],
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
-    given: Annotated[list[str] | None, typer.Option(metavar="A=x,B=y", help=GIVEN_HELP)] = None,
-    likelihood: Annotated[list[str] | None, typer.Option(metavar="A=P:P", help=LIKELIHOOD_HELP)] = None,
+    model: Model,
+    rows: Rows,
+    seed: DrawSeed = 0,
+    given: Given = None,
+    likelihood: Likelihood = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz), not to the output."
+            readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz) instead of printing."
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
@@ -48,7 +48,9 @@ def sample(
         ]
     else:
         if likelihood:
-            raise ChoiceError("soft evidence is for models of states, and this one is of real numbers")
+            raise ChoiceError(
+                "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
+            )
         values = numbers(found, given)
         known = condition_gaussian(found, values)[0]
         drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))

@@ -8,7 +8,7 @@ import typer
 from jtsolve.cli.output import emit, require_writable
 
 if TYPE_CHECKING:
-    from jtsolve.cli.views import Portrait
+    from jtsolve.cli.views import View
 
 
 def show(
@@ -25,46 +25,46 @@ def show(
     png: Annotated[
         Path | None, typer.Option(readable=False, metavar="FILE", help="Draw the tree as PNG.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print what is known as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Show a result or a model and its tree, or draw it.
 
-    Of a model are shown the size of each table; for each separator S its entropy H, in nats, which is what
-    the two sides of the tree tell one another, and the mutual information I of its two cliques' other
-    members. Of a mixture are shown the weights and the components' trees; there is no one tree to draw. Of
-    the results of solve --k-best are shown all scores, and the best tree.
+    For a model: the size of each table, and for each separator its entropy H, in nats, the information that
+    the two sides of the tree share, and the mutual information I of its two cliques' other members. For a
+    mixture: the weights and the components' trees; it cannot be drawn as one tree. For the results of solve
+    --k-best: all scores, and the best tree.
     """
     for path in (svg, png):
         if path is not None:
             require_writable(path, result)
-    portrait = _portrait(result)
+    view = _view(result)
     if json:
         from jtsolve.cli.models import json_text
 
-        emit(json_text(portrait.facts))
+        emit(json_text(view.facts))
     if not (dot or svg or png or json):
-        emit(portrait.text())
+        emit(view.text())
     if not (dot or svg or png):
         return
 
     from jtsolve.draw import draw_tree, tree_dot
 
-    tree, names = portrait.tree()
+    tree, names = view.tree()
     if svg is not None:
-        draw_tree(tree, names, svg, format="svg", notes=portrait.notes)
+        draw_tree(tree, names, svg, format="svg", notes=view.notes)
     if png is not None:
-        draw_tree(tree, names, png, format="png", notes=portrait.notes)
+        draw_tree(tree, names, png, format="png", notes=view.notes)
     if dot:
-        emit(tree_dot(tree, names, portrait.notes))
+        emit(tree_dot(tree, names, view.notes))
 
 
-def _portrait(path: Path) -> "Portrait":
-    """Returns what is to be shown of a file."""
+def _view(path: Path) -> "View":
+    """Returns the view of a file."""
     from jtsolve.cli.views import of_model, of_ranking, of_result
     from jtsolve.core.files import read_file
 
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    # Model files say what they are at once; whatever is wrong is found when they are read.
+    # Files name their format at the beginning; any fault is found when they are read.
     beginning = read_file(path)[:200]
     if kind in ("bif", "uai") or b'"jtsolve-model"' in beginning:
         from jtsolve.cli.models import load

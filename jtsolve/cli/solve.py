@@ -1,201 +1,142 @@
-"""`jtsolve solve`: the best junction tree of an instance."""
+"""`jtsolve solve`: the best junction tree of an instance, or the k best."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jtsolve.cli.limits import make_limits
+from jtsolve.cli.options import (
+    DataOptions,
+    Instance,
+    Json,
+    LimitOptions,
+    Quiet,
+    ResultFile,
+    ScoringOptions,
+    SearchOptions,
+    Seed,
+    Treewidth,
+    flags_given,
+    grouped,
+    make_score,
+)
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
 from jtsolve.cli.progress import is_watched
-from jtsolve.cli.scored import Task, chosen_score, make_coding, score_data, silent
+from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, silent
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from jtsolve.core.backend import Backend, Estimate, Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
 
-AUTO = "auto"
 
-
-class Wanted(NamedTuple):
-    """Which trees are asked for: so many, or those within so many nats of the best, or both."""
+class KBestQuery(NamedTuple):
+    """The k best trees, or those within some nats of the best, or both."""
 
     k: int | None
     within: float | None
 
 
-class Answer(NamedTuple):
-    """The document, the exit code, and what a person wants to know."""
+class Printout(NamedTuple):
+    """The exit code, and functions that return the document and the text for people."""
 
-    data: bytes
     code: int
+    data: "Callable[[], bytes]"
     text: "Callable[[], str]"
 
 
+@grouped
 def solve(
     context: typer.Context,
-    instance: Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")],
-    backend: Annotated[
-        str, typer.Option(metavar="NAME", help="How to solve it; see 'jtsolve backends'.")
-    ] = AUTO,
-    treewidth: Annotated[
-        int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="S", help="Seconds from start to finish, reading included.")
-    ] = None,
-    memory_limit: Annotated[
-        float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of what is free.")
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads; the default is all cores.")
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything random.")] = 0,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE", help="Write the result here.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
-    k_best: Annotated[
-        int | None,
-        typer.Option(metavar="K", help="The K best trees, in order."),
-    ] = None,
+    *,
+    instance: Instance,
+    search: SearchOptions,
+    treewidth: Treewidth = None,
+    spend: LimitOptions,
+    seed: Seed = 0,
+    output: ResultFile = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    k_best: Annotated[int | None, typer.Option(metavar="K", help="The K best trees, in order.")] = None,
     within: Annotated[
         float | None,
-        typer.Option(
-            metavar="NATS",
-            help="All trees within so many nats of the best; with --k-best, K at most.",
-        ),
+        typer.Option(metavar="NATS", help="All trees within NATS of the best; with --k-best, K at most."),
     ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Take INSTANCE for a data file, and score it; see 'jtsolve score'."
-        ),
-    ] = None,
-    max_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K", min=1, help="With --score: the largest sets; the default is treewidth + 1."
-        ),
-    ] = None,
-    ess: Annotated[
-        float | None, typer.Option(metavar="A", help="With --score bdeu: the equivalent sample size.")
-    ] = None,
-    missing: Annotated[
-        str | None, typer.Option(metavar="HOW", help="With --score: what to do about missing values.")
-    ] = None,
-    discretise: Annotated[
-        str | None, typer.Option(metavar="HOW", help="With --score: how to cut continuous columns.")
-    ] = None,
-    no_header: Annotated[
-        bool, typer.Option("--no-header", help="With --score: the first line is a row.")
-    ] = False,
+    scoring: ScoringOptions,
+    table: DataOptions,
 ) -> None:
     """Find the best junction tree of an instance, or with --score of a data file.
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
 
-    The first Ctrl-C or SIGTERM ends the run with the best tree so far; 'jtsolve score' has more options for
-    data.
+    The first Ctrl-C or SIGTERM ends the run with the best tree so far. The options after --score are for
+    data files.
     """
     if output is not None:
         require_writable(output, instance)
-    several = k_best is not None or within is not None
-    if several:
+    query = None
+    if k_best is not None or within is not None:
         from jtsolve.kbest import require_number
 
         require_number(k_best, within)
-    chosen = _chosen_backend(backend, option or [])
-    limits = make_limits(time_limit, memory_limit, threads, seed, context.obj)
+        query = KBestQuery(k_best, within)
+    backend = search.chosen()
+    limits = spend.limits(context.obj, seed)
 
-    scoring = {
-        "score": score,
-        "max_size": max_size,
-        "ess": ess,
-        "missing": missing,
-        "discretise": discretise,
-        "no_header": no_header or None,
-    }
-    shows_progress = not quiet and is_watched()
-    say = silent if json or quiet else emit
-    if score is None:
-        problem = _instance(instance, scoring)
+    shown = not quiet and is_watched()
+    if scoring.score is None:
+        problem = _instance(instance, [*flags_given(scoring), *flags_given(table)])
     else:
-        task = _task(instance, treewidth, scoring)
-        exact = chosen is not None and chosen.capabilities.exact  # which reads every score
-        problem = score_data(
-            task, limits, say, shows_progress=shows_progress, on_demand=True, all_asked=exact
-        )
+        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table)
+        max_size = scoring.max_size or (None if treewidth is None else treewidth + 1)
+        if max_size is None:
+            raise ChoiceError(
+                "nothing says how large the scored sets are; give --treewidth K or --max-size K"
+            )
+        problem = _scored(data, max_size, backend, limits, silent if json or quiet else emit, shown=shown)
     problem = problem.with_treewidth(treewidth)
-    if several:
-        answer = _several(problem, chosen, limits, Wanted(k_best, within), shows_progress=shows_progress)
+    if query is None:
+        answer = _one(problem, backend, limits, shown=shown)
     else:
-        answer = _one(problem, chosen, limits, shows_progress=shows_progress)
+        answer = _several(problem, backend, limits, query, shown=shown)
 
     from jtsolve.core.files import write_atomically
 
     try:
         if output is not None:
-            write_atomically(output, answer.data)
+            write_atomically(output, answer.data())
     finally:  # an answer that took hours is printed even if it cannot be written
         if json:
-            emit(answer.data)
+            emit(answer.data())
         elif not quiet:
             emit(answer.text())
     raise typer.Exit(answer.code)
 
 
-def _instance(source: Path, scoring: "Mapping[str, Any]") -> "Problem":
-    """Returns the problem in an instance file; refuses options that are for data."""
+def _instance(path: Path, for_data: list[str]) -> "Problem":
+    """Returns the problem in an instance file; refuses options for data."""
     from jtsolve.io.instance import read_problem
 
-    given = [f"--{key.replace('_', '-')}" for key, value in scoring.items() if value is not None]
-    if given:
-        raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
-    return read_problem(source)
+    if for_data:
+        raise ChoiceError(f"{', '.join(for_data)}: for data files only; name a score, such as --score bdeu")
+    return read_problem(path)
 
 
-def _task(source: Path, treewidth: int | None, scoring: "Mapping[str, Any]") -> Task:
-    """Returns what to score for the options given; without a size, sets as large as the treewidth allows."""
-    max_size = scoring["max_size"] or (None if treewidth is None else treewidth + 1)
-    if max_size is None:
-        raise ChoiceError(
-            "how large the scored sets are to be is not said; give --max-size K or --treewidth K"
-        )
-    coding = make_coding(missing=scoring["missing"] or "refuse", discretise=scoring["discretise"])
-    return Task(
-        source,
-        chosen_score(scoring["score"], scoring["ess"]),
-        max_size,
-        coding,
-        header=not scoring["no_header"],
-    )
+def _scored(
+    data: DataFile, max_size: int, backend: "Backend | None", limits: "Limits", say: Say, *, shown: bool
+) -> "Problem":
+    """Returns the problem of a data file, with a table of scores where that pays for the backend."""
+    from jtsolve.scoring.problem import tabulation_for
+
+    plan = plan_file(data, max_size, limits, tabulation_for(backend), shown=shown)
+    say(forecast(plan))
+    return score_plan(plan, data.name, say, shown=shown)
 
 
-def _chosen_backend(name: str, pairs: list[str]) -> "Backend | None":
-    """Returns the backend asked for, or None for `auto`."""
-    from jtsolve.backends.parse import make_backend, split_backend, split_options
-
-    if name == AUTO:
-        if pairs:
-            raise ChoiceError(
-                f"the option '{pairs[0]}' is for a backend, but auto chooses that; name it: --backend NAME"
-            )
-        return None
-    name, options = split_backend(name)
-    return make_backend(name, options | split_options(pairs))
-
-
-def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, shows_progress: bool) -> Answer:
+def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, shown: bool) -> Printout:
     """Returns the best tree."""
     from jtsolve.cli.progress import progress
     from jtsolve.cli.summary import describe
@@ -212,19 +153,19 @@ def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, sho
         if objections:
             raise RefusedError(backend.name, objections)
         estimate, remark = backend.estimate(problem, limits), "as asked for"
-    with progress(_predicted(backend, estimate), shown=shows_progress) as listener:
+    with progress(_predicted(backend, estimate), shown=shown) as listener:
         result = solve_problem(problem, backend, limits, listener)
     facts = _facts(backend, remark, estimate)
-    return Answer(
-        result_to_json(result),
+    return Printout(
         _exit_code(result),
+        lambda: result_to_json(result),
         lambda: describe(result_to_document(result), "the result", facts()),
     )
 
 
 def _several(
-    problem: "Problem", backend: "Backend | None", limits: "Limits", wanted: Wanted, *, shows_progress: bool
-) -> Answer:
+    problem: "Problem", backend: "Backend | None", limits: "Limits", query: KBestQuery, *, shown: bool
+) -> Printout:
     """Returns the best trees in order."""
     from jtsolve.cli.progress import progress
     from jtsolve.cli.summary import describe_ranking
@@ -237,12 +178,12 @@ def _several(
     else:
         require_ranker(problem, backend)
         estimate, remark = backend.estimate(problem, limits), "as asked for"
-    with progress(_predicted(backend, estimate), shown=shows_progress) as listener:
-        ranking = k_best(problem, backend, limits, listener, k=wanted.k, within=wanted.within)
+    with progress(_predicted(backend, estimate), shown=shown) as listener:
+        ranking = k_best(problem, backend, limits, listener, k=query.k, within=query.within)
     facts = _facts(backend, remark, estimate)
-    return Answer(
-        ranking_to_json(ranking),
+    return Printout(
         _exit_code(ranking.results[0] if ranking.results else ranking.last),
+        lambda: ranking_to_json(ranking),
         lambda: describe_ranking(ranking_to_document(ranking), "the results", facts()),
     )
 
@@ -262,7 +203,7 @@ def _exit_code(result: "Result") -> int:
 
 
 def _facts(backend: "Backend", remark: str, estimate: "Estimate") -> "Callable[[], dict[str, str]]":
-    """Returns what there is to say of a run, for a summary."""
+    """Returns a function that returns the facts of a run for a summary."""
     from jtsolve.core.machine import peak_memory
 
     return lambda: {

@@ -1,4 +1,4 @@
-"""A result, or several in order, in words for people."""
+"""Summaries of results and rankings for people."""
 
 from collections.abc import Mapping
 from json import dumps
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
 
 
 def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) -> str:
-    """Returns what is known, a fact a line, and then the tree.
+    """Returns the facts of a result, one per line, and the tree.
 
     Args:
         document: the result.
-        source: where it is from, for messages.
-        facts: further lines, by their heading.
+        source: of the document, for messages.
+        facts: further lines by heading.
 
     Raises:
-        InputError: the tree is none.
+        InputError: the cliques do not form a junction tree.
     """
     lines = {
         "status": f"{document.status.value} ({_STOPS[document.stop.value]})",
@@ -33,15 +33,15 @@ def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) 
 
 
 def describe_ranking(document: "RankingDocument", source: str, facts: Mapping[str, str]) -> str:
-    """Returns what is known of the best trees, a line a tree with what it changes, and then the best tree.
+    """Returns the facts of a ranking, a line per tree with its changed edges, and the best tree.
 
     Args:
         document: the results.
-        source: where they are from, for messages.
-        facts: further lines, by their heading.
+        source: of the document, for messages.
+        facts: further lines by heading.
 
     Raises:
-        InputError: a tree is none.
+        InputError: the cliques of a result do not form a junction tree.
     """
     wanted = "all trees" if document.k is None else f"the best {document.k}"
     if document.within is not None:
@@ -67,7 +67,7 @@ def describe_ranking(document: "RankingDocument", source: str, facts: Mapping[st
 
 
 def _ranks(document: "RankingDocument", source: str) -> list[str]:
-    """Returns a line a tree: rank, score, distance to the best, status, and the edges that differ."""
+    """Returns a line per tree: rank, score, distance to the best, status, and the edges that differ."""
     from itertools import combinations
 
     from jtsolve.io.result import tree_of
@@ -75,7 +75,7 @@ def _ranks(document: "RankingDocument", source: str) -> list[str]:
     lines = []
     best: set[tuple[str, ...]] = set()
     for rank, result in enumerate(document.results, 1):
-        tree_of(result, source)  # says so if it is none
+        tree_of(result, source)  # raises if it is no junction tree
         edges = {tuple(sorted(pair)) for clique in result.cliques for pair in combinations(clique, 2)}
         best = edges if rank == 1 else best
         changes = [
@@ -89,13 +89,13 @@ def _ranks(document: "RankingDocument", source: str) -> list[str]:
 
 
 def _head(name: str, lines: Mapping[str, str]) -> list[str]:
-    """Returns the name, and a fact a line."""
+    """Returns the name and the facts, one per line."""
     name = name or "(without a name)"
     return [_printable(name), *(f"  {heading:<10} {fact}" for heading, fact in lines.items())]
 
 
 def _printable(name: str) -> str:
-    """Returns a name without control sequences to the terminal."""
+    """Returns a name with control characters escaped."""
     return name if name.isprintable() else dumps(name)
 
 
@@ -113,7 +113,7 @@ _STOPS = {
     "finished": "finished",
     "time": "the time limit ended the run",
     "memory": "the memory limit ended the run",
-    "steps": "the limit of steps ended the run",
+    "steps": "the step limit ended the run",
     "interrupted": "interrupted",
 }
 

@@ -1,4 +1,4 @@
-"""What `jtsolve show` shows: of a result, of a model and what passes its separators, of a mixture's parts."""
+"""Views of results, models and mixtures, for `jtsolve show`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Portrait:
-    """What can be shown.
+class View:
+    """The ways to show a file.
 
     Attributes:
         facts: as JSON values.
@@ -31,8 +31,8 @@ class Portrait:
     notes: "Notes | None"
 
 
-def of_result(path: Path) -> Portrait:
-    """Returns what a result says."""
+def of_result(path: Path) -> View:
+    """Returns the view of a result file."""
     import json
 
     from jtsolve.cli.summary import describe
@@ -40,7 +40,7 @@ def of_result(path: Path) -> Portrait:
     from jtsolve.io.result import read_result, tree_of
 
     document = read_result(path)
-    return Portrait(
+    return View(
         json.loads(read_file(path)),
         lambda: describe(document, str(path), {"backend": document.backend.name}),
         lambda: tree_of(document, str(path)),
@@ -48,8 +48,8 @@ def of_result(path: Path) -> Portrait:
     )
 
 
-def of_ranking(path: Path) -> Portrait:
-    """Returns what a results file says; its tree is the best one."""
+def of_ranking(path: Path) -> View:
+    """Returns the view of a results file; its tree is the best one."""
     import json
 
     from jtsolve.cli.summary import describe_ranking
@@ -65,7 +65,7 @@ def of_ranking(path: Path) -> Portrait:
             raise InputError(str(path), "$.results", "there is no tree", "give results with one")
         return tree_of(document.results[0], str(path))
 
-    return Portrait(
+    return View(
         json.loads(read_file(path)),
         lambda: describe_ranking(document, str(path), {"backend": document.backend.name}),
         best,
@@ -73,8 +73,8 @@ def of_ranking(path: Path) -> Portrait:
     )
 
 
-def of_model(model: "AnyModel", name: str) -> Portrait:
-    """Returns the size of a model, and for each clique and separator what there is to say."""
+def of_model(model: "AnyModel", name: str) -> View:
+    """Returns the view of a model: its size, and notes on each clique and separator."""
     from jtsolve.draw import Notes, tree_text
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.mixture import Mixture
@@ -103,7 +103,7 @@ def of_model(model: "AnyModel", name: str) -> Portrait:
         rows = [[key.replace("_", " "), fact] for key, fact in facts.items() if not isinstance(fact, list)]
         return f"{table(['', ''], rows)}\n\n{tree_text(tree, model.names, notes)}"
 
-    return Portrait(
+    return View(
         facts,
         text,
         lambda: (tree, model.names),
@@ -111,8 +111,8 @@ def of_model(model: "AnyModel", name: str) -> Portrait:
     )
 
 
-def _of_mixture(mixture: "Mixture", name: str) -> Portrait:
-    """Returns the size of a mixture, the weights, and the components' trees with their tables' sizes."""
+def _of_mixture(mixture: "Mixture", name: str) -> View:
+    """Returns the view of a mixture: its size, the weights, the components' trees and table sizes."""
     from jtsolve.cli.models import one_tree, table
     from jtsolve.draw import tree_text
 
@@ -145,7 +145,7 @@ def _of_mixture(mixture: "Mixture", name: str) -> Portrait:
         ]
         return "\n\n".join([size, weights, *trees])
 
-    return Portrait(
+    return View(
         {**facts, "parts": more, "names": list(mixture.names)},
         text,
         lambda: (one_tree(mixture, "a drawing").tree, mixture.names),
@@ -154,7 +154,7 @@ def _of_mixture(mixture: "Mixture", name: str) -> Portrait:
 
 
 def _discrete_tables(model: "JunctionTreeModel") -> "tuple[dict[str, Any], Notes]":
-    """Returns the cliques' tables, and notes with their sizes."""
+    """Returns facts and notes on the size of each clique's table."""
     from jtsolve.core.varset import members
     from jtsolve.draw import Notes
 

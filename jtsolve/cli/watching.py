@@ -1,4 +1,4 @@
-"""The live view of a comparison on standard error, for a person who watches a terminal."""
+"""The live view of a comparison on standard error, if that is a terminal."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jtsolve.compare.running.live import Board
 
 _MOST = 16
-"""Runs under way, and problems, that are shown: a terminal has few lines."""
+"""Runs that are shown at a time: a terminal has few lines."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def live_view(board: "Board", console: "Console | None") -> "Iterator[None]":
 
 
 def view(board: "Board") -> "Table":
-    """Returns the state of a comparison as a table: counts, remaining time, the runs under way."""
+    """Returns the state of a comparison as a table: counts, time left, runs in progress."""
     from math import inf
 
     from rich.table import Table
@@ -78,7 +78,7 @@ def duration(seconds: float) -> str:
 
 
 def speaker(console: "Console | None", *, quiet: bool) -> Callable[[str], None]:
-    """Returns what tells of each finished run: above the live view, on standard error, or nothing."""
+    """Returns a function that reports finished runs: above the live view, on standard error, or nowhere."""
     from jtsolve.cli.output import murmur
 
     if console is not None:

@@ -1,4 +1,4 @@
-"""What a backend is: a frozen value with a name, declared capabilities, and one verb."""
+"""The protocol of backends, and their capabilities, limits, estimates and reports."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 Rule: TypeAlias = Callable[[Problem], str | None]
-"""A condition beyond features: None if the problem meets it, else the objection in one sentence."""
+"""A condition beyond features; returns None if the problem meets it, else the objection in one sentence."""
 
 
 _MOST_COMPUTED = 1 << 18
-"""Scores that are computed for a backend that needs them all: a matter of some seconds."""
+"""The most scores computed on demand for a backend that needs them all: a few seconds of work."""
 
 
 def needs_table(problem: Problem) -> str | None:
-    """Objects to scores that are computed on demand, where all of them are too many: a rule."""
+    """A rule: objects to scores computed on demand where there are too many to compute them all."""
     sets = count_bounded_subsets(problem.n, problem.max_clique_size)
     if isinstance(problem.scores, DenseScores | SparseScores) or sets <= _MOST_COMPUTED:
         return None
     return (
-        f"It needs the scores of all {sets} sets of at most {problem.max_clique_size} variables as a table, "
-        "and these are computed on demand; make the table first (jtsolve score --max-size, "
-        "jtsolve.scoring.tabulate), lower the treewidth, or take a backend that asks for few, such as "
+        f"It needs a table of the scores of all {sets} sets of at most {problem.max_clique_size} variables, "
+        "but they are computed on demand; make the table first (jtsolve score --max-size, "
+        "jtsolve.scoring.tabulate), lower the treewidth, or use a backend that reads few scores, such as "
         "forward or lns."
     )
 
@@ -50,18 +50,18 @@ def _never(_problem: Problem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a backend declares; asked before any work.
+    """The declarations of a backend, asked before any work.
 
     Args:
         features: the constraints that it supports.
         exact: whether it proves optimality when it finishes.
-        max_variables: the largest n that it takes, or None.
-        any_size: tells of a problem whether it is taken however many variables it has.
+        max_variables: the largest n that it accepts, or None.
+        any_size: whether it accepts a problem regardless of `max_variables`.
         rules: further conditions, each a function that returns its objection.
-        rank: of heuristic backends, `auto` takes one of the highest rank: 0 for one that makes its own tree,
-            one more than theirs for one that improves the trees of others, so that its own are no worse; two
-            more if they have been measured to be better than those of the other improvers.
-        threads: of heuristic backends, `auto` takes one only with at least so many, where there is another.
+        rank: preference of `auto` among heuristics; higher is tried first. 0 for a backend that builds its
+            own tree; one above its starts for one that improves their trees, which is never worse; two above
+            if measurements show it better than the other improvers.
+        threads: `auto` prefers other heuristics where fewer threads are available.
     """
 
     features: frozenset[Feature] = ALL_FEATURES
@@ -87,12 +87,12 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run may spend, and its seed.
+    """The limits of a run, and its seed.
 
     Args:
-        time: seconds of wall clock from `started`, everything counted; None for no limit.
-        memory: bytes that the process may hold; None for what it holds and 80 % of what the machine has free.
-        threads: at least 1; None for all cores that the process may use.
+        time: seconds of wall clock from `started`, including everything; None for no limit.
+        memory: bytes that the process may hold; None for those it holds plus 80 % of the free memory.
+        threads: at least 1; None for all cores available to the process.
         seed: for everything random.
         started: `time.monotonic()` at the start.
 
@@ -111,7 +111,7 @@ class Limits:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ChoiceError(f"the limit '{name}' is {value}; it must be above 0")
-        if self.memory is None:  # asked once: choosing and solving must see the same limit
+        if self.memory is None:  # fixed here: choosing and solving must see the same limit
             object.__setattr__(self, "memory", resident_memory() + int(0.8 * free_memory()))
 
     @property
@@ -133,39 +133,39 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run is predicted to cost: bytes of peak memory of the process, seconds of wall clock."""
+    """The predicted cost of a run: peak memory of the process in bytes, wall clock in seconds."""
 
     memory: int
     seconds: float
 
     def require_memory(self, backend: str, limits: Limits) -> None:
-        """Refuses work that the memory limit has no room for; for backends without a smaller way to do it.
+        """Refuses work that exceeds the memory limit; for backends that cannot do it in less.
 
         Raises:
-            LimitError: with the need, the limit, and the ways out.
+            LimitError: with the need, the limit, and the remedies.
         """
         if self.memory > limits.memory_bytes:
             raise LimitError(
                 f"backend '{backend}' needs {self.memory / 1e9:.3g} GB, but the memory limit is "
-                f"{limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger --memory-limit where the machine "
-                "has it; fewer scores, such as of a smaller max_size."
+                f"{limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger memory limit where the machine "
+                "has it; fewer scores, as with a smaller treewidth."
             )
 
 
 class Report(Protocol):
-    """Takes incumbents, bounds and progress as they come, and answers whether to go on."""
+    """Receives incumbents, bounds and progress, and answers whether to continue."""
 
     @property
     def stop(self) -> Stop | None:
-        """Why the backend has to end now, or None to go on."""
+        """Why the backend has to stop now, or None to continue."""
         ...
 
     @property
     def incumbent(self) -> JunctionTree | None:
-        """The best tree that anyone has reported so far, or None; any thread may ask.
+        """The best tree reported so far, or None; any thread may ask.
 
-        In a portfolio that is anyone's of its members, some tenths of a second late. A backend that improves
-        trees may go on from it where its search begins anew: by itself, it finds there what it reported.
+        In a portfolio it may come from any member, some tenths of a second late. A backend that improves
+        trees may restart from it; without a portfolio, it is the backend's own best.
         """
         ...
 
@@ -180,13 +180,13 @@ class Report(Protocol):
         """Reports and asks.
 
         Args:
-            tree: a tree that meets the constraints; its score is recomputed here.
+            tree: a tree that meets the constraints; its score is recomputed.
             bound: no tree of the problem scores more, in nats.
-            done: the fraction of the work that is done, 0 to 1.
-            note: what is going on, in a few words.
+            done: the fraction of the work done, 0 to 1.
+            note: the current phase, in a few words.
 
         Returns:
-            Whether to go on. Any thread may ask.
+            Whether to continue. Any thread may ask.
         """
         ...
 
@@ -201,15 +201,15 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it supports."""
+        """The declarations asked before any work."""
         ...
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """Returns the predicted cost of a problem to which there are no objections."""
+        """Returns the predicted cost of a problem without objections."""
         ...
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """Solves a problem to which there are no objections.
+        """Solves a problem without objections.
 
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
@@ -218,14 +218,14 @@ class Backend(Protocol):
 
 
 class SmallTask(NamedTuple):
-    """A problem of a few variables, without constraints but those that its scores make.
+    """A problem of a few variables, constrained only by its scores and `covered`.
 
     Attributes:
-        variables: how many there are.
+        variables: their number.
         masks: shape (K,), int64: the sets that may have a score, as masks in increasing order, ∅ first.
-        scores: shape (K,): theirs in nats; -inf for none.
-        covered: sets that the tree has to hold within its cliques.
-        target: a tree is wanted only if it scores more, in nats.
+        scores: shape (K,): the scores in nats; -inf for none.
+        covered: sets that must each lie within a clique of the tree.
+        target: a tree is needed only if it scores more, in nats.
     """
 
     variables: int
@@ -236,7 +236,7 @@ class SmallTask(NamedTuple):
 
 
 class SmallAnswer(NamedTuple):
-    """The optimum in nats, up to rounding, and a tree that has it: no cliques unless above the target."""
+    """The optimum in nats, up to rounding, and a tree that attains it; no cliques unless above the target."""
 
     value: float
     cliques: tuple[VarSet, ...]
@@ -244,30 +244,30 @@ class SmallAnswer(NamedTuple):
 
 
 class SmallSolver(Protocol):
-    """Solves groups of small problems exactly, and much faster than one by one; threads may share it."""
+    """Solves groups of small problems exactly, much faster than one by one; threads may share it."""
 
     @property
     def most(self) -> int:
-        """The variables of the largest problems that it takes."""
+        """The largest number of variables it accepts."""
         ...
 
     @property
     def group(self) -> int:
-        """How many problems it takes at a time."""
+        """The number of problems in a group."""
         ...
 
     def memory(self, variables: int) -> int:
-        """Returns the bytes that a group of problems of so many variables takes."""
+        """Returns the bytes that a group of problems of this many variables needs."""
         ...
 
     def __call__(self, tasks: Sequence[SmallTask]) -> list[SmallAnswer]:
-        """Solves a group; fewer problems, or smaller ones beside larger ones, take as long as a full one."""
+        """Solves a group; a partial or mixed one takes as long as a full one of the largest size."""
         ...
 
 
 @runtime_checkable
 class SolvesSmall(Protocol):
-    """What an exact backend may have besides: a solver for groups of small problems."""
+    """An exact backend that also has a solver for groups of small problems."""
 
     def small_solver(self, width: int) -> SmallSolver:
         """Returns the solver for problems with cliques of at most `width` members."""

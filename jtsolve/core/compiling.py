@@ -1,13 +1,12 @@
-"""Compiled kernels: `kernel` marks one, `announced` tells when one is compiled.
+"""Compiled kernels: `kernel` marks one, `announced` reports when one is compiled.
 
-Kernels are inner loops in flat numpy and numba: arrays in, arrays out, no domain types. Each package keeps
-its own in a folder `kernels`. Every kernel releases the global lock, so that Python threads run kernels side
-by side and the main thread stays free to take Ctrl-C; and every kernel is cached on disk, so that only the
-first run compiles.
+Kernels are inner loops in numpy and numba: arrays in, arrays out, no domain types. Each package keeps its
+own in a folder `kernels`. Every kernel releases the global interpreter lock, so that threads run kernels in
+parallel and the main thread can take Ctrl-C; and is cached on disk, so that only the first run compiles.
 
-The cache lies beside the kernels, or in the user's cache folder where the package is read-only. Where neither
-can be written (a container with a read-only file system), numba would refuse to load a cached kernel at all;
-then each process compiles into a temporary folder of its own.
+The cache is beside the kernels, or in the user's cache folder where the package is read-only. Where neither
+is writable (a container with a read-only file system), numba would fail to load cached kernels; then each
+process compiles into a temporary folder.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Tells whether a file can be made in the folder, or in the nearest folder above that exists."""
+    """Tells whether a file can be created in the folder, or in its nearest existing parent."""
     while not folder.exists():
         folder = folder.parent
     try:
@@ -39,7 +38,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _ensure_cache() -> None:
-    """Gives numba a temporary cache if it would find no place for one."""
+    """Gives numba a temporary cache if no default place is writable."""
     places = (Path(__file__).parent / "__pycache__", Path.home() / ".cache")
     if "NUMBA_CACHE_DIR" not in os.environ and not any(map(_is_writable, places)):
         folder = tempfile.mkdtemp(prefix="jtsolve-kernels-")
@@ -52,7 +51,7 @@ _ensure_cache()
 
 
 def kernel(function: Callable[..., Any] | None = None, *, inline: str = "never") -> Any:
-    """Compiles a function when it is first called; inline="always" copies its body into its callers."""
+    """Compiles a function at its first call; inline="always" copies its body into its callers."""
     compiled = numba.njit(nogil=True, cache=True, inline=inline)
     return compiled if function is None else compiled(function)
 
@@ -68,11 +67,11 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba is untyped
             self._announce()
 
     def on_end(self, _event: object) -> None:
-        """Nothing: what follows speaks for itself."""
+        """Nothing to announce."""
 
 
 @contextmanager
 def announced(announce: Callable[[], object]) -> Iterator[None]:
-    """Calls `announce` once if anything is compiled within; kernels in the cache on disk do not count."""
+    """Calls `announce` once if anything is compiled in the body; kernels cached on disk do not count."""
     with event.install_listener("numba:compile", _Announcer(announce)):
         yield

@@ -1,4 +1,4 @@
-"""Whole files in and out: bounded and decompressed on the way in, atomic on the way out."""
+"""Whole files: read bounded and decompressed, written atomically."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 BinaryStream: TypeAlias = "gzip.GzipFile | io.BufferedReader"
 
 LARGEST = 2 << 30
-"""Bytes of the largest text that is read, unpacked: 2 GiB hold some 10^8 scores, which need 3 GB as numbers.
-It keeps a small file that unpacks to hundreds of gigabytes from filling the memory."""
+"""Bytes of the largest text that is read, decompressed: 2 GiB hold some 10^8 scores, or 3 GB as numbers. It
+stops small files that decompress to hundreds of gigabytes."""
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -29,22 +29,22 @@ _PRIVATE = 0o600
 
 
 def read_file(path: str | Path) -> bytes:
-    """Returns the contents of a file, unpacked if they are gzip data, whatever the file is called.
+    """Returns the contents of a file, decompressed if they are gzip data under any name.
 
     Raises:
-        InputError: there is no such file, it cannot be read, it is empty, it is damaged or cut off gzip data,
-            it is called .gz and is no gzip data, or it holds more than `LARGEST` bytes.
+        InputError: the file is missing, unreadable, empty, damaged gzip data, named .gz without being gzip
+            data, or larger than `LARGEST` bytes.
     """
     source = str(path)
     with opened(path) as stream:
         data = _read_bounded(stream, source)
     if not data:
-        raise InputError(source, "", "the file is empty", "check how it was made, and make it again")
+        raise InputError(source, "", "the file is empty", "check how it was written, and write it again")
     return data
 
 
 def is_packed(path: str | Path) -> bool:
-    """Tells whether a file begins as gzip data do.
+    """Tells whether a file begins like gzip data.
 
     Raises:
         OSError: it cannot be read.
@@ -55,11 +55,11 @@ def is_packed(path: str | Path) -> bool:
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[BinaryStream]:
-    """Opens a file to read its contents, unpacked if they are gzip data, whatever the file is called.
+    """Opens a file to read its contents, decompressed if they are gzip data under any name.
 
     Raises:
-        InputError: within, too: there is no such file, it cannot be read, it is damaged or cut off gzip data,
-            or it is called .gz and is neither gzip data nor empty.
+        InputError: also from the body: the file is missing, unreadable, damaged gzip data, or named .gz
+            without being gzip data or empty.
     """
     source = str(path)
     try:
@@ -70,37 +70,39 @@ def opened(path: str | Path) -> Iterator[BinaryStream]:
                     yield unpacked
             elif magic and source.endswith(".gz"):
                 raise InputError(
-                    source, "", "it is called .gz, but is no gzip data", "pack it with gzip, or rename it"
+                    source, "", "it is named .gz, but is not gzip data", "compress it with gzip, or rename it"
                 )
             else:
                 yield stream
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(
-            source, "gzip data", f"it is damaged or cut off ({error})", "fetch or pack the file again"
+            source, "gzip data", f"it is damaged or truncated ({error})", "fetch or compress the file again"
         ) from None
     except FileNotFoundError:
-        raise InputError(source, "", "there is no such file", "check the path for spelling") from None
+        raise InputError(source, "", "there is no such file", "check the path") from None
     except IsADirectoryError:
         raise InputError(source, "", "it is a directory", "give a file") from None
     except PermissionError:
-        raise InputError(source, "", "you may not read it", "change its permissions, or copy it") from None
+        raise InputError(
+            source, "", "you have no permission to read it", "change its permissions, or copy it"
+        ) from None
     except (OSError, ValueError) as error:
         raise InputError(source, "", f"it cannot be read ({_cause(error)})", "give a readable file") from None
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Writes a file so that it is there whole or not at all.
+    """Writes a file completely or not at all.
 
-    The data go to a temporary file in the same folder, and to the disk; then it takes the name. If anything
-    fails, the temporary file is removed and a file that was there stays as it was. A device or a pipe, such
-    as /dev/stdout, is written to as it is: to replace it would destroy it.
+    The data go to a temporary file in the same folder, which is flushed to disk and then renamed. If anything
+    fails, the temporary file is removed and an existing file is unchanged. A device or a pipe, such as
+    /dev/stdout, is written directly: replacing it would destroy it.
 
     Raises:
         InputError: the file cannot be written; says why.
     """
     source = str(path)
     try:
-        place = Path(path)  # not resolved: /dev/stdout may lead to a pipe, which has no path of its own
+        place = Path(path)  # not resolved: /dev/stdout may be a pipe, which has no path
         mode = place.stat().st_mode if place.exists() else None
         if mode is not None and stat.S_ISDIR(mode):
             raise InputError(source, "", "it is a directory", "give the name of a file")
@@ -110,18 +112,18 @@ def write_atomically(path: str | Path, data: bytes) -> None:
             return
         _replace(place.resolve(), data, mode)
     except FileNotFoundError:
-        raise InputError(source, "", "its folder does not exist", "make the folder first") from None
+        raise InputError(source, "", "its folder does not exist", "create the folder first") from None
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(
             source,
             "",
-            f"it cannot be written ({_cause(error)}); what was there before is unchanged",
-            "free space, change permissions, or write to another place",
+            f"it cannot be written ({_cause(error)}); an existing file is unchanged",
+            "free space, change permissions, or write elsewhere",
         ) from None
 
 
 def pack(data: bytes) -> bytes:
-    """Returns gzip data without time or file name, so that equal data give equal bytes.
+    """Returns gzip data without time or file name, so that equal inputs give equal bytes.
 
     >>> pack(b"a") == pack(b"a"), gzip.decompress(pack(b"a"))
     (True, b'a')
@@ -134,7 +136,7 @@ def pack(data: bytes) -> bytes:
 
 
 def _replace(target: Path, data: bytes, mode: int | None) -> None:
-    """Writes `data` beside `target` and renames it; `mode` is that of the file that was there, if any."""
+    """Writes `data` beside `target` and renames it; `mode` is that of an existing file."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".jtsolve-", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -143,20 +145,20 @@ def _replace(target: Path, data: bytes, mode: int | None) -> None:
             os.fsync(stream.fileno())
         Path(name).chmod(_default_mode() if mode is None else stat.S_IMODE(mode))
         Path(name).replace(target)
-    except BaseException:  # an interruption must not leave the temporary file either
+    except BaseException:  # including an interruption
         Path(name).unlink(missing_ok=True)
         raise
 
 
 def _default_mode() -> int:
-    """Returns the permissions of a new file; the mask can be read only by setting it."""
+    """Returns the permissions of a new file; the umask can only be read by setting it."""
     mask = os.umask(_PRIVATE)
     os.umask(mask)
     return 0o666 & ~mask
 
 
 def _read_bounded(stream: BinaryStream, source: str) -> bytes:
-    """Returns what is left in a stream; the size of a pipe or of gzip data is known only at its end."""
+    """Returns the rest of a stream; the size of a pipe or of gzip data is known only at its end."""
     buffer = io.BytesIO()
     while chunk := stream.read(_CHUNK):
         buffer.write(chunk)
@@ -164,7 +166,7 @@ def _read_bounded(stream: BinaryStream, source: str) -> bytes:
             raise InputError(
                 source,
                 "",
-                f"it holds more than {LARGEST / 2**30:.3g} GiB once unpacked",
+                f"it holds more than {LARGEST / 2**30:.3g} GiB once decompressed",
                 "give a table with a smaller max_size",
             )
     return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""What this machine has and what this process holds: cores, memory, and a description for results."""
+"""The machine and this process: cores, memory, and a description for results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def cores() -> int:
 
 
 def free_memory() -> int:
-    """Returns the bytes that this process can still get: from the machine, and from its control group."""
+    """Returns the bytes still available to this process on the machine and in its control group."""
     free = psutil.virtual_memory().available
     limit, used = _CONTROL_GROUP / "memory.max", _CONTROL_GROUP / "memory.current"
     if limit.is_file() and used.is_file() and (most := limit.read_text(encoding="ascii").strip()) != "max":
@@ -34,24 +34,24 @@ def free_memory() -> int:
 
 
 def resident_memory() -> int:
-    """Returns the bytes of memory that this process holds now."""
+    """Returns the resident memory of this process in bytes."""
     return int(psutil.Process().memory_info().rss)
 
 
 def peak_memory() -> int:
-    """Returns the most bytes of memory that this process has held so far."""
+    """Returns the peak resident memory of this process in bytes."""
     status = Path("/proc/self/status")
     if status.is_file():
         for line in status.read_text(encoding="ascii", errors="replace").splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
-    # Not Linux; there this would count what the parent process held before it became this one.
+    # Not on Linux, where this also counts the memory of the parent before exec.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def describe(threads: int) -> dict[str, Any]:
-    """Returns what a reader needs to judge a time: versions, machine, threads, command."""
+    """Returns the context of a timing: versions, machine, threads, command."""
     return {
         "jtsolve": __version__,
         "python": platform.python_version(),
@@ -66,7 +66,7 @@ def describe(threads: int) -> dict[str, Any]:
 
 
 def _program() -> str:
-    """Returns the name of the running program, without the folders of this machine."""
+    """Returns the name of the running program, without its folder."""
     name = Path(sys.argv[0]).name
     return "jtsolve" if name == "__main__.py" else name
 

@@ -1,4 +1,4 @@
-"""The problem: local scores over named variables, and constraints on the junction tree. What, never how.
+"""The problem: local scores over named variables, and constraints on the junction tree.
 
 A junction tree's score is Σ s(C) over its cliques minus Σ s(S) over its separators (a multiset; an empty
 separator joins two components). The problem asks for the highest score among the junction trees that meet
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Feature(Enum):
-    """What a problem may ask for, and a backend may support; the values are the names in instance files."""
+    """A constraint that problems use and backends support; the values are the names in instance files."""
 
     MAX_TREEWIDTH = "max_treewidth"
     MAX_SEPARATOR_SIZE = "max_separator_size"
@@ -41,12 +41,12 @@ class Feature(Enum):
 
 ALL_FEATURES: frozenset[Feature] = frozenset(Feature)
 LOCAL_FEATURES: frozenset[Feature] = ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS}
-"""The constraints on cliques, separators and edges one by one."""
+"""The constraints on single cliques, separators and edges."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """Constraints on the junction tree; the default asks for nothing.
+    """Constraints on the junction tree; by default none.
 
     Args:
         max_treewidth: no clique has more than this plus one members.
@@ -62,7 +62,7 @@ class Constraints:
             without edges.
 
     Raises:
-        InputError: a number is negative, an edge is no pair, or two constraints contradict each other.
+        InputError: a number is negative, an edge is not a pair, or two constraints contradict each other.
     """
 
     max_treewidth: int | None = None
@@ -99,8 +99,8 @@ class Constraints:
                     raise InputError(
                         "constraints",
                         name,
-                        f"{list(members(edge))} is no pair of distinct variables",
-                        "give two variables an edge",
+                        f"{list(members(edge))} is not a pair of distinct variables",
+                        "name an edge by its two variables",
                     )
         if self.forbidden_edges & self.required_edges:
             edge = min(self.forbidden_edges & self.required_edges)
@@ -108,7 +108,7 @@ class Constraints:
                 "constraints",
                 "required_edges",
                 f"edge {list(members(edge))} is both required and forbidden",
-                "remove it from one of the two",
+                "remove it from one of them",
             )
 
     @property
@@ -149,12 +149,12 @@ class Problem:
     Args:
         variables: one per variable of the scores; names are unique and not empty.
         scores: local scores over {0..n-1}.
-        constraints: what the tree must meet.
-        name: what to call the problem in tables; may be empty.
-        provenance: free remarks on where the scores come from; not part of the digest.
+        constraints: on the tree.
+        name: for tables; may be empty.
+        provenance: remarks on the origin of the scores; not part of the digest.
 
     Raises:
-        InputError: names are empty or repeated, or counts do not fit.
+        InputError: names are empty or repeated, or counts do not match.
     """
 
     variables: tuple[Variable, ...]
@@ -162,6 +162,7 @@ class Problem:
     constraints: Constraints = Constraints()
     name: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    _digest: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if len(self.variables) != self.scores.n:
@@ -182,7 +183,7 @@ class Problem:
                     "problem",
                     f"variables[{position}]",
                     f"the name '{variable.name}' is used twice",
-                    "give every variable a name of its own",
+                    "give every variable a different name",
                 )
             seen.add(variable.name)
         if self.constraints.mentioned() >> self.n:
@@ -205,13 +206,13 @@ class Problem:
 
     @property
     def max_clique_size(self) -> int:
-        """The size of the largest set that may be a clique: bounded by n, the scores and the treewidth."""
+        """The largest clique size that n, the scores and the treewidth allow."""
         bound = min(self.n, self.scores.max_size)
         treewidth = self.constraints.max_treewidth
         return bound if treewidth is None else min(bound, treewidth + 1)
 
     def permits_clique(self, mask: VarSet) -> bool:
-        """Tells whether the set alone breaks no constraint on cliques: on size, score and edges."""
+        """Tells whether the set by itself meets the constraints on cliques: size, score and edges."""
         return (
             0 < mask.bit_count() <= self.max_clique_size
             and mask not in self.constraints.forbidden_cliques
@@ -220,7 +221,7 @@ class Problem:
         )
 
     def permits_separator(self, mask: VarSet) -> bool:
-        """Tells whether the set alone breaks no constraint on separators; ∅ is one between components."""
+        """Tells whether the set by itself meets the constraints on separators; ∅ separates components."""
         limits = self.constraints
         largest = self.n if limits.max_separator_size is None else limits.max_separator_size
         return (
@@ -231,7 +232,7 @@ class Problem:
         )
 
     def with_treewidth(self, treewidth: int | None) -> Problem:
-        """Returns this problem with its treewidth bounded also by `treewidth`; None changes nothing."""
+        """Returns this problem with its treewidth also bounded by `treewidth`; None changes nothing."""
         if treewidth is None:
             return self
         own = self.constraints.max_treewidth
@@ -243,6 +244,12 @@ class Problem:
 
         A dense table and a sparse one with the same scores have different digests.
         """
+        if self._digest is None:  # hashing 10^8 scores takes seconds
+            object.__setattr__(self, "_digest", self._hashed())
+        assert self._digest is not None, "just computed"
+        return self._digest
+
+    def _hashed(self) -> str:
         sha = hashlib.sha256()
         for variable in self.variables:
             sha.update(variable.name.encode() + b"\0")

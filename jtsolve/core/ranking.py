@@ -1,4 +1,4 @@
-"""The best trees of a problem in order: what `k_best` returns."""
+"""The best trees of a problem in order, as `k_best` returns them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best trees of a problem, found one after the other.
+    """The best trees of a problem in order.
 
     Args:
-        results: one a tree, in the order found. Each is for the problem in which the graphs of the trees
-            before it are forbidden, and its seconds are counted from the start of the first.
-        last: of the last solve: the last of `results`, or one without a tree or with one beyond the gap.
+        results: one per tree, in the order found. Each solves the problem in which the graphs of the earlier
+            trees are forbidden; its seconds count from the start of the first.
+        last: the result of the last solve: the last of `results`, or one without a tree within the gap.
         constraints: of the problem.
         stop: why the work ended.
-        k: no more than so many trees were asked for; None for no limit.
-        within: no trees were asked for that score lower than the best by more than this, in nats; or None.
+        k: the number of trees asked for; None for no limit.
+        within: the gap to the best score asked for, in nats; None for no limit.
     """
 
     results: tuple[Result, ...]
@@ -42,19 +42,19 @@ class Ranking:
 
     @property
     def proved(self) -> int:
-        """How many of the first trees are proved to be the best ones, in order, to 10^-6 nats each."""
+        """The number of leading trees proved to be the best, in order, to 10^-6 nats each."""
         return sum(1 for _ in takewhile(lambda result: result.status is Status.OPTIMAL, self.results))
 
     @property
     def exhausted(self) -> bool:
-        """Whether it is proved that no other tree is left, or none within the gap."""
+        """Whether no other tree exists, or none within the gap, and this is proved."""
         if self.within is None or not self.results:
             return self.bound == -inf
         return self.bound < score_of(self.results[0]) - self.within
 
     @property
     def complete(self) -> bool:
-        """Whether it is proved that these are the trees that were asked for."""
+        """Whether these are proved to be the trees asked for."""
         return self.proved == len(self.results) and (len(self.results) == self.k or self.exhausted)
 
 

@@ -1,4 +1,4 @@
-"""The result of a solve: what is known (status, score, bound), apart from why the work stopped."""
+"""The result of a solve: status, score and bound, kept apart from the reason why the work stopped."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """What is known at the end."""
+    """The conclusion of a solve."""
 
     OPTIMAL = "optimal"
     """The tree's score is within `OPTIMALITY_TOLERANCE` of the bound."""
     FEASIBLE = "feasible"
-    """A tree was found; a better one may exist."""
+    """A tree was found; there may be a better one."""
     INFEASIBLE = "infeasible"
-    """It is proved that no tree meets the constraints."""
+    """No tree meets the constraints, and this is proved."""
     UNKNOWN = "unknown"
-    """No tree was found, and none was proved not to exist."""
+    """Neither was a tree found nor infeasibility proved."""
 
 
 class Stop(Enum):
@@ -45,7 +45,7 @@ OPTIMALITY_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Incumbent:
-    """A step of the trace: at `seconds` since the start, the best score and the best bound known, in nats."""
+    """A step of the trace: the best score and bound, in nats, at `seconds` since the start."""
 
     seconds: float
     score: float | None
@@ -54,14 +54,14 @@ class Incumbent:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a backend claims; `solve` verifies it and makes a `Result` of it.
+    """The claim of a backend; `solve` verifies it and builds a `Result`.
 
     Args:
         tree: the best tree found, or None.
         bound: no tree of the problem scores more, in nats; inf if the backend proves nothing, -inf if it
             proves that no tree exists.
         stop: why the backend ended.
-        stats: free figures for the curious, such as counts and predicted bytes.
+        stats: further figures, such as counts and predicted bytes.
         seconds: parts of the time, in seconds of wall clock.
     """
 
@@ -80,19 +80,19 @@ class Result:
         instance: the problem's name.
         digest: the problem's digest.
         names: the variables' names.
-        constraints: what the tree had to meet, the treewidth of the command line included.
+        constraints: on the tree, including the treewidth of the command line.
         backend: the backend's name.
         options: the backend's fields, as JSON values.
-        status: what is known.
+        status: the conclusion.
         stop: why the work ended.
         tree: the best tree, or None.
         score: the tree's score recomputed from the instance, in nats, or None.
         bound: no tree of the problem scores more, in nats; -inf if it is infeasible.
-        seconds: wall clock; "total" and parts of it.
-        trace: the incumbents and bounds as they came.
+        seconds: wall clock: "total", and parts of it.
+        trace: incumbents and bounds in the order of arrival.
         seed: the seed of the run.
         environment: versions and machine.
-        stats: the backend's own figures.
+        stats: further figures of the backend.
 
     Raises:
         ValueError: the parts contradict each other.
@@ -119,7 +119,7 @@ class Result:
         if (self.tree is None) != (self.score is None):
             raise ValueError("a result has both a tree and a score, or neither")
         if (self.tree is not None) != (self.status in (Status.OPTIMAL, Status.FEASIBLE)):
-            raise ValueError(f"status '{self.status.value}' does not fit a tree that is {self.tree}")
+            raise ValueError(f"status '{self.status.value}' contradicts the tree, {self.tree}")
         if self.score is not None and self.bound < self.score:
             raise ValueError(f"the bound {self.bound} is below the score {self.score}")
         if self.status is Status.OPTIMAL and not self.gap <= OPTIMALITY_TOLERANCE:

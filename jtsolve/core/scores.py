@@ -1,7 +1,7 @@
 """Local scores s(A) = ln p(A), in nats, for subsets A of the variables.
 
-`LocalScores` is the one interface: `n`, `max_size`, one score, a batch of scores. A set that has no score
-scores -inf: it may be neither a clique nor a separator. `DenseScores` and `SparseScores` are tables.
+`LocalScores` is the interface. A set without a score has -inf: it may be neither a clique nor a separator.
+`DenseScores` and `SparseScores` are tables.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 LARGEST = 1e100
-"""Nats; beyond any logarithm of a probability of data. Sums of scores within ± this do not overflow."""
+"""Nats; larger than any log probability of data. Sums of scores within ± this do not overflow."""
 
 
 class LocalScores(Protocol):
-    """Scores of subsets of {0..n-1} of at most `max_size` members; immutable, safe to share by threads."""
+    """Scores of subsets of {0..n-1} of at most `max_size` members; immutable and thread-safe."""
 
     @property
     def n(self) -> int:
@@ -55,7 +55,7 @@ class LocalScores(Protocol):
         ...
 
     def extremes(self) -> tuple[float, float]:
-        """Returns a lower and an upper bound of all scores that exist, in nats."""
+        """Returns a lower and an upper bound of all existing scores, in nats."""
         ...
 
 
@@ -104,7 +104,7 @@ class DenseScores:
                 f"at most {self.max_size}",
                 "give one value per set in colex order, the empty set first",
             )
-        # NaN is not within either; and no copy is made, since tables are large.
+        # NaN fails both comparisons. No copy is made, since tables are large.
         within = (values >= -LARGEST) & (values <= LARGEST)
         if not within.all():
             first = int(np.argmin(within))
@@ -142,9 +142,9 @@ class DenseScores:
 
 
 def _fault(value: float) -> str:
-    """Returns what is wrong with a score that is not within ± LARGEST."""
+    """Returns the fault of a score that is not within ± LARGEST."""
     if isfinite(value):
-        return f"{value} is no score in nats: it is beyond ±{LARGEST:g}"
+        return f"{value} is beyond ±{LARGEST:g} nats"
     return f"{value} is not a finite number"
 
 
@@ -156,11 +156,11 @@ def _sets_before(n: int, max_size: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseScores:
-    """Scores of some sets only; every other set, but for ∅, has none.
+    """Scores of some sets only; every other set except ∅ has none.
 
     Args:
         n: the number of variables.
-        table: from set to finite score in nats; copied. ∅ may be left out, and scores 0.
+        table: from set to finite score in nats; copied. ∅ may be omitted; it scores 0.
 
     Attributes:
         max_size: the size of the largest set that has a score; at least 1.
@@ -181,7 +181,7 @@ class SparseScores:
         if self.n < 1:
             raise InputError("scores", "n", f"{self.n} variables", "give at least one variable")
         for mask, value in self.table.items():
-            if mask >> self.n:  # also if it is negative, which is no set
+            if mask >> self.n:  # also true of negative masks
                 raise InputError(
                     "scores",
                     f"set {mask:#b}",
@@ -197,7 +197,7 @@ class SparseScores:
                 )
         if self.table.get(0, 0.0) != 0:
             raise InputError("scores", "the empty set", f"s(∅) is {self.table[0]}", "s(∅) must be 0")
-        # ∅ first and plain floats: equal scores have equal tables, down to the order and the digest.
+        # Sorted, with plain floats: equal scores have equal digests.
         table = {0: 0.0} | {mask: float(self.table[mask]) for mask in sorted(self.table) if mask}
         object.__setattr__(self, "table", table)
         object.__setattr__(self, "max_size", max(mask.bit_count() for mask in (1, *table)))
@@ -217,7 +217,7 @@ class SparseScores:
 
 @runtime_checkable
 class Tabulating(Protocol):
-    """Scores that are computed on demand, and make a table faster than set by set."""
+    """Scores computed on demand that can be tabulated faster than set by set."""
 
     @property
     def max_size(self) -> int:
@@ -230,7 +230,7 @@ class Tabulating(Protocol):
 
 
 def colex_table(scores: LocalScores, max_size: int) -> NDArray[np.float64]:
-    """Returns the scores of all sets of at most `max_size` members in colex order; -inf where there is none.
+    """Returns the scores of all sets of at most `max_size` members in colex order; -inf for none.
 
     Args:
         scores: any local scores.

@@ -1,7 +1,7 @@
 """Junction trees, valid by construction and in canonical form.
 
-A chordal graph has one set of maximal cliques and one multiset of separators, but many junction trees. All
-have the same score, so a `JunctionTree` stores the canonical one: trees of equal graphs are equal values.
+A chordal graph has one set of maximal cliques and one multiset of separators, but many junction trees, all of
+the same score. A `JunctionTree` stores the canonical one: trees of equal graphs are equal values.
 
 References:
     Blair and Peyton, An introduction to chordal graphs and clique trees, 1993 (running intersection, the
@@ -32,12 +32,13 @@ class JunctionTree:
 
     Args:
         n: the number of variables.
-        cliques: the maximal cliques; together they hold every variable, none is within another.
-        edges: pairs of positions in `cliques`; a tree with running intersection. Stored are the canonical
-            cliques (in increasing order of their sorted members) and the canonical edges.
+        cliques: the maximal cliques; they cover all variables, and none is within another. Stored in
+            increasing order of their sorted members.
+        edges: pairs of positions in `cliques`: a tree with running intersection. Stored are the canonical
+            edges.
 
     Raises:
-        ValueError: the cliques and edges are not a junction tree over {0..n-1}; says why.
+        ValueError: the cliques and edges do not form a junction tree over {0..n-1}; says why.
 
     >>> JunctionTree(3, [0b110, 0b011], [(0, 1)]).cliques
     (3, 6)
@@ -64,7 +65,7 @@ class JunctionTree:
 
     @property
     def separators(self) -> tuple[VarSet, ...]:
-        """The separators, aligned with `edges`: the intersections of the cliques that they join."""
+        """The separators, aligned with `edges`: the intersections of the cliques joined."""
         return tuple(self.cliques[i] & self.cliques[j] for i, j in self.edges)
 
     @property
@@ -80,11 +81,11 @@ class JunctionTree:
 
     @property
     def edge_sets(self) -> frozenset[VarSet]:
-        """The edges of the chordal graph as sets of two: how constraints name graphs."""
+        """The edges of the chordal graph as sets of two, as in `Constraints.forbidden_graphs`."""
         return frozenset(1 << u | 1 << v for u, v in self.graph_edges)
 
     def score(self, scores: LocalScores) -> float:
-        """Returns Σ s(C) − Σ s(S) in nats; -inf if some clique or separator has no score."""
+        """Returns Σ s(C) − Σ s(S) in nats; -inf if a clique or separator has no score."""
         terms = [scores.score(clique) for clique in self.cliques]
         for separator in self.separators:
             value = scores.score(separator)
@@ -127,7 +128,7 @@ class JunctionTree:
 
     @classmethod
     def from_families(cls, families: Iterable[tuple[int, VarSet]]) -> JunctionTree:
-        """Returns the tree of the graph built vertex by vertex, each joined to a clique of earlier ones.
+        """Returns the tree of a graph built vertex by vertex, each joined to a clique of earlier ones.
 
         Args:
             families: (v, P) in the order of arrival, the reverse of a perfect elimination order.
@@ -137,7 +138,9 @@ class JunctionTree:
                 vertex is missing.
         """
         rank: dict[int, int] = {}
-        node_of: dict[int, int] = {}  # the node in which a vertex arrived: it holds the vertex's family
+        node_of: dict[
+            int, int
+        ] = {}  # the node in which a vertex arrived: it contains the vertex and its parents
         nodes: list[VarSet] = []
         edges: list[tuple[int, int]] = []
         for v, parents in families:
@@ -146,7 +149,7 @@ class JunctionTree:
             last = max(members(parents), key=rank.__getitem__, default=None)
             node = 0 if last is None else node_of[last]
             if nodes and not is_subset(parents, nodes[node]):
-                raise ValueError(f"not chordal: the earlier neighbours of vertex {v} are no clique")
+                raise ValueError(f"not chordal: the earlier neighbours of vertex {v} are not a clique")
             if nodes and nodes[node] == parents:
                 nodes[node] |= 1 << v
             else:
@@ -160,14 +163,14 @@ class JunctionTree:
 
     @classmethod
     def from_nodes(cls, n: int, nodes: Sequence[VarSet], edges: Sequence[tuple[int, int]]) -> JunctionTree:
-        """Returns the junction tree left when every node within a neighbour is merged into it.
+        """Returns the junction tree after merging every node that is within a neighbour.
 
         Args:
             n: the number of variables.
-            nodes: sets with running intersection over the tree; some may be within others.
+            nodes: sets with running intersection over the tree; one may be within another.
             edges: pairs of positions in `nodes`.
         """
-        merged = list(range(len(nodes)))  # merged[i]: the node that stands for node i now
+        merged = list(range(len(nodes)))  # merged[i]: the node that node i was merged into
 
         def representative(i: int) -> int:
             while merged[i] != i:
@@ -195,8 +198,8 @@ class JunctionTree:
 def maximum_cardinality_search(neighbours: Sequence[VarSet]) -> list[int]:
     """Returns the vertices in an order that is the reverse of a perfect elimination order iff one exists.
 
-    The next vertex is one with the most neighbours among those before it (Tarjan and Yannakakis, SIAM J.
-    Comput. 1984); the lowest number breaks ties. Time O(n + edges) but for the search among equals.
+    The next vertex is one with the most visited neighbours (Tarjan and Yannakakis, SIAM J. Comput. 1984); the
+    lowest number breaks ties. Time O(n + edges) plus the search for the lowest number.
     """
     n = len(neighbours)
     weight = [0] * n
@@ -220,7 +223,7 @@ def maximum_cardinality_search(neighbours: Sequence[VarSet]) -> list[int]:
 
 
 def _validate(n: int, cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]]) -> None:
-    """Raises ValueError unless the cliques and edges are a junction tree over {0..n-1}."""
+    """Raises ValueError unless the cliques and edges form a junction tree over {0..n-1}."""
     if n < 1 or not cliques:
         raise ValueError("a junction tree has at least one variable and one clique")
     covered = 0
@@ -232,7 +235,7 @@ def _validate(n: int, cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]
         raise ValueError(f"{len(cliques)} cliques need {len(cliques) - 1} tree edges, not {len(edges)}")
     if len(_reachable(len(cliques), edges)) != len(cliques):
         raise ValueError("the tree edges do not connect the cliques")
-    # In a tree the cliques that hold v are connected iff they are one more than the edges among them.
+    # In a tree, the cliques that contain v are connected iff they number one more than the edges among them.
     count = Counter(v for clique in cliques for v in members(clique))
     count.subtract(v for i, j in edges for v in members(cliques[i] & cliques[j]))
     broken = next((v for v, surplus in count.items() if surplus != 1), None)
@@ -273,9 +276,9 @@ def _canonical_edges(
 ) -> tuple[tuple[int, int], ...]:
     """Returns the edges of the canonical junction tree of the same cliques.
 
-    For a separator S, the cliques that hold S are a subtree; without its edges labelled S it falls into
-    parts, the same parts in every junction tree of the graph. The canonical tree joins the parts of S by the
-    first clique of each, in a path.
+    The cliques that contain a separator S form a subtree; without its edges labelled S, it splits into the
+    same parts in every junction tree of the graph. The canonical tree joins these parts in a path through
+    the first clique of each.
     """
     adjacent = _adjacency(len(cliques), edges)
     ends: dict[VarSet, set[int]] = {}

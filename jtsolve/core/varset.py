@@ -1,8 +1,8 @@
 """Sets of variables as bit masks.
 
 A `VarSet` is a Python int of any length: variable i is bit i, so 0b100101 is {0, 2, 5} and 0 is the empty
-set. Unions, intersections and differences are `|`, `&` and `& ~`; sizes are `int.bit_count`. The increasing
-order of the masks is the colexicographic order, in which score tables are stored.
+set. Union, intersection and difference are `|`, `&` and `& ~`; the size is `int.bit_count`. Increasing masks
+are in colexicographic order, in which score tables are stored.
 """
 
 from __future__ import annotations

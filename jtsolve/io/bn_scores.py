@@ -1,11 +1,10 @@
-"""Local scores written as the family scores of Bayesian networks: GOBNILP's `.jkl` and urlearning's `.pss`.
+"""Writers of local scores as family scores of Bayesian networks: GOBNILP's `.jkl` and urlearning's `.pss`.
 
-The score of a variable v with the parents P is w(v,P) = s(P∪v) − s(P), in nats; every parent set of less than
-`max_size` variables is written, none is pruned, with all digits. `foreign` reads such files back: s(A) is the
-sum of the families along an order, equal up to the rounding of the differences.
+The score of a variable v with parents P is w(v,P) = s(P∪v) − s(P), in nats. Every parent set of fewer than
+`max_size` variables is written, unpruned and with all digits. `foreign` reads such files: s(A) is the sum of
+families along an order, equal up to rounding.
 
-Both formats are words between blanks, so that names with blanks, and such as begin a remark, cannot be
-written.
+Both formats separate words by blanks, so that names with blanks or a leading # cannot be written.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 FAMILY_FORMATS = ("jkl", "pss")
 
 _SETS = 1 << 16
-"""Parent sets that are looked up at one time."""
+"""Parent sets per batch of scores."""
 _BYTES_PER_SCORE = 19
-"""Of a difference of scores as text, and its separator; measured: plants 18.8, mushroom 19.3."""
+"""Of a score difference as text with its separator; measured: plants 18.8, mushroom 19.3."""
 
 
 def family_bytes(names: Sequence[str], max_size: int) -> int:
-    """Returns about how long a file of all families will be, in bytes: it grows with n times the sets.
+    """Returns the approximate size, in bytes, of a file of all families.
 
     >>> family_bytes(("a", "b"), 2)  # four families, two of them with a parent
     88
@@ -47,11 +46,11 @@ def family_bytes(names: Sequence[str], max_size: int) -> int:
 
 
 def family_text(scores: DenseScores, variables: Sequence[Variable], source: str, kind: str) -> bytes:
-    """Returns the file of all families: kind is one of `FAMILY_FORMATS`.
+    """Returns the file of all families; `kind` is one of `FAMILY_FORMATS`.
 
     Raises:
         ChoiceError: the format cannot hold a variable's name.
-        LimitError: the file would be larger than any that is read.
+        LimitError: the file would be too large to be read.
     """
     names = [variable.name for variable in variables]
     require_words(names, source)
@@ -59,8 +58,8 @@ def family_text(scores: DenseScores, variables: Sequence[Variable], source: str,
     if size > LARGEST:
         raise LimitError(
             f"{source}: the families would take {size / 1e9:.3g} GB, but no more than {LARGEST / 1e9:.3g} GB "
-            "are read. Ways out: smaller sets (--max-size), fewer columns, or .json or .score, which hold "
-            "each set once"
+            "are read. Ways out: smaller sets (jtsolve score --max-size), fewer columns, or .json or .score, "
+            "which hold each set once"
         )
     lines = _jkl(scores, names) if kind == "jkl" else _pss(scores, variables)
     # In pieces: a million short texts take several times the memory of one long text.
@@ -71,16 +70,16 @@ def family_text(scores: DenseScores, variables: Sequence[Variable], source: str,
 
 
 def require_words(names: Sequence[str], source: str) -> None:
-    """Finds out whether the formats can hold the names.
+    """Checks that the formats can hold the names.
 
     Raises:
-        ChoiceError: one has a blank in it, or begins as a remark does.
+        ChoiceError: a name contains a blank or begins with #.
     """
     for name in names:
         if name.split() != [name] or name.startswith("#"):
             raise ChoiceError(
-                f"{source}: .jkl and .pss files have words between blanks, and lines that begin with # are "
-                f"remarks, so that they cannot hold the name '{name}'; rename the column, or write .json"
+                f"{source}: .jkl and .pss files separate words by blanks, and # begins a comment, so they "
+                f"cannot hold the name '{name}'; rename the column, or write .json"
             )
 
 
@@ -101,7 +100,7 @@ def _pss(scores: DenseScores, variables: Sequence[Variable]) -> Iterator[str]:
 
 
 def _states(variable: Variable) -> str:
-    """Returns the lines on a variable's states: labels where the format can hold them, else how many."""
+    """Returns the lines on a variable's states: labels where the format can hold them, else their number."""
     states = variable.states
     if states is None:
         return ""

@@ -1,7 +1,7 @@
-"""Strict JSON in, readable JSON out, and constraints by name: what instance and result files share.
+"""Shared by all JSON files: strict reading, readable writing, constraints by name.
 
-Strict means: valid UTF-8 without byte order mark, no key twice, no unknown key, no NaN or Infinity, no
-number for a text or the other way round. Each breach is an `InputError` that names the place.
+Strict means: valid UTF-8 without byte order mark, no repeated or unknown key, no NaN or Infinity, no number
+in place of a text or vice versa. Each violation is an `InputError` that names the place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class ConstraintsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The fields of `Constraints`, with sets as lists of names; what is absent asks for nothing."""
+    """The fields of `Constraints`, with sets as lists of names; an absent field is no constraint."""
 
     max_treewidth: Count | None = None
     max_separator_size: Count | None = None
@@ -58,9 +58,9 @@ def constraints_from_document(
 
     Args:
         document: as read.
-        names: the variables' names; variable i is `names[i]`.
+        names: of the variables, in order.
         source: the file, for messages.
-        place: where in the file the constraints are.
+        place: of the constraints in the file.
 
     Raises:
         InputError: a name is unknown, a set or a member occurs twice, or `Constraints` refuses.
@@ -78,14 +78,14 @@ def constraints_from_document(
             first = seen.setdefault(mask, i)
             if first != i:
                 raise InputError(
-                    source, f"{place}.{key}[{i}]", f"the set is also entry {first}", "remove one of the two"
+                    source, f"{place}.{key}[{i}]", f"the set is also entry {first}", "remove one of them"
                 )
         values[key] = frozenset(seen)
     values["forbidden_graphs"] = _graphs(document, index, source, place)
     try:
         return Constraints(**values)
     except InputError as error:
-        # Names say more than the numbers of `Constraints`' own message.
+        # Names in place of the numbers in the message of `Constraints`.
         shown = re.sub(
             r"\[(\d+), (\d+)\]", lambda m: f"{names[int(m[1])]} – {names[int(m[2])]}", error.reason
         )
@@ -101,15 +101,15 @@ def _graphs(
         here = f"{place}.forbidden_graphs[{i}]"
         edges = [set_of_names(edge, index, source, f"{here}[{j}]") for j, edge in enumerate(listed)]
         if len(set(edges)) < len(edges):
-            raise InputError(source, here, "an edge is there twice", "name it once")
+            raise InputError(source, here, "an edge occurs twice", "name it once")
         first = seen.setdefault(frozenset(edges), i)
         if first != i:
-            raise InputError(source, here, f"the graph is also entry {first}", "remove one of the two")
+            raise InputError(source, here, f"the graph is also entry {first}", "remove one of them")
     return frozenset(seen)
 
 
 def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> dict[str, Any]:
-    """Returns the constraints that are not the default as JSON values, in a fixed order.
+    """Returns the constraints that differ from the default as JSON values, in a fixed order.
 
     >>> constraints_to_document(Constraints(max_treewidth=2, forbidden_edges=frozenset({0b101})), "ABC")
     {'max_treewidth': 2, 'forbidden_edges': [['A', 'C']]}
@@ -145,7 +145,9 @@ def set_of_names(entry: Iterable[str], index: Mapping[str, int], source: str, pl
                 "use a name from 'variables'",
             )
         if mask >> v & 1:
-            raise InputError(source, f"{place}[{position}]", f"'{name}' is twice in one set", "name it once")
+            raise InputError(
+                source, f"{place}[{position}]", f"'{name}' occurs twice in one set", "name it once"
+            )
         mask |= 1 << v
     return mask
 
@@ -164,7 +166,7 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
         source: the file, for messages.
 
     Raises:
-        InputError: the text is not what the format asks for; names the place.
+        InputError: the text violates the format; names the place.
     """
     _require_utf8(data, source)
     try:
@@ -175,16 +177,16 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
     except msgspec.DecodeError as error:
         raise _malformed(data, str(error), source) from None
     except RecursionError:
-        raise InputError(source, "", "its lists or objects are nested too deeply", "nest less") from None
+        raise InputError(
+            source, "", "its lists or objects are nested too deeply", "nest them less deeply"
+        ) from None
     _require_unique_keys(data, source)
     return document
 
 
 def _require_utf8(data: bytes, source: str) -> None:
     if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(
-            source, "line 1", "it begins with a byte order mark", "save it as UTF-8 without byte order mark"
-        )
+        raise InputError(source, "line 1", "it begins with a byte order mark", "save it as UTF-8 without one")
     try:
         data.isascii() or data.decode()
     except UnicodeDecodeError as error:
@@ -199,12 +201,12 @@ class _Header(msgspec.Struct):
 
 
 def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> None:
-    """Raises InputError if the format or version is wrong: that says more than what follows from it."""
+    """Raises InputError if the format or version is wrong, which causes other errors."""
     hints = get_type_hints(kind)
     try:
         header = msgspec.json.decode(data, type=_Header)
     except (msgspec.DecodeError, RecursionError):
-        return  # no object at all, or worse further down: the caller's message says so
+        return  # not an object, or malformed: the caller reports it
     for key in ("format", "version"):
         (wanted,) = get_args(hints[key])
         found = getattr(header, key)
@@ -223,16 +225,16 @@ def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> Non
 
 _REMEDIES = (
     ("missing required field", "add the key"),
-    ("unknown field", "remove the key, or mend its spelling"),
+    ("unknown field", "remove the key, or correct its spelling"),
     ("out of range", "give a finite number"),
     ("Invalid value", 'use "colex" or "sparse"'),
     ("Invalid enum value", "use a value that the format knows"),
-    ("Expected", "give what is expected there"),
+    ("Expected", "give a value of the expected type"),
 )
 
 
 def _invalid(message: str, source: str) -> InputError:
-    """Returns the error for a well-formed text that is not as the format asks."""
+    """Returns the error for well-formed JSON that violates the format."""
     reason, _, place = message.partition(" - at ")
     remedy = next(remedy for pattern, remedy in _REMEDIES if pattern in reason)
     reason = reason.replace("`", "'")
@@ -240,30 +242,30 @@ def _invalid(message: str, source: str) -> InputError:
 
 
 def _malformed(data: bytes, message: str, source: str) -> InputError:
-    """Returns the error for a text that is no JSON."""
+    """Returns the error for a text that is not JSON."""
     found = re.search(r"\(byte (\d+)\)", message)
     if found is None:
         return InputError(
-            source, position_of(data, len(data)), "the text ends too early", "fetch or make the file again"
+            source, position_of(data, len(data)), "the text ends too early", "fetch or write the file again"
         )
-    at = int(found[1]) - ("trailing" in message)  # there msgspec names the byte behind
+    at = int(found[1]) - ("trailing" in message)  # there msgspec names the following byte
     word = re.match(rb"-?(NaN|Infinity)", data[max(0, at - 1) : at + 9].lstrip(b" ,:[\t\r\n"))
     if word is not None:
-        reason, remedy = f"{word[0].decode()} is no number in JSON", "give a finite number"
+        reason, remedy = f"{word[0].decode()} is not a number in JSON", "give a finite number"
     else:
-        reason, remedy = f"this is no JSON: {message.partition('malformed: ')[2]}", "mend the text there"
+        reason, remedy = f"this is not JSON: {message.partition('malformed: ')[2]}", "correct the text there"
     return InputError(source, position_of(data, at), reason, remedy)
 
 
-# In a well-formed text: a run of anything but braces and keys, in one step of the matcher, then a brace or a
-# key. A table of 10^6 numbers is a single run.
+# Matches in well-formed JSON a run without braces and keys, then a brace or a key: one match for a table of
+# 10^6 numbers.
 _STEP = re.compile(
     rb'(?:[^"{}]++|"(?:[^"\\]++|\\.)*+"(?!\s*+:))*+(?:([{}])|("(?:[^"\\]++|\\.)*+")\s*+:)', re.DOTALL
 )
 
 
 def _require_unique_keys(data: bytes, source: str) -> None:
-    """Raises InputError if a well-formed text has an object with a key twice: parsers silently keep one."""
+    """Raises InputError if an object has a key twice: parsers silently keep one of them."""
     objects: list[set[str]] = []
     path: list[str] = []
     for step in _STEP.finditer(data, 0, data.rfind(b"}") + 1):
@@ -280,8 +282,8 @@ def _require_unique_keys(data: bytes, source: str) -> None:
                 raise InputError(
                     source,
                     ".".join(["$", *path[:-1], key]),
-                    f"the key '{key}' is there twice ({position_of(data, step.start(2))})",
-                    "remove one of the two",
+                    f"the key '{key}' occurs twice ({position_of(data, step.start(2))})",
+                    "remove one of them",
                 )
             objects[-1].add(key)
             path[-1] = key
@@ -301,8 +303,13 @@ def _shorten(text: str) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
+def json_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """Returns the JSON Schema of a document."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(kind)}
+
+
 def lay_out(value: Any, indent: int = 0) -> str:
-    """Returns JSON for people: an object has a line per key, a list of lists a line per entry.
+    """Returns JSON with a line per key of an object, and a line per entry of a list of lists.
 
     Raises:
         ValueError: a number is not finite.

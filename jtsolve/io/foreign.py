@@ -1,14 +1,14 @@
 """The score files of other programs: Junctor, Adjunct, GOBNILP, blip, urlearning.
 
 Junctor's `.score` (Kangas, Niinimäki, Koivisto 2014) holds `N M` and the scores of all sets of at most M of
-the N variables in colex order; Adjunct's form of it begins with the word DMST. Neither has names: the
+the N variables in colex order; Adjunct's variant begins with the word DMST. Neither has names: the
 variables are called "0" to "N - 1". Junctor's "width" is the clique size, one more than the treewidth.
 
 GOBNILP's `.jkl`, which blip writes too, and urlearning's `.pss` hold family scores w(v,P) of Bayesian
 networks: per variable v, scores of parent sets P. They determine local scores s(P∪v) = s(P) + w(v,P) if and
-only if every parent set up to some size is there and the scores are score-equivalent: s(A) is then the same
-in whichever order its members are summed up. Both are verified. A pruned file is refused: without the pruned
-families, optimal junction trees are lost.
+only if every parent set up to some size is present and the scores are score-equivalent: s(A) is then the same
+for every order of its members. Both are verified. A pruned file is refused: without the pruned families,
+optimal junction trees may be lost.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?(\d*)|\.(\d+))(?:[eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 _BLANKS = b" \t\n\r\v\f"
-"""What `bytes.split` splits at."""
+"""The separators of `bytes.split`."""
 _CHUNK = 1 << 24
 _MOST_SETS = 1 << 40
-"""More sets than any file holds: counting them exactly could take longer than reading the file."""
+"""More sets than any file holds: an exact count could take longer than reading the file."""
 
 
 def dense_scores(
@@ -47,13 +47,13 @@ def dense_scores(
 
     Args:
         source: the file, for messages.
-        places: where in the file `max_size` is, and the values: "[3]" is appended for one of them.
+        places: of `max_size` and of the values in the file; "[3]" is appended for a single value.
         n: the number of variables.
         max_size: the size of the largest sets.
         values: shape (number of sets,), in nats, in colex order.
 
     Raises:
-        InputError: the numbers do not fit together, s(∅) is not 0, or a value is not finite.
+        InputError: the numbers are inconsistent, s(∅) is not 0, or a value is not finite.
     """
     if not 1 <= max_size <= n:
         raise InputError(
@@ -80,7 +80,7 @@ def dense_scores(
 
 
 def count_sets(n: int, max_size: int) -> int:
-    """Returns the number of sets of at most `max_size` of n variables, or some number above 2^40.
+    """Returns the number of sets of at most `max_size` of n variables, or a number above 2^40.
 
     >>> count_sets(4, 2), count_sets(10**9, 10**8) > 2**40
     (11, True)
@@ -102,7 +102,7 @@ def read_junctor(data: bytes, source: str, name: str) -> Problem:
     """Returns the problem in a Junctor `.score` or Adjunct DMST file; the variables are called "0", "1", ….
 
     Raises:
-        InputError: the text is no such file.
+        InputError: the text violates the format.
     """
     adjunct = data.split(None, 1)[:1] == [b"DMST"]
     header = (_ADJUNCT if adjunct else _JUNCTOR).match(data)
@@ -121,7 +121,7 @@ def read_junctor(data: bytes, source: str, name: str) -> Problem:
 
 
 def junctor_text(scores: DenseScores) -> bytes:
-    r"""Returns a table as a Junctor `.score` file, with as many digits as the numbers need.
+    r"""Returns a table as a Junctor `.score` file, with all digits.
 
     >>> junctor_text(DenseScores(1, 1, np.array([0.0, -0.5])))
     b'1 1\n0.0\n-0.5\n'
@@ -130,7 +130,7 @@ def junctor_text(scores: DenseScores) -> bytes:
 
 
 def adjunct_text(scores: DenseScores) -> bytes:
-    """Returns a table as an Adjunct DMST file, with as many digits as the numbers need."""
+    """Returns a table as an Adjunct DMST file, with all digits."""
     return f"DMST\n{scores.n}\nsubset_scores\ncolex_order {scores.max_size}\n".encode() + _column(scores)
 
 
@@ -139,17 +139,17 @@ def _column(scores: DenseScores) -> bytes:
 
 
 def _numbers(data: bytes, start: int, source: str) -> NDArray[np.float64]:
-    """Returns the numbers from byte `start` on; in pieces, since words take ten times an array's memory."""
+    """Returns the numbers from byte `start` on; in pieces, since words take ten times the memory."""
     pieces: list[NDArray[np.float64]] = []
     at = start
     while at < len(data):
         end = min(at + _CHUNK, len(data))
-        if end < len(data):  # cut behind a whole number; one longer than a chunk is no number
+        if end < len(data):  # cut after a complete word; one longer than a chunk is not a number
             cut = max(data.rfind(bytes([mark]), at, end) for mark in _BLANKS)
             end = cut + 1 if cut >= at else end
         piece = data[at:end]
         try:
-            # float() also takes nan, inf and 1_000: the bytes are checked first.
+            # float() also accepts nan, inf and 1_000; the bytes are checked below.
             values = np.array([float(token) for token in piece.split()], dtype=np.float64)
         except ValueError:
             values = np.array([inf])
@@ -187,7 +187,7 @@ Line: TypeAlias = tuple[int, list[str]]
 
 @dataclass(slots=True)
 class _Families:
-    """The parent sets of one variable, as read: words not yet looked up."""
+    """The parent sets of one variable, as words."""
 
     variable: Variable
     line: int
@@ -207,11 +207,11 @@ class _Families:
 def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
     """Returns the problem in a GOBNILP `.jkl` file: `n`, then per variable `name count` and the parent sets.
 
-    A line of a parent set is `score k parent…`; parents are names, or positions from 0 if they are no names.
-    Lines that begin with # are remarks.
+    A parent set is a line `score k parent…`; parents are names, or else positions from 0. Lines that begin
+    with # are comments.
 
     Raises:
-        InputError: the text is no such file, is pruned, or its scores are not score-equivalent.
+        InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
     """
     lines = _lines(data, source)
     number, words = next(lines, (1, []))
@@ -219,7 +219,7 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
         raise InputError(
             source,
             f"line {number}",
-            "it is not the number of variables",
+            "the number of variables is missing",
             "check that this is a score file of GOBNILP (.jkl, .scores)",
         )
     n = int(words[0])
@@ -230,7 +230,7 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
             raise InputError(
                 source,
                 f"line {number}",
-                f"here should be the name and count of variable {len(families)} of {n}",
+                f"expected the name and count of variable {len(families)} of {n}",
                 "give every variable a line 'name count' and as many parent sets",
             )
         here = _Families(Variable(words[0]), number)
@@ -240,7 +240,7 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
                 raise InputError(
                     source,
                     f"line {number}",
-                    f"here should be a parent set of '{words[0]}': 'score k parent…' with k parents",
+                    f"expected a parent set of '{words[0]}': 'score k parent…' with k parents",
                     f"give '{words[0]}' as many parent sets as its count says, {words[1]}",
                 )
             here.add(number, row[0], row[2:], source)
@@ -248,7 +248,10 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
     rest = next(lines, None)
     if rest is not None:
         raise InputError(
-            source, f"line {rest[0]}", f"there is more after variable {n}", "mend the counts, or remove it"
+            source,
+            f"line {rest[0]}",
+            f"there are more lines after variable {n}",
+            "correct the counts, or remove them",
         )
     return _problem(families, source, name, 1e-9, MappingProxyType({}))
 
@@ -260,7 +263,7 @@ def read_urlearning(data: bytes, source: str, name: str) -> Problem:
     32-bit numbers.
 
     Raises:
-        InputError: the text is no such file, is pruned, or its scores are not score-equivalent.
+        InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
     """
     families: list[_Families] = []
     header: dict[str, str] = {}
@@ -275,9 +278,7 @@ def read_urlearning(data: bytes, source: str, name: str) -> Problem:
                 header[key.strip()] = value.strip()
         elif keyword == "VAR":
             if len(words) != 2:  # noqa: PLR2004 - VAR and the name
-                raise InputError(
-                    source, f"line {number}", "here should be 'VAR name'", "use a name without spaces"
-                )
+                raise InputError(source, f"line {number}", "expected 'VAR name'", "use a name without spaces")
             families.append(_Families(Variable(words[1]), number))
         elif families:
             families[-1].add(number, words[0], words[1:], source)
@@ -285,7 +286,7 @@ def read_urlearning(data: bytes, source: str, name: str) -> Problem:
             raise InputError(
                 source,
                 f"line {number}",
-                "there is no 'VAR name' before it",
+                "it comes before the first 'VAR name'",
                 "check that this is a score file of urlearning (.pss)",
             )
     if not families:
@@ -299,7 +300,9 @@ def _with_states(variable: Variable, key: str, value: str, source: str, line: in
     """Returns the variable with its number of states, or their labels, from a META line."""
     if key == "arity":
         if not _WHOLE.fullmatch(value.strip()) or int(value) < 1:
-            raise InputError(source, f"line {line}", "the arity is no number above 0", "mend the number")
+            raise InputError(
+                source, f"line {line}", "the arity is not a number above 0", "correct the number"
+            )
         return Variable(variable.name, int(value))
     labels = tuple(value.replace(",", " ").split())
     if key == "values" and labels and len(set(labels)) == len(labels):
@@ -308,7 +311,7 @@ def _with_states(variable: Variable, key: str, value: str, source: str, line: in
 
 
 def _lines(data: bytes, source: str) -> Iterator[Line]:
-    """Yields the lines that are neither blank nor remarks."""
+    """Yields the lines that are neither blank nor comments."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -333,8 +336,8 @@ def _problem(
     Args:
         families: in the order of the variables.
         source: the file, for messages.
-        name: what to call the problem.
-        relative: the relative error of a sum of scores, by the precision of the program that wrote them.
+        name: of the problem.
+        relative: the relative error of a sum of scores, from the precision of the writing program.
         provenance: remarks.
     """
     index = _index(families, source)
@@ -353,7 +356,7 @@ def _problem(
                 "write the scores without pruning (urlearning: --doNotPrune), or score the data with jtsolve",
             )
     decimals = max(here.decimals for here in families)
-    # Each printed number is off by half its last digit; whole numbers are taken as exact.
+    # Each printed number is off by half its last digit; whole numbers count as exact.
     step = 10.0**-decimals if decimals else 0.0
     values = _summed(tables, max_parents + 1, (step, relative), families, source)
     scores = dense_scores(source, ("parent sets", "scores"), n, max_parents + 1, values)
@@ -361,7 +364,7 @@ def _problem(
 
 
 def _index(families: Sequence[_Families], source: str) -> dict[str, int]:
-    """Returns how the file's words for parents map to variables: names, or else positions."""
+    """Returns the map from the file's words for parents to variables: names, or else positions."""
     index: dict[str, int] = {}
     for v, here in enumerate(families):
         if here.variable.name in index:
@@ -369,7 +372,7 @@ def _index(families: Sequence[_Families], source: str) -> dict[str, int]:
                 source,
                 f"line {here.line}",
                 f"the name '{here.variable.name}' is used twice",
-                "give every variable a name of its own",
+                "give every variable a different name",
             )
         index[here.variable.name] = v
     if all(word in index for here in families for _, _, parents in here.rows for word in parents):
@@ -382,7 +385,7 @@ def _index(families: Sequence[_Families], source: str) -> dict[str, int]:
                     raise InputError(
                         source,
                         f"line {line}",
-                        f"the parent '{word[:40]}' is no variable",
+                        f"the parent '{word[:40]}' is not a variable",
                         "use the variables' names, or their positions from 0, throughout",
                     )
     return positions
@@ -399,7 +402,7 @@ def _table(here: _Families, v: int, index: Mapping[str, int], source: str) -> di
                 raise InputError(
                     source,
                     f"line {line}",
-                    f"'{word}' is twice in the family of '{here.variable.name}'",
+                    f"'{word}' occurs twice in the family of '{here.variable.name}'",
                     "name every member of a family once",
                 )
             mask |= bit
@@ -408,7 +411,7 @@ def _table(here: _Families, v: int, index: Mapping[str, int], source: str) -> di
                 source,
                 f"line {line}",
                 f"'{here.variable.name}' has this parent set twice",
-                "remove one of the two",
+                "remove one of them",
             )
         table[mask] = score
     return table
@@ -436,7 +439,7 @@ def _summed(
                     source,
                     f"line {families[v].line}",
                     f"the scores are not score-equivalent: s({{{named}}}) differs by {difference:.3g} nats "
-                    "between two orders of summing up, so there are no clique scores",
+                    "between two orders of summation, so there are no clique scores",
                     "use BDeu, BIC or another score-equivalent score",
                 )
     return np.fromiter(s.values(), dtype=np.float64, count=len(s))

@@ -1,4 +1,4 @@
-"""Problems in files: the jtsolve instance format, read and written, and the dispatch to other formats.
+"""Instance files: the jtsolve format, and the dispatch to other formats by suffix.
 
     .json, .json.gz   jtsolve-instance, version 1 (DESIGN, section 3)          read and written
     .score            Junctor                                                 read and written
@@ -6,7 +6,7 @@
     .jkl, .scores     GOBNILP, blip                                           read; .jkl written
     .pss              urlearning                                              read and written
 
-A file with another suffix is taken for what it looks like. Gzip data are unpacked whatever the suffix.
+The format of a file with another suffix is detected. Gzip data are decompressed under any suffix.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from jtsolve.io.documents import (
     constraints_from_document,
     constraints_to_document,
     decode,
+    json_schema,
     names_of,
     set_of_names,
 )
@@ -83,21 +84,18 @@ class InstanceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def instance_schema() -> dict[str, Any]:
     """Returns the JSON Schema of instance files; docs/schema/instance.schema.json is a copy."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **msgspec.json.schema(InstanceDocument),
-    }
+    return json_schema(InstanceDocument)
 
 
 def read_problem(path: str | Path) -> Problem:
     """Returns the problem in a file.
 
     Args:
-        path: see the module for the formats.
+        path: in one of the formats of this module.
 
     Raises:
-        InputError: the file cannot be read, or is not what its format asks for: names the file, the place,
-            what is wrong and what to do. There is no partial answer.
+        InputError: the file cannot be read or violates its format; names the file, the place, the fault and
+            the fix.
     """
     data = read_file(path)
     source = str(path)
@@ -110,9 +108,9 @@ def read_problem(path: str | Path) -> Problem:
         raise InputError(
             source,
             "",
-            "its format is not known",
+            "its format is unknown",
             "give a .json, .json.gz, .score, .dmst, .jkl, .scores or .pss file; 'jtsolve score' makes one "
-            "of a data file",
+            "from a data file",
         )
     return _READERS[kind](data, source, name)
 
@@ -127,7 +125,7 @@ _READERS: dict[str, Callable[[bytes, str, str], Problem]] = {
 
 
 def _kind(name: str, data: bytes) -> str | None:
-    """Returns the format: by the first word if it is DMST, else by the suffix, else by what it looks like."""
+    """Returns the format: by the first word if it is DMST, else by the suffix, else by the first line."""
     words = data[:4096].split(None, 1)
     if words and words[0] == b"DMST":
         return "dmst"
@@ -170,7 +168,7 @@ def _variables(entries: Sequence[str | VariableDocument], source: str) -> tuple[
                 source,
                 f"$.variables[{i}]",
                 f"the name '{variable.name}' is used twice",
-                "give every variable a name of its own",
+                "give every variable a different name",
             )
         variables[variable.name] = variable
     return tuple(variables.values())
@@ -181,7 +179,10 @@ def _variable(entry: VariableDocument, place: str, source: str) -> Variable:
         return Variable(entry.name, entry.states)
     if len(set(entry.states)) < len(entry.states):
         raise InputError(
-            source, f"{place}.states", f"a label of '{entry.name}' is there twice", "give every state its own"
+            source,
+            f"{place}.states",
+            f"'{entry.name}' has a label twice",
+            "give every state a different label",
         )
     return Variable(entry.name, tuple(entry.states))
 
@@ -199,14 +200,14 @@ def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str
             raise InputError(
                 source,
                 f"$.scores.sets[{i}]",
-                f"the set {{{', '.join(names_of(mask, names))}}} is there twice",
-                "remove one of the two",
+                f"the set {{{', '.join(names_of(mask, names))}}} occurs twice",
+                "remove one of them",
             )
-        if not -LARGEST <= value <= LARGEST:  # JSON has no other numbers that are none
+        if not -LARGEST <= value <= LARGEST:  # JSON has neither NaN nor infinity
             raise InputError(
                 source,
                 f"$.scores.sets[{i}][1]",
-                f"{value} is no score in nats: it is beyond ±{LARGEST:g}",
+                f"{value} is beyond ±{LARGEST:g} nats",
                 "give a score in nats",
             )
         if mask == 0 and value != 0:
@@ -228,7 +229,7 @@ def write_problem(problem: Problem, path: str | Path) -> None:
 
     Raises:
         ChoiceError: the format is not one that is written, or would lose scores, constraints or names.
-        LimitError: a .jkl or .pss file would be larger than any that is read.
+        LimitError: a .jkl or .pss file would be too large to be read.
         InputError: the file cannot be written, or a text in the problem cannot.
     """
     source = str(path)

@@ -10,7 +10,7 @@ import msgspec
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.errors import InputError
-from jtsolve.io.documents import constraints_to_document, decode, lay_out
+from jtsolve.io.documents import constraints_to_document, decode, json_schema, lay_out
 from jtsolve.io.result import BackendReference, InstanceReference, ResultDocument, plain_result
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ VERSION = 1
 class RankingDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve results file, version 1: the best trees in order.
 
-    Each entry of `results` is a result document of its own; its constraints are those of `instance`, and the
-    graphs of the trees before it as `forbidden_graphs`. The first `proved` of them are proved to be the best.
-    No other tree scores more than `bound`, in nats; null if there is none. `complete` tells whether these are
-    proved to be all the trees asked for: the `k` best, or those within so many nats of the best.
+    Each entry of `results` is a complete result document; its constraints are those of `instance`, plus the
+    graphs of the earlier trees as `forbidden_graphs`. The first `proved` of them are proved to be the best.
+    No other tree scores more than `bound`, in nats; null if no other exists. `complete` tells whether these
+    are proved to be all trees asked for: the `k` best, or those within `within` nats of the best.
     """
 
     format: Literal["jtsolve-results"]
@@ -48,27 +48,24 @@ class RankingDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def ranking_schema() -> dict[str, Any]:
     """Returns the JSON Schema of results files; docs/schema/results.schema.json is a copy."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **msgspec.json.schema(RankingDocument),
-    }
+    return json_schema(RankingDocument)
 
 
 def ranking_to_json(ranking: Ranking) -> bytes:
-    """Returns the ranking as a JSON text, UTF-8, keys in a fixed order."""
+    """Returns the ranking as JSON in UTF-8, with keys in a fixed order."""
     return (lay_out(_plain(ranking)) + "\n").encode()
 
 
 def ranking_to_document(ranking: Ranking) -> RankingDocument:
-    """Returns the ranking as `read_ranking` would, from a file of it."""
+    """Returns the document that `read_ranking` would return."""
     return msgspec.convert(_plain(ranking), RankingDocument)
 
 
 def read_ranking(path: str | Path) -> RankingDocument:
-    """Returns the results in a file; what it says is not verified: `check_ranking` does that.
+    """Returns the results in a file, unverified; see `check_ranking`.
 
     Raises:
-        InputError: the file cannot be read, or is not what the format asks for; names the place.
+        InputError: the file cannot be read or violates the format; names the place.
     """
     document = decode(read_file(path), RankingDocument, str(path))
     places = {"$": document.seconds} | {
@@ -80,7 +77,7 @@ def read_ranking(path: str | Path) -> RankingDocument:
                 str(path),
                 f"{place}.seconds",
                 "the key 'total' is missing",
-                "add the seconds from start to end",
+                "add the seconds from start to finish",
             )
     return document
 

@@ -15,7 +15,14 @@ from jtsolve.core.result import Status, Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.io.documents import ConstraintsDocument, constraints_to_document, decode, lay_out, names_of
+from jtsolve.io.documents import (
+    ConstraintsDocument,
+    constraints_to_document,
+    decode,
+    json_schema,
+    lay_out,
+    names_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +35,7 @@ VERSION = 1
 
 
 class InstanceReference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which problem was solved: its name and digest, and the constraints that held, by name."""
+    """The problem solved: its name, digest and constraints."""
 
     name: str
     digest: str
@@ -36,17 +43,17 @@ class InstanceReference(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class BackendReference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which backend solved it, and its options."""
+    """The backend and its options."""
 
     name: str
     options: dict[str, Any]
 
 
 class ResultDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A jtsolve result file, version 1; null stands for what is not there, or not finite.
+    """A jtsolve result file, version 1; null stands for a missing or infinite value.
 
     Without a tree, `score` and `treewidth` are null, and `cliques`, `separators` and `tree_edges` are empty.
-    `separators` is aligned with `tree_edges`, which are pairs of positions in `cliques`. Scores are in nats,
+    `separators` is aligned with `tree_edges`, pairs of positions in `cliques`. Scores are in nats,
     times in seconds of wall clock.
     """
 
@@ -72,45 +79,42 @@ class ResultDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def result_schema() -> dict[str, Any]:
     """Returns the JSON Schema of result files; docs/schema/result.schema.json is a copy."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **msgspec.json.schema(ResultDocument),
-    }
+    return json_schema(ResultDocument)
 
 
 def result_to_json(result: Result) -> bytes:
-    """Returns the result as a JSON text, UTF-8, keys in a fixed order, a line per clique.
+    """Returns the result as JSON in UTF-8, with keys in a fixed order and a line per clique.
 
     Raises:
-        TypeError: an option or a figure is no JSON value.
+        TypeError: an option or a figure is not a JSON value.
     """
     return (lay_out(plain_result(result)) + "\n").encode()
 
 
 def result_to_document(result: Result) -> ResultDocument:
-    """Returns the result as `read_result` would, from a file of it."""
+    """Returns the document that `read_result` would return."""
     return msgspec.convert(plain_result(result), ResultDocument)
 
 
 def read_result(path: str | Path) -> ResultDocument:
-    """Returns the result in a file; what it says is not verified: `check` does that.
+    """Returns the result in a file, unverified; see `check`.
 
     Raises:
-        InputError: the file cannot be read, or is not what the format asks for; names the place.
+        InputError: the file cannot be read or violates the format; names the place.
     """
     document = decode(read_file(path), ResultDocument, str(path))
     if "total" not in document.seconds:
         raise InputError(
-            str(path), "$.seconds", "the key 'total' is missing", "add the seconds from start to end"
+            str(path), "$.seconds", "the key 'total' is missing", "add the seconds from start to finish"
         )
     return document
 
 
 def tree_of(document: ResultDocument, source: str) -> tuple[JunctionTree, tuple[str, ...]]:
-    """Returns the tree of a result, and the names of its variables in an order that agrees with every clique.
+    """Returns the tree of a result, and its variables in an order that agrees with every clique.
 
     Raises:
-        InputError: there is no tree, or it is no junction tree.
+        InputError: there is no tree, or the cliques do not form a junction tree.
     """
     if not document.cliques:
         status = document.status.value
@@ -127,10 +131,10 @@ def tree_of(document: ResultDocument, source: str) -> tuple[JunctionTree, tuple[
 
 
 def _variables(cliques: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """Returns all names, in an order in which those of each clique are as they are there.
+    """Returns all names, in an order that agrees with every clique.
 
-    A result lists cliques, not variables; its cliques are in the order of the variables. In a file made
-    otherwise no such order may exist: then a name stands where it first occurs.
+    A result lists cliques, not variables; we write cliques in the order of the variables. In a file of
+    another program such an order may not exist; then names are in order of first occurrence.
     """
     order: TopologicalSorter[str] = TopologicalSorter()
     for clique in cliques:
@@ -176,10 +180,10 @@ def plain_result(result: Result) -> dict[str, Any]:
 
 
 def _json_value(value: Any) -> Any:
-    """Returns a value as JSON has it: lists for sequences, null for numbers that are not finite.
+    """Returns a value as JSON: lists for sequences, null for numbers that are not finite.
 
     Raises:
-        TypeError: JSON has nothing of the kind.
+        TypeError: the value has no form in JSON.
 
     >>> _json_value({"a": (1, float("inf"))})
     {'a': [1, None]}
@@ -192,6 +196,6 @@ def _json_value(value: Any) -> Any:
         return {str(key): _json_value(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_json_value(entry) for entry in value]
-    if hasattr(value, "item"):  # a number of numpy
+    if hasattr(value, "item"):  # a numpy scalar
         return _json_value(value.item())
-    raise TypeError(f"{value!r} is no JSON value: use numbers, texts, lists and mappings")
+    raise TypeError(f"{value!r} is not a JSON value: use numbers, texts, lists and mappings")

@@ -66,14 +66,14 @@ class DataScores:
     ) -> None:
         if cache < 1:
             raise ChoiceError(f"a cache of {cache} scores holds none; give a number of 1 or more")
-        self.n = table.n
-        self.max_size = max_size
-        self._scorer = make_scorer(table, score, max_size, prior)
-        self._room = cache
-        self._cache: dict[VarSet, float] = {}
-        self._lock = threading.Lock()
-        self._hits = 0
-        self._misses = 0
+        self.__setstate__((max_size, make_scorer(table, score, max_size, prior), cache))
+
+    @classmethod
+    def from_scorer(cls, scorer: Scorer, max_size: int) -> DataScores:
+        """Returns the scores that a scorer computes; its `make_scorer` had the same `max_size`."""
+        scores = cls.__new__(cls)
+        scores.__setstate__((max_size, scorer, DEFAULT_CACHE))
+        return scores
 
     def __repr__(self) -> str:
         scorer = self._scorer
@@ -81,14 +81,15 @@ class DataScores:
             f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size}, prior={scorer.prior!r})"
         )
 
-    def __getstate__(self) -> tuple[int, int, Scorer, int]:
-        """Returns what another process needs to compute the same scores; not the cache."""
-        return self.n, self.max_size, self._scorer, self._room
+    def __getstate__(self) -> tuple[int, Scorer, int]:
+        """Returns the state for another process, without the cache."""
+        return self.max_size, self._scorer, self._room
 
-    def __setstate__(self, state: tuple[int, int, Scorer, int]) -> None:
-        """Takes what `__getstate__` returned; the cache is empty."""
-        self.n, self.max_size, self._scorer, self._room = state
-        self._cache = {}
+    def __setstate__(self, state: tuple[int, Scorer, int]) -> None:
+        """Restores the state of `__getstate__`; the cache is empty."""
+        self.max_size, self._scorer, self._room = state
+        self.n = self._scorer.table.n
+        self._cache: dict[VarSet, float] = {}
         self._lock = threading.Lock()
         self._hits = self._misses = 0
 

@@ -1,7 +1,6 @@
-"""The tree of data: local scores from a table, and a backend that looks for the best junction tree.
+"""A learner of junction trees: a score, a backend and limits, called with a table.
 
-What `jtsolve solve DATA --score …` does in one command, as a value that is called with a table: estimators
-and mixtures learn the trees of many tables in the same way.
+Estimators and mixtures learn the trees of many tables with one such value.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Limits
-from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.problem import FOR_EACH_TREE, problem_from_table, tabulation_for
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solve import solve
 
@@ -31,8 +29,8 @@ class Learner:
 
     Args:
         score: a score of states.
-        backend: looks for the tree; None for what `auto` takes.
-        treewidth: at least 0; of fewer variables than this plus one, all that there are.
+        backend: solves for the tree; None for `auto`.
+        treewidth: at least 0.
         time: seconds for each tree; None for no limit.
         threads: see `Limits`.
         seed: see `Limits`.
@@ -58,47 +56,46 @@ class Learner:
 
     def __post_init__(self) -> None:
         if self.treewidth < 0:
-            raise ChoiceError(f"a treewidth of {self.treewidth} is none; give a number of 0 or more")
+            raise ChoiceError(f"the treewidth is {self.treewidth}; give 0 or more")
 
     def __call__(self, table: DataTable, deadline: float | None = None) -> JunctionTree:
         """Returns the best tree that the backend finds.
 
         Args:
             table: the data.
-            deadline: an instant of `time.monotonic()` at which to end with what there is, besides `time`.
+            deadline: of `time.monotonic()`, at which to return the best tree so far; besides `time`.
 
         Raises:
-            LimitError: it found none within the limits.
-            RefusedError: the backend does not take such a problem.
-            KeyboardInterrupt: the user asked it to end; whoever learns several trees has to know.
+            LimitError: no tree was found within the limits.
+            RefusedError: the backend cannot take the problem.
+            KeyboardInterrupt: the user interrupted; a caller that learns several trees has to stop.
         """
         seconds = self.seconds(deadline)
-        size = min(self.treewidth + 1, table.n)
-        problem = Problem(
-            tuple(Variable(name, labels) for name, labels in zip(table.names, table.states, strict=True)),
-            DataScores(table, self.score, size),
-            Constraints(max_treewidth=size - 1),
-        )
         limits = Limits(time=seconds, memory=self.memory, threads=self.threads, seed=self.seed)
+        heuristic = self.backend is not None and not self.backend.capabilities.exact
+        tabulation = FOR_EACH_TREE if heuristic else tabulation_for(self.backend)
+        problem = problem_from_table(
+            table, self.score, treewidth=self.treewidth, limits=limits, tabulation=tabulation
+        )
         result = solve(problem, self.backend, limits)
         if result.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         if result.tree is None:
             raise LimitError(
-                f"backend '{result.backend}' found no tree within {seconds} s; give it more time, or take "
-                "a quicker one, such as forward"
+                f"backend '{result.backend}' found no tree within {seconds} s; allow more time, or use a "
+                "faster backend, such as forward"
             )
         return result.tree
 
     def seconds(self, deadline: float | None) -> float | None:
-        """Returns how long the next tree may take; None for no limit.
+        """Returns the seconds left for the next tree; None for no limit.
 
         Raises:
-            LimitError: the deadline is over.
+            LimitError: the deadline has passed.
         """
         if deadline is None:
             return self.time
         left = deadline - monotonic()
         if left <= 0:
-            raise LimitError("the time ended before a tree was learned; give more time")
+            raise LimitError("the time ended before a tree was learned; allow more time")
         return left if self.time is None else min(self.time, left)

@@ -1,0 +1,289 @@
+"""The options that several commands share, each written once, and groups of them.
+
+`grouped` lets a command take a group, a frozen dataclass of options, as one parameter.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.tables.options import Coding
+
+AUTO = "auto"
+
+Instance = Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")]
+Data = Annotated[Path, typer.Argument(readable=False, metavar="DATA", help="The data file.")]
+Model = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, metavar="MODEL", help="A model of 'jtsolve fit', or a network (.bif, .uai)."
+    ),
+]
+ResultFile = Annotated[
+    Path | None, typer.Option(readable=False, metavar="FILE", help="Write the result here.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Treewidth = Annotated[int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything random.")]
+
+# Search
+
+BackendName = Annotated[str, typer.Option(metavar="NAME", help="The backend; see 'jtsolve backends'.")]
+BackendOptions = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated.")
+]
+TimeLimit = Annotated[
+    float | None, typer.Option(metavar="S", help="Seconds from start to finish, reading included.")
+]
+MemoryLimit = Annotated[
+    float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of the free memory.")
+]
+Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; the default is all cores.")]
+
+# Data
+
+ScoreName = Annotated[
+    str, typer.Option(metavar="NAME", help="bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge.")
+]
+ScoreOfData = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Read data, not instances, and score them; see 'jtsolve score'."),
+]
+Ess = Annotated[
+    float | None, typer.Option(metavar="A", help="Equivalent sample size of bdeu; the default is 1.")
+]
+MaxSize = Annotated[
+    int | None,
+    typer.Option(metavar="K", min=1, help="With --score: the largest sets; the default is treewidth + 1."),
+]
+Columns = Annotated[
+    str | None, typer.Option(metavar="A,B,…", help="Columns to keep, in this order; the default is all.")
+]
+Drop = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out.")]
+Weights = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The column that counts how often each row occurs.")
+]
+Missing = Annotated[
+    str,
+    typer.Option(metavar="HOW", help="Missing values: refuse, state, drop-rows, drop-columns, impute-mode."),
+]
+MissingValues = Annotated[
+    str | None,
+    typer.Option(
+        metavar="W,W,…", help="Words that stand for a missing value; default: nothing, ?, NA, NaN, …"
+    ),
+]
+Discretise = Annotated[
+    str | None,
+    typer.Option(metavar="HOW", help="Cut continuous columns: quantile:4, width:4 or mdlp:CLASS."),
+]
+ClassColumn = Annotated[
+    str | None, typer.Option("--class", metavar="NAME", help="The class column, by which mdlp cuts.")
+]
+Schema = Annotated[
+    Path | None,
+    typer.Option(readable=False, metavar="FILE", help="Declared states, or cuts, of columns (JSON)."),
+]
+MaxStates = Annotated[int, typer.Option(metavar="N", min=1, help="The largest number of states of a column.")]
+NoHeader = Annotated[
+    bool, typer.Option("--no-header", help="The first line is a row; columns are V1, V2, ….")
+]
+Separator = Annotated[
+    str | None, typer.Option(metavar="NAME", help="comma, semicolon, tab or blank; default: found out.")
+]
+
+# Queries
+
+Given = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A=x,B=y", help="Evidence, NAME=STATE,NAME=STATE; may be repeated."),
+]
+Likelihood = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="A=P:P", help="Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
+    ),
+]
+Rows = Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")]
+DrawSeed = Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Which backend searches."""
+
+    backend: BackendName = AUTO
+    option: BackendOptions = None
+
+    def chosen(self) -> "Backend | None":
+        """Returns the backend, or None for `auto`.
+
+        Raises:
+            ChoiceError: there is no such backend or option.
+        """
+        from jtsolve.backends.parse import make_backend, split_backend, split_options
+
+        pairs = self.option or []
+        if self.backend == AUTO:
+            if pairs:
+                raise ChoiceError(
+                    f"the option '{pairs[0]}' is for a backend, but auto chooses that; give --backend NAME"
+                )
+            return None
+        name, options = split_backend(self.backend)
+        return make_backend(name, options | split_options(pairs))
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """What a run may spend."""
+
+    time_limit: TimeLimit = None
+    memory_limit: MemoryLimit = None
+    threads: Threads = None
+
+    def limits(self, started: float, seed: int = 0) -> "Limits":
+        """Returns the limits; checks what `Limits` cannot, since its bytes are whole numbers.
+
+        Raises:
+            ChoiceError: a limit is not above 0.
+        """
+        from jtsolve.core.backend import Limits
+
+        memory = None
+        if self.memory_limit is not None:
+            if not (math.isfinite(self.memory_limit) and self.memory_limit * 1e9 >= 1):
+                raise ChoiceError(f"the memory limit is {self.memory_limit} GB; give a finite number above 0")
+            memory = int(self.memory_limit * 1e9)
+        return Limits(self.time_limit, memory, self.threads, seed, started)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringOptions:
+    """How to score data, for commands that take instances too."""
+
+    score: ScoreOfData = None
+    max_size: MaxSize = None
+    ess: Ess = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataOptions:
+    """How to read a data file."""
+
+    columns: Columns = None
+    drop: Drop = None
+    weights: Weights = None
+    missing: Missing = "refuse"
+    missing_values: MissingValues = None
+    discretise: Discretise = None
+    class_column: ClassColumn = None
+    schema: Schema = None
+    max_states: MaxStates = 1000
+    no_header: NoHeader = False
+    separator: Separator = None
+
+    def coding(self) -> "Coding":
+        """Returns how the cells are coded.
+
+        Raises:
+            InputError: the schema cannot be read.
+            ChoiceError: a value is not on offer.
+        """
+        from jtsolve.tables.options import GAPS, Coding, Discretisation
+        from jtsolve.tables.reading import read_declarations
+
+        declared, declared_class = ({}, None) if self.schema is None else read_declarations(self.schema)
+        return Coding(
+            columns=None if self.columns is None else names_in(self.columns),
+            drop=() if self.drop is None else names_in(self.drop),
+            weights=self.weights,
+            missing=self.missing,  # type: ignore[arg-type]  # checked there
+            gaps=GAPS if self.missing_values is None else names_in(self.missing_values),
+            discretise=None if self.discretise is None else Discretisation.parse(self.discretise),
+            schema=declared,
+            class_column=self.class_column or declared_class,
+            max_states=self.max_states,
+        )
+
+
+def separator_named(name: str | None) -> str | None:
+    """Returns the character between values, or None to detect it.
+
+    Raises:
+        ChoiceError: there is no separator of that name.
+    """
+    from jtsolve.tables.separated import SEPARATORS
+
+    if name is not None and name not in SEPARATORS:
+        raise ChoiceError(f"there is no separator '{name}'; there are {', '.join(SEPARATORS)}")
+    return None if name is None else SEPARATORS[name]
+
+
+def make_score(name: str, ess: float | None) -> "LocalScore":
+    """Returns the score of that name.
+
+    Raises:
+        ChoiceError: there is none, or it takes no equivalent sample size.
+    """
+    from jtsolve.scoring.registry import REGISTRY
+    from jtsolve.scoring.scores.bdeu import Bdeu
+
+    if name not in REGISTRY:
+        raise ChoiceError(f"there is no score '{name}'; there are {', '.join(REGISTRY)}")
+    if ess is None:
+        return REGISTRY[name]
+    if name != Bdeu.name:
+        raise ChoiceError(
+            f"an equivalent sample size is for the score 'bdeu', not for '{name}'; leave out --ess"
+        )
+    return Bdeu(ess)
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Returns the words between commas."""
+    return tuple(name.strip() for name in text.split(","))
+
+
+def flags_given(options: Any) -> list[str]:
+    """Returns the flags of a group that differ from their default.
+
+    >>> flags_given(DataOptions(drop="a", class_column="b"))
+    ['--drop', '--class']
+    """
+    changed = [entry.name for entry in fields(options) if getattr(options, entry.name) != entry.default]
+    return [f"--{name.removesuffix('_column').replace('_', '-')}" for name in changed]
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Returns a command in whose signature, which typer reads, the options of a group replace the group."""
+    groups: dict[str, Any] = {}
+    parameters: list[Parameter] = []
+    for name, parameter in signature(command).parameters.items():
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            parameters += signature(groups[name]).parameters.values()
+        else:
+            parameters.append(parameter)
+
+    def run(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(*(given.pop(entry.name) for entry in fields(group)))
+        command(**given)
+
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    by_name = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
+    run.__signature__ = Signature(by_name)  # type: ignore[attr-defined]  # inspect looks for it
+    return run

@@ -1,0 +1,241 @@
+"""Data files on the command line: read and scored, with forecasts, progress and refusals."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jtsolve.errors import LimitError
+
+if TYPE_CHECKING:
+    from jtsolve.cli.options import DataOptions
+    from jtsolve.core.backend import Limits
+    from jtsolve.core.problem import Problem
+    from jtsolve.scoring.prior import StructurePrior
+    from jtsolve.scoring.problem import ScoringPlan, Tabulation
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.scorer import Scorer
+    from jtsolve.scoring.tabulate import TableEstimate
+    from jtsolve.solve import Listener
+    from jtsolve.tables.options import Coding
+    from jtsolve.tables.table import Table
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file, how to read it, and the score of its columns."""
+
+    path: Path
+    score: "LocalScore"
+    coding: "Coding"
+    header: bool = True
+    separator: str | None = None
+
+    @classmethod
+    def of(cls, path: Path, score: "LocalScore", options: "DataOptions") -> "DataFile":
+        """Returns a data file to be read as the options say; raises what they raise."""
+        from jtsolve.cli.options import separator_named
+
+        separator = separator_named(options.separator)
+        return cls(path, score, options.coding(), not options.no_header, separator)
+
+    @property
+    def name(self) -> str:
+        """The name of a problem made of it."""
+        name = self.path.name.removesuffix(".gz")
+        return name.rpartition(".")[0] or name
+
+    def read(self, limits: "Limits", listener: "Listener | None" = None) -> "Table":
+        """Returns its table: states or numbers, as the score needs.
+
+        Raises:
+            InputError: the file cannot be read, or the coding does not fit.
+            LimitError: time or memory ran out.
+        """
+        from jtsolve.cli.progress import tell
+        from jtsolve.core.machine import resident_memory
+        from jtsolve.scoring.score import is_discrete
+        from jtsolve.tables.reading import read_numbers, read_states
+
+        def watch(*, rows: int, memory: int) -> None:
+            tell(listener, f"reading {self.path.name}: {rows} rows")
+            if limits.time is not None and limits.elapsed >= limits.time:
+                raise LimitError(
+                    f"the time limit ended the reading of {self.path} after {rows} rows; nothing is written. "
+                    "Ways out: more time, fewer columns (jtsolve score --columns)"
+                )
+            need = resident_memory() + memory
+            if need > limits.memory_bytes:
+                raise LimitError(
+                    f"the distinct rows among the first {rows} of {self.path} need {need / 1e9:.3g} GB of "
+                    f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, "
+                    "or fewer columns (jtsolve score --columns), which have fewer distinct rows"
+                )
+
+        read = read_states if is_discrete(self.score) else read_numbers
+        return read(self.path, self.coding, header=self.header, separator=self.separator, watch=watch)
+
+
+def plan_file(
+    data: DataFile,
+    max_size: int,
+    limits: "Limits",
+    tabulation: "Tabulation",
+    *,
+    prior: "StructurePrior | None" = None,
+    shown: bool,
+) -> "ScoringPlan":
+    """Reads a file and plans how its scores are provided; `shown` means with progress on standard error.
+
+    Raises:
+        InputError, LimitError: see `DataFile.read`.
+    """
+    from jtsolve.cli.progress import progress, tell
+    from jtsolve.core.compiling import announced
+    from jtsolve.scoring.problem import plan_scores
+
+    with progress(f"reading {data.path.name}", shown=shown) as listener:
+        table = data.read(limits, listener)
+        with announced(lambda: tell(listener, COMPILING)):
+            return plan_scores(table, data.score, max_size, limits, tabulation=tabulation, prior=prior)
+
+
+COMPILING = "compiling the kernels (first run only)"
+
+
+def score_plan(plan: "ScoringPlan", name: str, say: Say, *, shown: bool) -> "Problem":
+    """Returns the problem of a plan, tabulated with progress if the plan says so.
+
+    Raises:
+        LimitError: the time limit ended the tabulation.
+    """
+    from jtsolve.cli.progress import progress, tell
+    from jtsolve.core.compiling import announced
+
+    if plan.obstacle is not None:
+        return plan.problem(name=name)
+    note = f"{plan.cost.sets} sets by {plan.scorer.score.name}"
+    with progress(note, shown=shown) as listener:
+
+        def report(*, done: float) -> bool:
+            tell(listener, note, done)
+            return True
+
+        began = time.perf_counter()
+        with announced(lambda: tell(listener, COMPILING)):
+            problem = plan.problem(name=name, progress=report)
+    say(f"scored in {time.perf_counter() - began:.2f} s")
+    return problem
+
+
+def score_file(
+    data: DataFile,
+    max_size: int,
+    limits: "Limits",
+    say: Say,
+    *,
+    prior: "StructurePrior | None" = None,
+    also: tuple[str, ...] = (),
+    shown: bool = False,
+) -> "Problem":
+    """Returns the problem of a data file with a table of all scores, to be written; says the cost first.
+
+    Args:
+        data: the file.
+        max_size: of the largest sets.
+        limits: of time, memory and threads.
+        say: takes a line for people.
+        prior: on structures; None for none.
+        also: suffixes of files to be written beside the instance.
+        shown: whether to show progress on standard error.
+
+    Raises:
+        InputError: the data cannot be read or scored.
+        LimitError: the table exceeds the limits, with the largest size that does not.
+    """
+    from jtsolve.scoring.problem import WITHIN_LIMITS
+
+    plan = plan_file(data, max_size, limits, WITHIN_LIMITS, prior=prior, shown=shown)
+    cost = plan.cost
+    say(
+        f"{forecast(plan)}, {bytes_in_words(cost.file_bytes)} as .json or "
+        f"{bytes_in_words(cost.packed_bytes)} as .json.gz{_forecast_also(plan, also)}"
+    )
+    obstacle = _obstacle(plan.scorer, plan.max_size, cost, limits, also)
+    if obstacle is not None:
+        raise _no_room(plan, obstacle, also)
+    return score_plan(plan, data.name, say, shown=shown)
+
+
+def forecast(plan: "ScoringPlan") -> str:
+    """Returns the size of the data, and how long a table takes or why there is none."""
+    table = plan.scorer.table
+    size = f"{table.total} rows of {table.n} variables"
+    if plan.obstacle is not None:
+        return f"{size}; scores are computed on demand: a table would need {plan.obstacle}"
+    seconds = plan.cost.seconds
+    duration = "less than a second" if seconds < 1 else f"about {seconds:.2g} s"
+    return f"{size}; {plan.cost.sets} sets, {duration}"
+
+
+def _forecast_also(plan: "ScoringPlan", also: tuple[str, ...]) -> str:
+    """Returns the predicted size of each further file."""
+    from jtsolve.io.bn_scores import FAMILY_FORMATS, family_bytes, require_words
+
+    names = plan.scorer.table.names
+    if not set(FAMILY_FORMATS).isdisjoint(also):
+        require_words(names, "--also")
+    family = family_bytes(names, plan.max_size)
+    sizes = {kind: family if kind in FAMILY_FORMATS else plan.cost.file_bytes for kind in also}
+    return "".join(f", {bytes_in_words(size)} as .{kind}" for kind, size in sizes.items())
+
+
+def bytes_in_words(count: int) -> str:
+    """Returns a number of bytes in words.
+
+    >>> bytes_in_words(1500), bytes_in_words(25_000_000)
+    ('1.5 kB', '25 MB')
+    """
+    unit, name = (1e3, "kB") if count < 1e6 else (1e6, "MB") if count < 1e9 else (1e9, "GB")  # noqa: PLR2004
+    return f"{count / unit:.3g} {name}"
+
+
+def _obstacle(
+    scorer: "Scorer", max_size: int, cost: "TableEstimate", limits: "Limits", also: tuple[str, ...]
+) -> str | None:
+    """Returns by how much a table, or the largest file of it, exceeds the limits, or None."""
+    from jtsolve.core.files import LARGEST
+    from jtsolve.io.bn_scores import FAMILY_FORMATS, family_bytes
+    from jtsolve.scoring.problem import WITHIN_LIMITS
+
+    families = not set(FAMILY_FORMATS).isdisjoint(also)
+    file = max(cost.file_bytes, family_bytes(scorer.table.names, max_size) if families else 0)
+    larger = replace(cost, memory=cost.memory + 2 * (file - cost.file_bytes))
+    obstacle = WITHIN_LIMITS.obstacle(larger, limits)
+    if obstacle is None and file > LARGEST:
+        obstacle = f"a file of {file / 1e9:.3g} GB, but at most {LARGEST / 1e9:.3g} GB are read"
+    return obstacle
+
+
+def _no_room(plan: "ScoringPlan", obstacle: str, also: tuple[str, ...]) -> LimitError:
+    """Returns the refusal of a table that exceeds the limits, with the largest size that does not."""
+    from jtsolve.scoring.tabulate import estimate
+
+    scorer, limits = plan.scorer, plan.limits
+
+    def fits(size: int) -> bool:
+        return _obstacle(scorer, size, estimate(scorer, size, limits.workers), limits, also) is None
+
+    fitting = next(filter(fits, range(plan.max_size - 1, 0, -1)), None)
+    way = f"--max-size {fitting}, " if fitting else ""
+    return LimitError(
+        f"the scores of all sets of at most {plan.max_size} of {scorer.table.n} variables need {obstacle}. "
+        f"Ways out: {way}fewer columns (jtsolve score --columns), or a larger limit"
+    )
+
+
+def silent(_text: str) -> None:
+    """Says nothing."""

@@ -1,0 +1,197 @@
+"""A problem from data: `problem_from_table` scores the columns of a table and names the variables after them.
+
+The scores are tabulated before the search or computed on demand; `Tabulation` decides which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from jtsolve import __version__
+from jtsolve.core.backend import Backend, Limits
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.errors import ChoiceError
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.tabulate import Progress, TableEstimate, estimate, tabulate_with
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from jtsolve.core.scores import LocalScores
+    from jtsolve.scoring.prior import StructurePrior
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.scorer import Scorer
+    from jtsolve.tables.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Tabulation:
+    """When all scores are tabulated before the search; otherwise each is computed on demand.
+
+    A table opens the exact backends and is faster to read. But it holds every set of at most `max_size`
+    variables, of which a heuristic reads few.
+
+    Args:
+        seconds: the longest predicted tabulation.
+        share: the largest share of the memory and the time left that it may take.
+    """
+
+    seconds: float
+    share: float
+
+    def obstacle(self, cost: TableEstimate, limits: Limits) -> str | None:
+        """Returns what the table needs and may not have, or None if it may be made."""
+        held = resident_memory()
+        most = held + self.share * (limits.memory_bytes - held)
+        if held + cost.memory > most:
+            return (
+                f"{(held + cost.memory) / 1e9:.3g} GB of memory, but at most {most / 1e9:.3g} GB are allowed"
+            )
+        left = inf if limits.time is None else max(0.0, limits.time - limits.elapsed)
+        longest = min(self.seconds, self.share * left)
+        if cost.seconds > longest:
+            return f"about {cost.seconds:.3g} s, but at most {longest:.3g} s are allowed"
+        return None
+
+
+BEFORE_SEARCH = Tabulation(seconds=10.0, share=0.5)
+"""Before a search: ten seconds are little beside a search over so many sets, and half is left for it."""
+WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
+"""For a file of all scores, and for exact backends, which read them all: whatever the limits allow."""
+FOR_EACH_TREE = Tabulation(seconds=0.1, share=0.5)
+"""Where a heuristic learns dozens of trees, as in a mixture: about as long as `forward` takes for one."""
+
+
+def tabulation_for(backend: Backend | None) -> Tabulation:
+    """Returns the rule for one search by a backend; None stands for `auto`."""
+    return WITHIN_LIMITS if backend is not None and backend.capabilities.exact else BEFORE_SEARCH
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringPlan:
+    """How the scores of a table will be provided; nothing has been scored yet.
+
+    Attributes:
+        scorer: computes them.
+        max_size: the size of the largest sets that have a score.
+        limits: of time, memory and threads.
+        cost: of a table of them all.
+        obstacle: why they are computed on demand, or None if they are tabulated.
+    """
+
+    scorer: Scorer
+    max_size: int
+    limits: Limits
+    cost: TableEstimate
+    obstacle: str | None
+
+    def problem(
+        self, constraints: Constraints | None = None, *, name: str = "", progress: Progress | None = None
+    ) -> Problem:
+        """Returns the problem; its provenance names data, score and version.
+
+        Args:
+            constraints: what the tree must meet; None for nothing.
+            name: of the problem.
+            progress: told of the tabulation, which ends when it answers False.
+
+        Raises:
+            LimitError: the time limit or `progress` ended the tabulation.
+        """
+
+        def goes_on(*, done: float) -> bool:
+            in_time = self.limits.time is None or self.limits.elapsed < self.limits.time
+            return in_time and (progress is None or progress(done=done))
+
+        table = self.scorer.table
+        scores: LocalScores
+        if self.obstacle is None:
+            workers = self.limits.workers
+            scores = tabulate_with(self.scorer, self.max_size, workers=workers, progress=goes_on)
+        else:
+            scores = DataScores.from_scorer(self.scorer, self.max_size)
+        states = table.states if isinstance(table, DataTable) else (None,) * table.n
+        return Problem(
+            tuple(map(Variable, table.names, states)),
+            scores,
+            constraints or Constraints(),
+            name,
+            _provenance(self.scorer),
+        )
+
+
+def plan_scores(
+    table: Table,
+    score: LocalScore,
+    max_size: int,
+    limits: Limits,
+    *,
+    tabulation: Tabulation = BEFORE_SEARCH,
+    prior: StructurePrior | None = None,
+) -> ScoringPlan:
+    """Decides how to provide the scores of all sets of at most `max_size` columns.
+
+    Args, Raises: see `problem_from_table`.
+    """
+    max_size = min(max_size, table.n)  # all sets of at most ten of eight variables are all sets
+    scorer = make_scorer(table, score, max_size, prior)
+    cost = estimate(scorer, max_size, limits.workers)
+    return ScoringPlan(scorer, max_size, limits, cost, tabulation.obstacle(cost, limits))
+
+
+def problem_from_table(
+    table: Table,
+    score: LocalScore,
+    *,
+    treewidth: int | None = None,
+    max_size: int | None = None,
+    constraints: Constraints | None = None,
+    prior: StructurePrior | None = None,
+    limits: Limits | None = None,
+    tabulation: Tabulation = BEFORE_SEARCH,
+    name: str = "",
+    progress: Progress | None = None,
+) -> Problem:
+    """Returns the problem of finding the best junction tree over the columns of a table.
+
+    Args:
+        table: the data; see `jtsolve.tables.reading`.
+        score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
+        treewidth: the largest allowed, beside that of the constraints; None for no bound.
+        max_size: the size of the largest scored sets; None for the treewidth plus one. More than there are
+            columns means all sets.
+        constraints: what the tree must meet; None for nothing.
+        prior: on structures; None for none.
+        limits: of time, memory and threads; None for the defaults.
+        tabulation: when to tabulate; `tabulation_for` has the rule for a backend.
+        name: of the problem.
+        progress: told of a tabulation, which ends when it answers False.
+
+    Raises:
+        ChoiceError: neither treewidth nor size is given, or the score is not for such a table.
+        InputError: the table does not allow the score; see `scorer.make_scorer`.
+        LimitError: the time limit or `progress` ended the tabulation.
+
+    >>> import numpy as np
+    >>> from jtsolve.scoring.scores.bic import Bic
+    >>> table = DataTable(("a", "b"), (("no", "yes"),) * 2, np.array([[0, 0, 1, 1], [0, 0, 1, 1]]))
+    >>> problem_from_table(table, Bic(), treewidth=1).names
+    ('a', 'b')
+    """
+    if max_size is None:
+        if treewidth is None:
+            raise ChoiceError("nothing says how large the scored sets are; give a treewidth or a max_size")
+        max_size = treewidth + 1
+    plan = plan_scores(table, score, max_size, limits or Limits(), tabulation=tabulation, prior=prior)
+    return plan.problem(constraints, name=name, progress=progress).with_treewidth(treewidth)
+
+
+def _provenance(scorer: Scorer) -> dict[str, Any]:
+    # asdict: scores are dataclasses, which their protocol cannot say.
+    parameters = asdict(scorer.score)  # type: ignore[call-overload]
+    penalties = {f"{name}_penalty": value for name, value in asdict(scorer.prior).items() if value}
+    own = {"score": scorer.score.name, **parameters, **penalties, "jtsolve": __version__}
+    return {**scorer.table.provenance, **own}

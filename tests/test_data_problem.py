@@ -1,0 +1,129 @@
+"""`problem_from_table`: one rule decides between a table of scores and scores on demand."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints
+from jtsolve.core.scores import DenseScores
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.models.learning.learner import Learner
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.problem import (
+    BEFORE_SEARCH,
+    WITHIN_LIMITS,
+    Tabulation,
+    plan_scores,
+    problem_from_table,
+    tabulation_for,
+)
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.scoring.scores.gaussian_bic import GaussianBic
+from jtsolve.scoring.tabulate import TableEstimate, tabulate
+from jtsolve.tables.table import ContinuousTable, DataTable
+
+if TYPE_CHECKING:
+    from jtsolve.core.problem import Problem
+
+CODES = np.random.default_rng(1).integers(0, 3, (5, 80))
+TABLE = DataTable(("a", "b", "c", "d", "e"), (("0", "1", "2"),) * 5, CODES, provenance={"data": "d.csv"})
+NEVER = Tabulation(seconds=-1.0, share=0.5)
+
+
+def test_the_problem_has_the_columns_the_scores_and_the_constraints() -> None:
+    constraints = Constraints(forbidden_edges=frozenset({0b11}), max_treewidth=3)
+    prior = StructurePrior(edge=2.0)
+    problem = problem_from_table(TABLE, Bic(), treewidth=2, constraints=constraints, prior=prior, name="five")
+    assert problem.names == TABLE.names
+    assert problem.variables[0].states == ("0", "1", "2")
+    assert problem.constraints == replace(constraints, max_treewidth=2)
+    assert problem.name == "five"
+    assert isinstance(problem.scores, DenseScores)
+    assert problem.scores.values.tolist() == tabulate(TABLE, Bic(), 3, prior=prior).values.tolist()
+    facts = problem.provenance
+    assert (facts["data"], facts["score"], facts["edge_penalty"]) == ("d.csv", "bic", 2.0)
+    assert "parameter_penalty" not in facts
+
+
+def test_numbers_have_no_states_and_sizes_stop_at_the_number_of_columns() -> None:
+    table = ContinuousTable(("x", "y"), np.random.default_rng(0).normal(size=(2, 30)))
+    problem = problem_from_table(table, GaussianBic(), max_size=9)
+    assert problem.variables[0].states is None
+    assert problem.scores.max_size == 2
+    assert problem.constraints == Constraints()
+
+
+def test_a_size_is_needed() -> None:
+    with pytest.raises(ChoiceError, match="give a treewidth or a max_size"):
+        problem_from_table(TABLE, Bic())
+
+
+def test_scores_on_demand_equal_those_of_the_table() -> None:
+    lazy = problem_from_table(TABLE, Bic(), treewidth=2, tabulation=NEVER)
+    assert isinstance(lazy.scores, DataScores)
+    table = problem_from_table(TABLE, Bic(), treewidth=2)
+    assert [lazy.scores.score(mask) for mask in range(32)] == [table.scores.score(mask) for mask in range(32)]
+
+
+def cost(seconds: float, memory: int) -> TableEstimate:
+    return TableEstimate(1, seconds, memory, 0, 0)
+
+
+def test_seconds_and_bytes_decide() -> None:
+    limits = Limits(memory=1 << 50)
+    assert BEFORE_SEARCH.obstacle(cost(9.9, 0), limits) is None
+    assert BEFORE_SEARCH.obstacle(cost(11, 0), limits) == "about 11 s, but at most 10 s are allowed"
+    assert WITHIN_LIMITS.obstacle(cost(1e9, 0), limits) is None
+    over = Limits(time=4.0, memory=1 << 50, started=time.monotonic() - 5)
+    assert WITHIN_LIMITS.obstacle(cost(1, 0), over) == "about 1 s, but at most 0 s are allowed"
+    assert BEFORE_SEARCH.obstacle(cost(0, 1 << 48), limits) is None
+    needed = BEFORE_SEARCH.obstacle(cost(0, 3 << 48), limits)
+    assert needed is not None
+    assert "GB of memory, but at most" in needed
+    assert WITHIN_LIMITS.obstacle(cost(0, 3 << 48), limits) is None
+
+
+def test_exact_backends_get_a_table_within_the_limits_and_the_others_a_quick_one() -> None:
+    assert tabulation_for(REGISTRY["dp"]) is WITHIN_LIMITS
+    assert tabulation_for(REGISTRY["forward"]) is BEFORE_SEARCH
+    assert tabulation_for(None) is BEFORE_SEARCH
+
+
+def test_the_time_limit_ends_the_tabulation_and_so_does_the_caller() -> None:
+    told: list[float] = []
+
+    def stop(*, done: float) -> bool:
+        told.append(done)
+        return False
+
+    with pytest.raises(LimitError, match="the scoring was ended"):
+        problem_from_table(TABLE, Bic(), treewidth=2, progress=stop)
+    assert told
+    plan = plan_scores(TABLE, Bic(), 3, Limits())
+    with pytest.raises(LimitError, match="the scoring was ended"):
+        replace(plan, limits=Limits(time=1.0, started=time.monotonic() - 5)).problem()
+
+
+def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    solved: list[Problem] = []
+
+    def remember(problem: Problem, *more: object) -> object:
+        solved.append(problem)
+        return solve(problem, *more)  # type: ignore[arg-type]
+
+    from jtsolve.models.learning import learner
+    from jtsolve.solve import solve
+
+    monkeypatch.setattr(learner, "solve", remember)
+    monkeypatch.setattr(learner, "FOR_EACH_TREE", NEVER)
+    assert Learner()(TABLE) == Learner(backend=REGISTRY["forward"])(TABLE)
+    Learner(backend=REGISTRY["dp"])(TABLE)
+    assert [type(problem.scores) for problem in solved] == [DataScores, DataScores, DenseScores]
