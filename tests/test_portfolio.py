@@ -131,6 +131,12 @@ def test_if_all_fail_it_is_an_error_that_names_all() -> None:
         does("refuse", "refuse").solve(wide(), Limits(threads=2), Recording())
 
 
+def test_a_member_with_a_forbidden_graph_fails() -> None:
+    forbidden = Constraints(forbidden_graphs=frozenset({edgeless(N).edge_sets}))
+    with pytest.raises(InternalError, match="breaks a constraint"):
+        does("answer").solve(named(gaussian(0, N, 2), forbidden), Limits(), Recording())
+
+
 def test_a_proof_ends_the_others() -> None:
     outcome = does("wait", "prove", "hang").solve(wide(), Limits(threads=2), recording := Recording())
     assert outcome.tree is not None

@@ -42,7 +42,6 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome, Stop
-from jtsolve.core.varset import varset
 from jtsolve.errors import InternalError, LimitError
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ class _Ledger:
             self.report(bound=bound)
         if tree is None:
             return
-        if not _meets(self.problem, tree):
+        if not self.problem.permits(tree):
             raise InternalError(f"its tree breaks a constraint: {tree}")
         score = tree.score(self.problem.scores)
         if score > self.score:
@@ -274,16 +273,3 @@ class _Voice:
         if tree is None and bound is None:
             self._ledger.report(done=done, note=note)
         return self.stop is None
-
-
-def _meets(problem: Problem, tree: JunctionTree) -> bool:
-    """Tells whether a tree meets the constraints, by their plain meaning."""
-    limits = problem.constraints
-    edges = {varset(edge) for edge in tree.graph_edges} if limits.required_edges else frozenset[int]()
-    return (
-        tree.n == problem.n
-        and all(problem.permits_clique(clique) for clique in tree.cliques)
-        and all(problem.permits_separator(separator) for separator in tree.separators)
-        and (limits.max_cliques is None or len(tree.cliques) <= limits.max_cliques)
-        and limits.required_edges <= edges
-    )
