@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic  # not the module: the field `time` hides it in the class body
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    runtime_checkable,
+)
 
 from jtsolve.core.machine import cores, free_memory, resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
@@ -152,42 +160,41 @@ class Estimate:
             )
 
 
+class News(TypedDict, total=False):
+    """News of a run; a key that is absent or None says nothing.
+
+    Attributes:
+        tree: one that meets the constraints; its score is recomputed by whoever takes the news.
+        bound: no tree of the problem scores more, in nats.
+        done: the fraction of the work that is done, 0 to 1.
+        note: the current phase, in a few words.
+    """
+
+    tree: JunctionTree | None
+    bound: float | None
+    done: float | None
+    note: str | None
+
+
 class Report(Protocol):
-    """Takes incumbents, bounds and progress as they come, and answers whether to go on."""
+    """Takes news as they come, and answers whether to continue; any thread may use it."""
 
     @property
     def stop(self) -> Stop | None:
-        """Why the backend has to end now, or None to go on."""
+        """Why the backend has to stop now, or None to continue."""
         ...
 
     @property
     def incumbent(self) -> JunctionTree | None:
-        """The best tree that anyone has reported so far, or None; any thread may ask.
+        """The best tree reported so far by anyone, or None.
 
-        In a portfolio that is anyone's of its members, some tenths of a second late. A backend that improves
-        trees may go on from it where its search begins anew: by itself, it finds there what it reported.
+        In a portfolio it may come from any member, some tenths of a second late. A backend that improves
+        trees may continue from it whenever it restarts; alone, it finds there what it reported itself.
         """
         ...
 
-    def __call__(
-        self,
-        *,
-        tree: JunctionTree | None = None,
-        bound: float | None = None,
-        done: float | None = None,
-        note: str | None = None,
-    ) -> bool:
-        """Reports and asks.
-
-        Args:
-            tree: a tree that meets the constraints; its score is recomputed here.
-            bound: no tree of the problem scores more, in nats.
-            done: the fraction of the work that is done, 0 to 1.
-            note: what is going on, in a few words.
-
-        Returns:
-            Whether to go on. Any thread may ask.
-        """
+    def __call__(self, **news: Unpack[News]) -> bool:
+        """Takes news; returns whether to continue."""
         ...
 
 

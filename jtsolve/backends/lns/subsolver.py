@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jtsolve.backends.lns.region import Noise, local_problem, local_scores, shape_of
+from jtsolve.backends.support.report import DerivedReport
 from jtsolve.core.backend import Backend, Limits, Report, SmallTask, SolvesSmall
 from jtsolve.core.problem import Feature, Problem
 from jtsolve.core.varset import VarSet, is_subset, members, varset
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from jtsolve.backends.lns.tree import Region
     from jtsolve.core.backend import SmallAnswer, SmallSolver
-    from jtsolve.core.result import Stop
 
 
 class Part(NamedTuple):
@@ -41,24 +41,6 @@ class Part(NamedTuple):
     cliques: list[VarSet]
     edges: tuple[tuple[int, int], ...]
     gap: float
-
-
-class _Ear:
-    """The report of an exact solve within the search: asks the search's, and tells it nothing."""
-
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    @property
-    def stop(self) -> Stop | None:
-        return self._report.stop
-
-    @property
-    def incumbent(self) -> None:
-        return None  # the trees of the search are of another problem
-
-    def __call__(self, **_news: object) -> bool:
-        return self._report.stop is None
 
 
 def small_solver(exact: Backend, problem: Problem, region: int) -> SmallSolver | None:
@@ -81,7 +63,8 @@ class RegionSolver:
     """
 
     def __init__(self, problem: Problem, exact: Backend, region: int, limits: Limits, report: Report) -> None:
-        self.problem, self.exact, self.ear = problem, exact, _Ear(report)
+        self.problem, self.exact = problem, exact
+        self.report = DerivedReport(report, lambda _news: None, same_problem=False)
         self.inner = Limits(memory=limits.memory_bytes, threads=1, seed=limits.seed)
         self.small = small_solver(exact, problem, region)
         self.pool = ThreadPoolExecutor(limits.workers) if self.small and limits.workers > 1 else None
@@ -109,7 +92,7 @@ class RegionSolver:
 
     def _one(self, region: Region, noise: Noise | None) -> Part | None:
         local = local_problem(self.problem, region, noise)
-        outcome = self.exact.solve(local.problem, self.inner, self.ear)
+        outcome = self.exact.solve(local.problem, self.inner, self.report)
         if outcome.tree is None:
             return None
         gap = max(0.0, outcome.bound - outcome.tree.score(local.problem.scores))
