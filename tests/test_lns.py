@@ -26,7 +26,8 @@ from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _Search
 from jtsolve.backends.lns.region import Noise, local_problem
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
-from jtsolve.backends.lns.tree import MutableTree, Region
+from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang, splice
+from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Status, Stop
@@ -56,7 +57,7 @@ def some_tree(problem: Problem, seed: int) -> JunctionTree | None:
 def spliced(tree: MutableTree, region: Region, cliques: list[VarSet], part: JunctionTree) -> JunctionTree:
     """Returns the whole tree with a part in the place of a region; the constructor validates it."""
     whole = tree.copy()
-    whole.splice(region, cliques, part.edges, repeatable(0))
+    splice(whole, region, cliques, part.edges, repeatable(0))
     return whole.frozen()
 
 
@@ -87,7 +88,7 @@ def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -
             continue
         tree, random = MutableTree(start), repeatable(seed)
         size = 4 if seed % 8 else 5  # there are 61 chordal graphs on four variables, 822 on five
-        region = tree.pick(random.choice(list(tree.cliques)), size, random)
+        region = draw_region(tree, random.choice(list(tree.cliques)), size, random)
         if region.variables.bit_count() > size:
             continue
         tried += 1
@@ -111,7 +112,7 @@ def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
         start = some_tree(named(integers(seed + 1000, 8, 3)), seed)  # one that is not good here
         assert start is not None
         tree, random = MutableTree(start), repeatable(seed)
-        region = tree.pick(random.choice(list(tree.cliques)), 4, random)
+        region = draw_region(tree, random.choice(list(tree.cliques)), 4, random)
         boundary = frozenset(separator for _, _, separator in region.boundary if separator)
         problem = replace(problem, constraints=Constraints(forbidden_cliques=boundary))
         local = local_problem(problem, region)
@@ -129,7 +130,7 @@ def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
     start = some_tree(problem, 0)
     assert start is not None
     tree, random = MutableTree(start), repeatable(2)
-    region = tree.pick(3, 8, random)
+    region = draw_region(tree, 3, 8, random)
     assert region.covered
     found = set()
     for seed in range(8):
@@ -164,7 +165,7 @@ def test_rehanging_never_changes_the_graph() -> None:
         tree, random = MutableTree(start), repeatable(seed)
         before = {frozenset(edge) for edge in start.edges}
         for _ in range(50):
-            tree.rehang(random)
+            rehang(tree, random)
             assert tree.frozen() == start
         moved += {frozenset((a, b)) for a in tree.adjacent for b in tree.adjacent[a]} != before
     assert moved >= 8
@@ -173,7 +174,7 @@ def test_rehanging_never_changes_the_graph() -> None:
 def test_a_tree_of_one_clique_cannot_be_rehung() -> None:
     start = JunctionTree(2, (0b11,), ())
     tree = MutableTree(start)
-    tree.rehang(repeatable(0))
+    rehang(tree, repeatable(0))
     assert tree.frozen() == start
 
 
@@ -183,14 +184,14 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
     tree, random = MutableTree(start), repeatable(0)
     merged = 0
     for turn in range(400):
-        tree.rehang(random)
-        region = tree.pick(random.choice(list(tree.cliques)), 9, random)
+        rehang(tree, random)
+        region = draw_region(tree, random.choice(list(tree.cliques)), 9, random)
         noise = Noise(1.0, np.random.default_rng(turn))
         local = local_problem(named(gaussian(turn, 25, 4)), region, noise)
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         count = len(tree.cliques)
-        tree.splice(region, local.whole(part.cliques), part.edges, random)
+        splice(tree, region, local.whole(part.cliques), part.edges, random)
         merged += len(tree.cliques) < count - len(region.nodes) + len(part.cliques)
         tree.frozen()  # raises unless it is a junction tree
     assert merged > 10
@@ -202,7 +203,7 @@ def test_a_copy_is_a_tree_of_its_own() -> None:
     tree = MutableTree(start)
     copy = tree.copy()
     for _ in range(20):
-        copy.rehang(repeatable(1))
+        rehang(copy, repeatable(1))
     copy.cliques.clear()
     assert tree.frozen() == start
 
@@ -374,10 +375,10 @@ def test_a_region_that_is_gone_is_left_out() -> None:
     start = some_tree(problem, 0)
     assert start is not None
     search = _Search(lns(), problem, Limits(threads=1), Recording(), start)
-    region = search.current.pick(0, 8, repeatable(0))
+    region = draw_region(search.current, 0, 8, repeatable(0))
     part = search.solve([region], [-np.inf], [None])[0]
     assert part is not None
-    old = search.current.score_of(region, search.score)
+    old = region_score(search.current, region, search.score)
     assert search.put(region, part, old)
     assert not search.put(region, part, old)
     assert search.current.frozen().score(problem.scores) == pytest.approx(search.value)

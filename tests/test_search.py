@@ -27,7 +27,7 @@ from jtsolve.backends.ktree import KTree
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.search.moves import MOVES, Drawing, join, relocate, replace, split
 from jtsolve.backends.search.scores import KnownScores
-from jtsolve.backends.search.tree import Change, SearchTree
+from jtsolve.backends.support.mutable_tree import Change, MutableTree
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
@@ -48,7 +48,7 @@ def edgeless(n: int) -> JunctionTree:
     return JunctionTree(n, tuple(1 << v for v in range(n)), tuple((v, v + 1) for v in range(n - 1)))
 
 
-def parts(tree: SearchTree) -> tuple[dict[int, int], dict[int, dict[int, int]]]:
+def parts(tree: MutableTree) -> tuple[dict[int, int], dict[int, dict[int, int]]]:
     return dict(tree.cliques), {node: dict(adjacent) for node, adjacent in tree.adjacent.items()}
 
 
@@ -62,7 +62,7 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
     scores, random = gaussian(n, n, width), repeatable(n)
     known = KnownScores(scores, random)
     by = Drawing(random, width, known.partners(3) if n != 9 else [])
-    tree = SearchTree(edgeless(n))
+    tree = MutableTree(edgeless(n))
     before, made = tree.frozen(), Counter[str]()
     while made.total() < moves:
         tree.rehang(random)
@@ -97,7 +97,7 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
 def test_every_chordal_graph_is_reached() -> None:
     random = repeatable(1)
     by = Drawing(random, 4, [])
-    tree = SearchTree(edgeless(4))
+    tree = MutableTree(edgeless(4))
     seen = {tree.frozen()}
     for _ in range(6000):
         tree.rehang(random)
@@ -109,7 +109,7 @@ def test_every_chordal_graph_is_reached() -> None:
 
 
 def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
-    tree = SearchTree(JunctionTree(5, (0b00011, 0b00110, 0b01100, 0b10100), ((0, 1), (1, 2), (1, 3))))
+    tree = MutableTree(JunctionTree(5, (0b00011, 0b00110, 0b01100, 0b10100), ((0, 1), (1, 2), (1, 3))))
     before = parts(tree)
     tree.apply(Change({0: 0b00010}))  # merged into its neighbour
     assert len(tree.cliques) == 3
@@ -124,26 +124,26 @@ def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
 def test_moves_that_do_not_exist_are_not_made() -> None:
     random = repeatable(0)
     by = Drawing(random, 2, [])
-    alone = SearchTree(JunctionTree(1, (1,), ()))
+    alone = MutableTree(JunctionTree(1, (1,), ()))
     assert all(kind(alone, by) is None for kind in MOVES)
     alone.rehang(random)
-    full = SearchTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
+    full = MutableTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
     assert join(full, by) is None
-    star = SearchTree(
+    star = MutableTree(
         JunctionTree(16, tuple(1 | 1 << v for v in range(1, 16)), tuple((0, v) for v in range(1, 15)))
     )
     for _ in range(40):
         for kind in (relocate, replace):
             move = kind(star, by)
             assert move is None or len(move.change.masks) <= 12
-    triangles = SearchTree(JunctionTree(4, (0b0111, 0b1110), ((0, 1),)))
+    triangles = MutableTree(JunctionTree(4, (0b0111, 0b1110), ((0, 1),)))
     found = [split(triangles, by) for _ in range(40)]
     assert any(move is None for move in found)  # the edge that both hold may not go
     assert any(move is not None for move in found)
 
 
 def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
-    tree = SearchTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
+    tree = MutableTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
     assert tree.holder(0) == 0
     tree.apply(Change({0: 0b010}, 0b101, (), (1,)))
     assert tree.cliques[tree.holder(0)] & 1

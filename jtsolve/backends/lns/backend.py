@@ -37,7 +37,8 @@ import numpy as np
 
 from jtsolve.backends.lns.region import Noise
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
-from jtsolve.backends.lns.tree import MutableTree
+from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
+from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
@@ -235,13 +236,13 @@ class _Search:
         chosen: dict[tuple[VarSet, frozenset[VarSet]], tuple[Region, float]] = {}
         wanted = self.batch()
         for _ in range(wanted):
-            self.current.rehang(self.random)
+            rehang(self.current, self.random)
         for _ in range(2 * wanted):
             region = self.pick(self.sizes[self.level])
             self.failures += 1
             if region.variables.bit_count() > self.options.region:
                 continue  # one clique, and too large to solve
-            old = self.current.score_of(region, self.score)
+            old = region_score(self.current, region, self.score)
             key = (region.variables, region.covered)
             if self.known.get(key, inf) > old + _TOLERANCE:
                 chosen.setdefault(key, (region, old))
@@ -305,7 +306,7 @@ class _Search:
             regions = [one for one in picked if one.variables.bit_count() <= self.options.region]
             if not regions:
                 continue
-            olds = [self.current.score_of(region, self.score) for region in regions]
+            olds = [region_score(self.current, region, self.score) for region in regions]
             noises = [self.noise(region, old) for region, old in zip(regions, olds, strict=True)]
             parts = self.solve(regions, [-inf] * len(regions), noises)
             for region, old, part in zip(regions, olds, parts, strict=True):
@@ -343,7 +344,7 @@ class _Search:
         """Returns a random region that begins, seven times of eight, at a node that is new."""
         fresh = self.new_nodes() if self.random.randrange(8) else []
         start = self.random.choice(fresh or list(self.current.cliques))
-        return self.current.pick(start, size, self.random)
+        return draw_region(self.current, start, size, self.random)
 
     def solve(
         self, regions: Sequence[Region], targets: Sequence[float], noises: Sequence[Noise | None]
@@ -369,8 +370,8 @@ class _Search:
         """
         if any(node not in self.current.cliques for node in region.nodes):
             return False
-        now = self.current.region(region.nodes, region.variables)
-        self.current.splice(now, part.cliques, part.edges, self.random)
+        now = region_of(self.current, region.nodes, region.variables)
+        splice(self.current, now, part.cliques, part.edges, self.random)
         self.value += part.value - old
         return True
 

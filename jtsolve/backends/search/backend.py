@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.search.moves import MOVES, Drawing, Move
 from jtsolve.backends.search.scores import BYTES_PER_SCORE, KEPT, KnownScores
-from jtsolve.backends.search.tree import SearchTree
+from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
@@ -167,7 +167,7 @@ class _Search:
         self.good_clique = lru_cache(1 << 16)(problem.permits_clique)
         self.good_separator = lru_cache(1 << 16)(problem.permits_separator)
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
-        self.first = SearchTree(start)
+        self.first = MutableTree(start)
         self.tree, self.value = self.first.copy(), start.score(problem.scores)
         self.first_value = self.reported = self.best_value = self.value
         self.best = self.tree.copy()
@@ -217,7 +217,7 @@ class _Search:
         self.seen = tree
         score = tree.score(self.problem.scores)
         if score > self.best_value + _TOLERANCE:
-            self.best, self.best_value, self.reported = SearchTree(tree), score, score
+            self.best, self.best_value, self.reported = MutableTree(tree), score, score
 
     def round(self, idle: int) -> None:
         """Searches until the round's end."""

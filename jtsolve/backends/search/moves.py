@@ -29,13 +29,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.backends.search.tree import Change
+from jtsolve.backends.support.mutable_tree import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from jtsolve.backends.search.tree import SearchTree
+    from jtsolve.backends.support.mutable_tree import MutableTree
     from jtsolve.core.varset import VarSet
 
 _MOST = 12
@@ -88,7 +88,7 @@ def draw(mask: VarSet, random: Random) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-def join(tree: SearchTree, by: Drawing) -> Move | None:
+def join(tree: MutableTree, by: Drawing) -> Move | None:
     """Returns the addition of a random edge."""
     random = by.random
     a = tree.random_node(random)
@@ -103,7 +103,7 @@ def join(tree: SearchTree, by: Drawing) -> Move | None:
     return Move([one | other, separator], [one, other], change)
 
 
-def split(tree: SearchTree, by: Drawing) -> Move | None:
+def split(tree: MutableTree, by: Drawing) -> Move | None:
     """Returns the removal of a random edge that may go."""
     random = by.random
     node = tree.random_node(random)
@@ -122,7 +122,7 @@ def split(tree: SearchTree, by: Drawing) -> Move | None:
     return Move([clique ^ u, clique ^ v], [clique ^ u ^ v, clique], change)
 
 
-def relocate(tree: SearchTree, by: Drawing) -> Move | None:
+def relocate(tree: MutableTree, by: Drawing) -> Move | None:
     """Returns the move of a random variable to a random place."""
     random = by.random
     start = tree.random_node(random)
@@ -133,7 +133,7 @@ def relocate(tree: SearchTree, by: Drawing) -> Move | None:
     return _moved(tree, by, nodes, 1 << v)
 
 
-def regraft(tree: SearchTree, by: Drawing) -> Move | None:
+def regraft(tree: MutableTree, by: Drawing) -> Move | None:
     """Returns the move of all variables that only one clique holds, or of one of them."""
     random = by.random
     node = tree.random_node(random)
@@ -145,7 +145,7 @@ def regraft(tree: SearchTree, by: Drawing) -> Move | None:
     return _moved(tree, by, [node], own if random.random() < _ALL else 1 << draw(own, random))
 
 
-def _moved(tree: SearchTree, by: Drawing, nodes: list[int], rest: VarSet) -> Move | None:
+def _moved(tree: MutableTree, by: Drawing, nodes: list[int], rest: VarSet) -> Move | None:
     """Returns the move of the set R, which all of the nodes and no others hold, to a random set S'."""
     random = by.random
     host = _host(tree, nodes[0], rest, by)
@@ -163,7 +163,7 @@ def _moved(tree: SearchTree, by: Drawing, nodes: list[int], rest: VarSet) -> Mov
     return Move(plus, minus, Change(masks, rest | base, (), (host,)))
 
 
-def _host(tree: SearchTree, start: int, rest: VarSet, by: Drawing) -> int:
+def _host(tree: MutableTree, start: int, rest: VarSet, by: Drawing) -> int:
     """Returns a node that holds a partner of some variable, or one by a random walk, or any."""
     random = by.random
     turn = random.random()
@@ -190,7 +190,7 @@ def _some(mask: VarSet, most: int, random: Random) -> VarSet:
     return mask
 
 
-def replace(tree: SearchTree, by: Drawing) -> Move | None:
+def replace(tree: MutableTree, by: Drawing) -> Move | None:
     """Returns the replacement of a variable by another in a connected part; or one only leaves or enters."""
     random = by.random
     b = tree.random_node(random)
@@ -217,7 +217,7 @@ def replace(tree: SearchTree, by: Drawing) -> Move | None:
     return _changed(tree, part, leaving, entering)
 
 
-def _entering(tree: SearchTree, random: Random, part: list[int], a: int) -> VarSet:
+def _entering(tree: MutableTree, random: Random, part: list[int], a: int) -> VarSet:
     """Returns a random y of a clique next to the part, as a set, that the part does not hold; ∅ for none."""
     inside = 0
     for node in part:
@@ -229,7 +229,7 @@ def _entering(tree: SearchTree, random: Random, part: list[int], a: int) -> VarS
     return 1 << draw(outside, random) if outside else 0
 
 
-def _changed(tree: SearchTree, part: list[int], leaving: VarSet, entering: VarSet) -> Move:
+def _changed(tree: MutableTree, part: list[int], leaving: VarSet, entering: VarSet) -> Move:
     """Returns the move in which one set of a part of the tree becomes another."""
     masks = {node: tree.cliques[node] & ~leaving | entering for node in part}
     plus, minus = list(masks.values()), [tree.cliques[node] for node in part]
@@ -247,7 +247,7 @@ def _changed(tree: SearchTree, part: list[int], leaving: VarSet, entering: VarSe
     return Move(plus, minus, Change(masks))
 
 
-MOVES: tuple[Callable[[SearchTree, Drawing], Move | None], ...] = (
+MOVES: tuple[Callable[[MutableTree, Drawing], Move | None], ...] = (
     join, split, relocate, regraft, replace, replace
 )  # fmt: skip
 """What is drawn from, all equally likely; `replace` twice, since it alone keeps full cliques full."""
