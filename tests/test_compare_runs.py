@@ -26,7 +26,7 @@ from strange_backends import PROGRAM
 from jtsolve.cli import run as command
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.running.live import Board
-from jtsolve.compare.running.local import Local
+from jtsolve.compare.running.local import LocalExecutor
 from jtsolve.compare.running.supervise import Watcher, supervise
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
 from jtsolve.errors import InputError
@@ -157,7 +157,7 @@ def test_local_runs_stop_when_a_row_cannot_be_kept(small: InstanceFile) -> None:
 
     specs = [make_spec(small, "strange", seed=seed) for seed in range(3)]
     with pytest.raises(InputError, match="disk is full"):
-        Local(1, PROGRAM).execute([make_spec(small), *specs], Full())
+        LocalExecutor(1, PROGRAM).execute([make_spec(small), *specs], Full())
 
 
 # The whole command, stopped and resumed

@@ -23,8 +23,9 @@ from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
-from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _Search
-from jtsolve.backends.lns.region import Noise, local_problem
+from jtsolve.backends.lns import backend as module
+from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _RegionSearch
+from jtsolve.backends.lns.region import Noise, region_problem
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang, splice
 from jtsolve.backends.support.mutable_tree import MutableTree
@@ -94,7 +95,7 @@ def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -
         tried += 1
         bounded += bool(region.covered)
         expected = best_by_brute_force(problem, tree, region)
-        local = local_problem(problem, region)
+        local = region_problem(problem, region)
         for exact in (DynamicProgramming(), Brute()):
             part = solve(local.problem, exact).tree
             assert part is not None
@@ -115,7 +116,7 @@ def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
         region = draw_region(tree, random.choice(list(tree.cliques)), 4, random)
         boundary = frozenset(separator for _, _, separator in region.boundary if separator)
         problem = replace(problem, constraints=Constraints(forbidden_cliques=boundary))
-        local = local_problem(problem, region)
+        local = region_problem(problem, region)
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         whole = spliced(tree, region, local.whole(part.cliques), part)
@@ -134,20 +135,20 @@ def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
     assert region.covered
     found = set()
     for seed in range(8):
-        local = local_problem(problem, region, Noise(1e9, np.random.default_rng(seed)))
+        local = region_problem(problem, region, Noise(1e9, np.random.default_rng(seed)))
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         spliced(tree, region, local.whole(part.cliques), part)
         found.add(part)
     assert len(found) > 1
-    silent = local_problem(problem, region, Noise(0.0, np.random.default_rng(0)))
-    assert silent == local_problem(problem, region) or not isinstance(silent.problem.scores, SparseScores)
+    silent = region_problem(problem, region, Noise(0.0, np.random.default_rng(0)))
+    assert silent == region_problem(problem, region) or not isinstance(silent.problem.scores, SparseScores)
 
 
 def test_sets_without_a_score_have_none_in_the_region() -> None:
     problem = named(with_holes(5, gaussian(5, 7, 3), 0.3, singles=False))
     region = Region((0,), 0b1011010, ())
-    local = local_problem(problem, region)
+    local = region_problem(problem, region)
     variables = list(members(region.variables))
     for mask in range(1 << 4):
         whole = varset(variables[i] for i in members(mask))
@@ -187,7 +188,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
         rehang(tree, random)
         region = draw_region(tree, random.choice(list(tree.cliques)), 9, random)
         noise = Noise(1.0, np.random.default_rng(turn))
-        local = local_problem(named(gaussian(turn, 25, 4)), region, noise)
+        local = region_problem(named(gaussian(turn, 25, 4)), region, noise)
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         count = len(tree.cliques)
@@ -304,7 +305,7 @@ def test_large_regions_are_few_and_not_for_kicks(monkeypatch: pytest.MonkeyPatch
 def test_kicks_become_stronger_until_they_leave_the_best_tree() -> None:
     problem = named(from_network(1, 9, 3))
     start = JunctionTree.from_neighbours([0] * 9)
-    search = _Search(replace(lns(region=6), strength=2.0), problem, Limits(), Recording(), start)
+    search = _RegionSearch(replace(lns(region=6), strength=2.0), problem, Limits(), Recording(), start)
     came_back = [search.strength]
     for _ in range(20):
         search.strength = search.adapted()
@@ -374,7 +375,7 @@ def test_a_region_that_is_gone_is_left_out() -> None:
     problem = named(from_network(1, 30, 3))
     start = some_tree(problem, 0)
     assert start is not None
-    search = _Search(lns(), problem, Limits(threads=1), Recording(), start)
+    search = _RegionSearch(lns(), problem, Limits(threads=1), Recording(), start)
     region = draw_region(search.current, 0, 8, repeatable(0))
     part = search.solve([region], [-np.inf], [None])[0]
     assert part is not None
@@ -446,7 +447,7 @@ def test_a_part_that_does_not_cover_the_boundary_is_not_put_in() -> None:
 def test_what_is_known_of_regions_is_forgotten_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 14, 3))
     full = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
-    monkeypatch.setattr("jtsolve.backends.lns.backend._KEPT", 2)
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, cache=2))
     forgetful = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
     assert forgetful.tree is not None
     assert full.tree is not None

@@ -25,8 +25,8 @@ from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.search.backend import LocalSearch
-from jtsolve.backends.search.moves import MOVES, Drawing, join, relocate, replace, split
-from jtsolve.backends.search.scores import KnownScores
+from jtsolve.backends.search.moves import MOVES, Proposals, join, relocate, replace, split
+from jtsolve.backends.search.scores import CachedScores
 from jtsolve.backends.support.mutable_tree import Change, MutableTree
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
@@ -60,8 +60,8 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
     n: int, width: int, moves: int
 ) -> None:
     scores, random = gaussian(n, n, width), repeatable(n)
-    known = KnownScores(scores, random)
-    by = Drawing(random, width, known.partners(3) if n != 9 else [])
+    known = CachedScores(scores, random)
+    by = Proposals(random, width, known.partners(3) if n != 9 else [])
     tree = MutableTree(edgeless(n))
     before, made = tree.frozen(), Counter[str]()
     while made.total() < moves:
@@ -96,7 +96,7 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
 
 def test_every_chordal_graph_is_reached() -> None:
     random = repeatable(1)
-    by = Drawing(random, 4, [])
+    by = Proposals(random, 4, [])
     tree = MutableTree(edgeless(4))
     seen = {tree.frozen()}
     for _ in range(6000):
@@ -123,7 +123,7 @@ def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
 
 def test_moves_that_do_not_exist_are_not_made() -> None:
     random = repeatable(0)
-    by = Drawing(random, 2, [])
+    by = Proposals(random, 2, [])
     alone = MutableTree(JunctionTree(1, (1,), ()))
     assert all(kind(alone, by) is None for kind in MOVES)
     alone.rehang(random)
@@ -153,16 +153,16 @@ def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
 
 
 def test_scores_that_are_forgotten_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.search.scores.KEPT", 3)
+    monkeypatch.setattr("jtsolve.backends.search.scores.CACHED_SCORES", 3)
     scores = gaussian(0, 6, 3)
-    known = KnownScores(scores, repeatable(0))
+    known = CachedScores(scores, repeatable(0))
     for masks in ([0b11, 0b101, 0b111], [0b1011, 0b110], [0b11]):
         known.fetch(masks)
         assert known.gain(masks, []) == pytest.approx(sum(scores.score(mask) for mask in masks))
 
 
 def test_noise_is_the_same_for_a_set_until_it_is_drawn_anew() -> None:
-    known = KnownScores(gaussian(0, 4, 3), repeatable(0))
+    known = CachedScores(gaussian(0, 4, 3), repeatable(0))
     assert known.noise([0b11], []) == 0
     known.perturb(2.0)
     first = known.noise([0b11], [])
@@ -175,8 +175,8 @@ def test_noise_is_the_same_for_a_set_until_it_is_drawn_anew() -> None:
 
 def test_partners_are_ranked_by_the_gain_of_their_edge() -> None:
     table = dict.fromkeys((1, 2, 4), 0.0) | {0b011: 1.0, 0b101: 2.0, 0b110: -1.0}
-    assert KnownScores(SparseScores(3, table), repeatable(0)).partners(5) == [[2, 1], [0, 2], [0, 1]]
-    without = KnownScores(SparseScores(3, {0b001: 0.0, 0b011: 1.0}), repeatable(0))
+    assert CachedScores(SparseScores(3, table), repeatable(0)).partners(5) == [[2, 1], [0, 2], [0, 1]]
+    without = CachedScores(SparseScores(3, {0b001: 0.0, 0b011: 1.0}), repeatable(0))
     assert without.partners(1) == [[1], [0], [0]]
 
 
@@ -323,7 +323,7 @@ def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object) -> None:
         pytest.fail("the pairs were scored")
 
-    monkeypatch.setattr(KnownScores, "partners", refuse)
+    monkeypatch.setattr(CachedScores, "partners", refuse)
     problem = named(Chain())
     outcome = search(start=(Nothing(),), steps=20000).solve(problem, Limits(), Recording())
     assert outcome.tree is not None

@@ -74,7 +74,7 @@ class Portfolio:
 
     @property
     def capabilities(self) -> Capabilities:
-        """The constraints that some member supports; exact if all are; a rank above theirs, on several threads."""
+        """What some member supports; exact if all are; a rank above theirs, on several threads."""
         each = [member.capabilities for member in self.members]
 
         def all_object(problem: Problem) -> str | None:
