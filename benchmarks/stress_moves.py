@@ -19,9 +19,9 @@ from time import process_time
 import networkx as nx
 import numpy as np
 
-from jtsolve.backends.search.moves import MOVES, Drawing
-from jtsolve.backends.search.scores import KnownScores
-from jtsolve.backends.search.tree import SearchTree
+from jtsolve.backends.search.moves import MOVES, Proposals
+from jtsolve.backends.search.scores import CachedScores
+from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.machine import describe
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.tree import JunctionTree
@@ -37,9 +37,9 @@ def stress(n: int, width: int, moves: int, seed: int) -> Counter[str]:
     values[0] = 0.0
     scores = DenseScores(n, width, values)
     random = Random(seed)  # noqa: S311 - nothing here is secret
-    known = KnownScores(scores, random)
-    by = Drawing(random, width, known.partners(4))
-    tree = SearchTree(
+    known = CachedScores(scores, random)
+    by = Proposals(random, width, known.partners(4))
+    tree = MutableTree(
         JunctionTree(n, tuple(1 << v for v in range(n)), tuple((v, v + 1) for v in range(n - 1)))
     )
     before, made = tree.frozen(), Counter[str]()

@@ -7,10 +7,10 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Backend, Estimate, Limits
+from jtsolve.core.backend import Backend, Estimate, Limits, News
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Incumbent, Outcome, Result, Status, Stop
@@ -84,32 +84,28 @@ class Recorder:
         """The best tree so far, or None."""
         return self.tree
 
-    def __call__(
-        self,
-        *,
-        tree: JunctionTree | None = None,
-        bound: float | None = None,
-        done: float | None = None,
-        note: str | None = None,
-    ) -> bool:
+    def __call__(self, **news: Unpack[News]) -> bool:
         """See `backend.Report`."""
+        tree, bound, note = news.get("tree"), news.get("bound"), news.get("note")
         score = None if tree is None else tree.score(self._problem.scores)
         with self._lock:
-            news = False
+            better = False
             if score is not None and (self.score is None or score > self.score):
-                self.tree, self.score, news = tree, score, True
+                self.tree, self.score, better = tree, score, True
             if bound is not None and bound < self.bound:
-                self.bound, news = bound, True
-            if news:
+                self.bound, better = bound, True
+            if better:
                 self.trace.append(
                     Incumbent(self._limits.elapsed, self.score, None if self.bound == inf else self.bound)
                 )
             elapsed = self._limits.elapsed
-            told = news or note != self._note or elapsed >= self._next_word
+            told = better or note != self._note or elapsed >= self._next_word
             if told:
                 self._note, self._next_word = note, elapsed + _SECONDS_BETWEEN_WORDS
         if told and self._listener is not None:
-            self._listener(seconds=elapsed, score=self.score, bound=self.bound, done=done, note=note)
+            self._listener(
+                seconds=elapsed, score=self.score, bound=self.bound, done=news.get("done"), note=note
+            )
         return self.stop is None
 
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from problems import Recording
 
-from jtsolve.backends.support.worker import Task, run
+from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Limits
 from jtsolve.encodings.balancing import encode_balancing
 
@@ -27,8 +27,8 @@ Edges = frozenset[tuple[int, int]]
 def in_solver(function: str, *arguments: Any) -> Any:
     """Calls a function, of this module unless another is named, in the process of CP-SAT."""
     named = function if ":" in function else f"enumeration:{function}"
-    task = Task("ortools", named, arguments)
-    value, stop = run(task, lambda _nothing: None, Recording(), Limits())
+    call = Call("ortools", named, arguments)
+    value, stop = run(call, lambda _nothing: None, Recording(), Limits())
     assert stop is None
     return value
 

@@ -23,7 +23,7 @@ from jtsolve.cli import run
 from jtsolve.cli.recommend import advise
 from jtsolve.cli.watching import duration, live_view, speaker, view
 from jtsolve.compare.folder import Folder
-from jtsolve.compare.running.cluster import Dask, require_dask
+from jtsolve.compare.running.cluster import DaskExecutor, require_dask
 from jtsolve.compare.running.live import Board
 from jtsolve.compare.spec import RunStatus, new_row, read_row, to_json
 from jtsolve.core.backend import Estimate, Limits
@@ -75,7 +75,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
             ran.append(spec)
             watcher.finished(make_row(spec))
 
-    monkeypatch.setattr(jtsolve.compare.running.local.Local, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
     monkeypatch.setattr(jtsolve.compare.running.cluster.Dask, "execute", execute)
     return ran
 
@@ -143,7 +143,7 @@ def test_what_is_left_after_ctrl_c_is_told(
         watcher.finished(make_row(specs[0]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jtsolve.compare.running.local.Local, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
     monkeypatch.setattr("jtsolve.cli.progress.is_watched", lambda: True)
     output = tmp_path / "out"
     arguments = ("--backends", "brute", "--seeds", "0-2", "--no-warm-up", "--output", output)
@@ -360,7 +360,7 @@ def test_a_run_that_takes_its_workers_down_is_a_crash(
 ) -> None:
     fake = FakeDask(["run", RuntimeError("the worker died three times")])
     monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: fake)
-    Dask(address, 2, (sys.executable, "-c", "")).execute(board.specs, board)
+    DaskExecutor(address, 2, (sys.executable, "-c", "")).execute(board.specs, board)
     assert board.statuses == {RunStatus.CRASHED: 2}
     assert fake.address in (fake, "tcp://a:1")
 
@@ -370,9 +370,9 @@ def test_a_lost_cluster_ends_the_comparison_and_says_how_to_go_on(
 ) -> None:
     monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: FakeDask([None, None]))
     with pytest.raises(LimitError, match="--resume"):
-        Dask("x", 2).execute(board.specs, board)
+        DaskExecutor("x", 2).execute(board.specs, board)
     with pytest.raises(ChoiceError, match="no Dask scheduler at 'nowhere'"):
-        Dask("nowhere", 2).execute(board.specs, board)
+        DaskExecutor("nowhere", 2).execute(board.specs, board)
 
 
 def test_ctrl_c_cancels_what_the_cluster_has_not_done(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,7 +394,7 @@ def test_ctrl_c_cancels_what_the_cluster_has_not_done(board: Board, monkeypatch:
 
     monkeypatch.setattr("threading.Thread", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        Dask("x", 2).execute(board.specs, board)
+        DaskExecutor("x", 2).execute(board.specs, board)
     assert fake.cancelled == 2
 
 

@@ -20,13 +20,13 @@ import msgspec
 import psutil
 import pytest
 from comparisons import make_instance, make_row, make_spec
+from processes import ended
 from strange_backends import PROGRAM
 
 from jtsolve.cli import run as command
 from jtsolve.compare.folder import Folder
-from jtsolve.compare.running import supervise as supervision
 from jtsolve.compare.running.live import Board
-from jtsolve.compare.running.local import Local
+from jtsolve.compare.running.local import LocalExecutor
 from jtsolve.compare.running.supervise import Watcher, supervise
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
 from jtsolve.errors import InputError
@@ -89,9 +89,7 @@ def test_a_run_that_hears_nothing_is_killed_with_all_its_children(
     assert row.seconds > 8
     assert [step[2] for step in row.trace] == [1e6]
     assert row.machine["jtsolve"]
-    child = int(note.read_text(encoding="ascii"))
-    if psutil.pid_exists(child):
-        assert psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    assert ended(int(note.read_text(encoding="ascii")))
 
 
 def test_a_run_that_takes_too_much_memory_is_killed(small: InstanceFile) -> None:
@@ -152,21 +150,6 @@ def test_the_inner_side_writes_the_row_and_the_steps(
     assert [step[1:] for step in steps] == [list(step[1:]) for step in result.trace]
 
 
-def test_a_run_ends_itself_when_its_supervisor_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    killed = threading.Event()
-    texts = iter([b"x", b""])
-    monkeypatch.setattr(os, "getpgrp", os.getpid)
-    monkeypatch.setattr(os, "read", lambda *_: next(texts))
-
-    def kill(group: int, number: int) -> None:
-        assert (group, number) == (0, signal.SIGKILL)
-        killed.set()
-
-    monkeypatch.setattr(os, "killpg", kill)
-    supervision._watch_parent()
-    assert killed.wait(10)
-
-
 def test_local_runs_stop_when_a_row_cannot_be_kept(small: InstanceFile) -> None:
     class Full(Watcher):
         def finished(self, _row: Row) -> None:
@@ -174,7 +157,7 @@ def test_local_runs_stop_when_a_row_cannot_be_kept(small: InstanceFile) -> None:
 
     specs = [make_spec(small, "strange", seed=seed) for seed in range(3)]
     with pytest.raises(InputError, match="disk is full"):
-        Local(1, PROGRAM).execute([make_spec(small), *specs], Full())
+        LocalExecutor(1, PROGRAM).execute([make_spec(small), *specs], Full())
 
 
 # The whole command, stopped and resumed
@@ -221,7 +204,7 @@ def test_a_comparison_that_is_killed_loses_nothing_and_runs_nothing_twice(
         process.communicate()
     before = lines(output)
     assert 1 <= len(before) < 4
-    assert psutil.wait_procs(family, timeout=30)[1] == []
+    assert ended(*(member.pid for member in family))
     with (output / "journal.jsonl").open("ab") as journal:
         journal.write(b'{"format": "jtsolve-row", "versi')  # as if it had been writing
     with program("compare", "--resume", "--no-warm-up", "--output", output) as process:

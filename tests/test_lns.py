@@ -23,10 +23,12 @@ from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
-from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _Search
-from jtsolve.backends.lns.region import Noise, local_problem
+from jtsolve.backends.lns import backend as module
+from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _RegionSearch
+from jtsolve.backends.lns.region import Noise, region_problem
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
-from jtsolve.backends.lns.tree import MutableTree, Region
+from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang, splice
+from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Status, Stop
@@ -56,7 +58,7 @@ def some_tree(problem: Problem, seed: int) -> JunctionTree | None:
 def spliced(tree: MutableTree, region: Region, cliques: list[VarSet], part: JunctionTree) -> JunctionTree:
     """Returns the whole tree with a part in the place of a region; the constructor validates it."""
     whole = tree.copy()
-    whole.splice(region, cliques, part.edges, repeatable(0))
+    splice(whole, region, cliques, part.edges, repeatable(0))
     return whole.frozen()
 
 
@@ -87,13 +89,13 @@ def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -
             continue
         tree, random = MutableTree(start), repeatable(seed)
         size = 4 if seed % 8 else 5  # there are 61 chordal graphs on four variables, 822 on five
-        region = tree.pick(random.choice(list(tree.cliques)), size, random)
+        region = draw_region(tree, random.choice(list(tree.cliques)), size, random)
         if region.variables.bit_count() > size:
             continue
         tried += 1
         bounded += bool(region.covered)
         expected = best_by_brute_force(problem, tree, region)
-        local = local_problem(problem, region)
+        local = region_problem(problem, region)
         for exact in (DynamicProgramming(), Brute()):
             part = solve(local.problem, exact).tree
             assert part is not None
@@ -111,10 +113,10 @@ def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
         start = some_tree(named(integers(seed + 1000, 8, 3)), seed)  # one that is not good here
         assert start is not None
         tree, random = MutableTree(start), repeatable(seed)
-        region = tree.pick(random.choice(list(tree.cliques)), 4, random)
+        region = draw_region(tree, random.choice(list(tree.cliques)), 4, random)
         boundary = frozenset(separator for _, _, separator in region.boundary if separator)
         problem = replace(problem, constraints=Constraints(forbidden_cliques=boundary))
-        local = local_problem(problem, region)
+        local = region_problem(problem, region)
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         whole = spliced(tree, region, local.whole(part.cliques), part)
@@ -129,24 +131,24 @@ def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
     start = some_tree(problem, 0)
     assert start is not None
     tree, random = MutableTree(start), repeatable(2)
-    region = tree.pick(3, 8, random)
+    region = draw_region(tree, 3, 8, random)
     assert region.covered
     found = set()
     for seed in range(8):
-        local = local_problem(problem, region, Noise(1e9, np.random.default_rng(seed)))
+        local = region_problem(problem, region, Noise(1e9, np.random.default_rng(seed)))
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         spliced(tree, region, local.whole(part.cliques), part)
         found.add(part)
     assert len(found) > 1
-    silent = local_problem(problem, region, Noise(0.0, np.random.default_rng(0)))
-    assert silent == local_problem(problem, region) or not isinstance(silent.problem.scores, SparseScores)
+    silent = region_problem(problem, region, Noise(0.0, np.random.default_rng(0)))
+    assert silent == region_problem(problem, region) or not isinstance(silent.problem.scores, SparseScores)
 
 
 def test_sets_without_a_score_have_none_in_the_region() -> None:
     problem = named(with_holes(5, gaussian(5, 7, 3), 0.3, singles=False))
     region = Region((0,), 0b1011010, ())
-    local = local_problem(problem, region)
+    local = region_problem(problem, region)
     variables = list(members(region.variables))
     for mask in range(1 << 4):
         whole = varset(variables[i] for i in members(mask))
@@ -164,7 +166,7 @@ def test_rehanging_never_changes_the_graph() -> None:
         tree, random = MutableTree(start), repeatable(seed)
         before = {frozenset(edge) for edge in start.edges}
         for _ in range(50):
-            tree.rehang(random)
+            rehang(tree, random)
             assert tree.frozen() == start
         moved += {frozenset((a, b)) for a in tree.adjacent for b in tree.adjacent[a]} != before
     assert moved >= 8
@@ -173,7 +175,7 @@ def test_rehanging_never_changes_the_graph() -> None:
 def test_a_tree_of_one_clique_cannot_be_rehung() -> None:
     start = JunctionTree(2, (0b11,), ())
     tree = MutableTree(start)
-    tree.rehang(repeatable(0))
+    rehang(tree, repeatable(0))
     assert tree.frozen() == start
 
 
@@ -183,14 +185,14 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
     tree, random = MutableTree(start), repeatable(0)
     merged = 0
     for turn in range(400):
-        tree.rehang(random)
-        region = tree.pick(random.choice(list(tree.cliques)), 9, random)
+        rehang(tree, random)
+        region = draw_region(tree, random.choice(list(tree.cliques)), 9, random)
         noise = Noise(1.0, np.random.default_rng(turn))
-        local = local_problem(named(gaussian(turn, 25, 4)), region, noise)
+        local = region_problem(named(gaussian(turn, 25, 4)), region, noise)
         part = solve(local.problem, DynamicProgramming()).tree
         assert part is not None
         count = len(tree.cliques)
-        tree.splice(region, local.whole(part.cliques), part.edges, random)
+        splice(tree, region, local.whole(part.cliques), part.edges, random)
         merged += len(tree.cliques) < count - len(region.nodes) + len(part.cliques)
         tree.frozen()  # raises unless it is a junction tree
     assert merged > 10
@@ -202,7 +204,7 @@ def test_a_copy_is_a_tree_of_its_own() -> None:
     tree = MutableTree(start)
     copy = tree.copy()
     for _ in range(20):
-        copy.rehang(repeatable(1))
+        rehang(copy, repeatable(1))
     copy.cliques.clear()
     assert tree.frozen() == start
 
@@ -303,7 +305,7 @@ def test_large_regions_are_few_and_not_for_kicks(monkeypatch: pytest.MonkeyPatch
 def test_kicks_become_stronger_until_they_leave_the_best_tree() -> None:
     problem = named(from_network(1, 9, 3))
     start = JunctionTree.from_neighbours([0] * 9)
-    search = _Search(replace(lns(region=6), strength=2.0), problem, Limits(), Recording(), start)
+    search = _RegionSearch(replace(lns(region=6), strength=2.0), problem, Limits(), Recording(), start)
     came_back = [search.strength]
     for _ in range(20):
         search.strength = search.adapted()
@@ -373,11 +375,11 @@ def test_a_region_that_is_gone_is_left_out() -> None:
     problem = named(from_network(1, 30, 3))
     start = some_tree(problem, 0)
     assert start is not None
-    search = _Search(lns(), problem, Limits(threads=1), Recording(), start)
-    region = search.current.pick(0, 8, repeatable(0))
+    search = _RegionSearch(lns(), problem, Limits(threads=1), Recording(), start)
+    region = draw_region(search.current, 0, 8, repeatable(0))
     part = search.solve([region], [-np.inf], [None])[0]
     assert part is not None
-    old = search.current.score_of(region, search.score)
+    old = region_score(search.current, region, search.score)
     assert search.put(region, part, old)
     assert not search.put(region, part, old)
     assert search.current.frozen().score(problem.scores) == pytest.approx(search.value)
@@ -445,7 +447,7 @@ def test_a_part_that_does_not_cover_the_boundary_is_not_put_in() -> None:
 def test_what_is_known_of_regions_is_forgotten_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 14, 3))
     full = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
-    monkeypatch.setattr("jtsolve.backends.lns.backend._KEPT", 2)
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, cache=2))
     forgetful = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
     assert forgetful.tree is not None
     assert full.tree is not None

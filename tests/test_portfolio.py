@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 import pickle
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,6 +13,7 @@ import psutil
 import pytest
 from members import Member, Odd
 from problems import Recording, from_network, gaussian, named, with_holes
+from processes import ended
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.dp.backend import DynamicProgramming
@@ -23,7 +22,7 @@ from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.parse import make_backend
 from jtsolve.backends.portfolio.backend import Portfolio
-from jtsolve.backends.portfolio.member import Order, _Line, main, pack, pickled, unpack
+from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack, pickled, unpack
 from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
 
 N = 14
-"""Variables from which on members are processes; see `portfolio._FEW`."""
+"""Variables from which on members are processes; see `portfolio.backend._MOST_IN_PROCESS`."""
 
 
 def wide(n: int = N, size: int = 2) -> Problem:
@@ -73,12 +72,6 @@ def far_better(problem: Problem) -> JunctionTree:
     tree = replace(LNS, region=10, kicks=20).solve(problem, Limits(), Recording()).tree
     assert tree is not None
     return tree
-
-
-def gone(*pids: int) -> bool:
-    """Tells whether processes have ended, soon at least."""
-    alive = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    return not psutil.wait_procs(alive, timeout=10)[1]
 
 
 @pytest.fixture(autouse=True)
@@ -129,6 +122,12 @@ def test_if_all_fail_it_is_an_error_that_names_all() -> None:
         does("crash", "raise").solve(wide(), Limits(threads=2), Recording())
     with pytest.raises(LimitError, match="too little"):
         does("refuse", "refuse").solve(wide(), Limits(threads=2), Recording())
+
+
+def test_a_member_with_a_forbidden_graph_fails() -> None:
+    forbidden = Constraints(forbidden_graphs=frozenset({edgeless(N).edge_sets}))
+    with pytest.raises(InternalError, match="breaks a constraint"):
+        does("answer").solve(named(gaussian(0, N, 2), forbidden), Limits(), Recording())
 
 
 def test_a_proof_ends_the_others() -> None:
@@ -216,7 +215,7 @@ def test_a_member_reads_the_best_tree_when_it_asks_for_it(tmp_path: Path) -> Non
     problem = wide()
     trees = sorted((edgeless(N), path_of(N), far_better(problem)), key=lambda one: one.score(problem.scores))
     ours, theirs = Pipe()
-    line = _Line(theirs, problem, Limits(), tmp_path / "best")
+    line = _MemberReport(theirs, problem, Limits(), tmp_path / "best")
     pool = Pool(problem, Limits(), (), 1)
     assert line.incumbent is None
     pool.share(None, tmp_path / "best")
@@ -269,7 +268,7 @@ def test_a_time_limit_ends_all_and_kills_what_does_not_end(tmp_path: Path) -> No
     outcome = Portfolio(members).solve(problem, limits, UntilBothTalk())
     assert outcome.tree is not None
     assert outcome.stop is Stop.INTERRUPTED
-    assert gone(*map(int, path.read_text(encoding="utf-8").split()))
+    assert ended(*map(int, path.read_text(encoding="utf-8").split()))
 
 
 def test_a_time_limit_that_is_over_starts_nobody() -> None:
@@ -296,7 +295,7 @@ def test_members_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     assert len(pids) >= 2
-    assert gone(*pids)
+    assert ended(*pids)
 
 
 # Handing over.
@@ -335,30 +334,19 @@ def test_mappings_that_cannot_be_written_to_can_be_handed_over() -> None:
     assert pickle.loads(pickled(value)) == value  # noqa: S301
 
 
-class Told(Exception):  # noqa: N818
-    """What the end of a process is replaced by."""
-
-
-def test_a_member_reports_and_obeys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def end(_code: int) -> None:
-        raise Told
-
-    monkeypatch.setattr(os, "_exit", end)
+def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
     ours, theirs = Pipe()
-    line = _Line(theirs, wide(), Limits(time=1000.0), tmp_path / "best")
+    line = _MemberReport(theirs, wide(), Limits(time=1000.0), tmp_path / "best")
     assert line.stop is None
     assert line(done=0.5)
     assert line(bound=3.0)
     assert ours.recv() == ("news", {"tree": None, "bound": 3.0})
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
     ours.send(Stop.INTERRUPTED)
     ours.close()
-    with pytest.raises(Told):
-        line.obey()
-    assert child.wait(10) == -signal.SIGKILL
+    line.obey()
     assert line.stop is Stop.INTERRUPTED
     line.say("ended", None)  # nobody is left to hear it
-    assert _Line(theirs, wide(), Limits(time=1e-9), tmp_path / "best").stop is Stop.TIME
+    assert _MemberReport(theirs, wide(), Limits(time=1e-9), tmp_path / "best").stop is Stop.TIME
     theirs.close()
 
 
@@ -368,13 +356,11 @@ def test_a_member_reports_and_obeys(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 def test_a_process_answers_whatever_happens(
     what: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_Line, "obey", lambda _line: None)
-    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(_MemberReport, "obey", lambda _line: None)
     ours, theirs = Pipe()
     ours.send_bytes(pack(wide(), tmp_path / "scores"))
-    ours.send_bytes(pickled(Order(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
-    main(os.dup(theirs.fileno()))
-    signal.signal(signal.SIGINT, handler)
+    ours.send_bytes(pickled(Assignment(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
+    main(theirs)
     said, content = ours.recv()
     assert said == kind
     if kind == "ended":
@@ -383,13 +369,11 @@ def test_a_process_answers_whatever_happens(
         assert not isinstance(content, Odd)
 
 
-def test_an_order_that_cannot_be_read_is_said() -> None:
-    handler = signal.getsignal(signal.SIGINT)
+def test_an_assignment_that_cannot_be_read_is_an_error() -> None:
     ours, theirs = Pipe()
     ours.send_bytes(b"")
-    ours.send_bytes(b"no order")
-    main(os.dup(theirs.fileno()))
-    signal.signal(signal.SIGINT, handler)
+    ours.send_bytes(b"no assignment")
+    main(theirs)
     assert ours.recv()[0] == "failed"
 
 

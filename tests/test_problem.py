@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from problems import random_problem
 
+from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.problem import Constraints, Feature, Problem, Variable
 from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
 
 
@@ -143,3 +146,18 @@ def test_the_digest_depends_on_names_and_scores_and_on_nothing_else() -> None:
         Problem((Variable("A"),), Lazy()),
     ]
     assert len({base.digest(), *(other.digest() for other in others)}) == 7
+
+
+@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
+def test_a_tree_is_permitted_if_it_meets_every_constraint(feature: Feature) -> None:
+    seen = set()
+    for seed in range(20):
+        asked = random_problem(seed, 4, frozenset({feature}))
+        for tree in chordal_trees(4):
+            seen.add(asked.permits(tree))
+            assert asked.permits(tree) == meets_constraints(asked, tree)
+    assert seen == {False, True}
+
+
+def test_a_tree_over_other_variables_is_not_permitted() -> None:
+    assert not problem().permits(JunctionTree(1, (1,), ()))

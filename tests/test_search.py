@@ -25,9 +25,9 @@ from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.search.backend import LocalSearch
-from jtsolve.backends.search.moves import MOVES, Drawing, join, relocate, replace, split
-from jtsolve.backends.search.scores import KnownScores
-from jtsolve.backends.search.tree import Change, SearchTree
+from jtsolve.backends.search.moves import MOVES, Proposals, join, relocate, replace, split
+from jtsolve.backends.search.scores import CachedScores
+from jtsolve.backends.support.mutable_tree import Change, MutableTree
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
@@ -48,7 +48,7 @@ def edgeless(n: int) -> JunctionTree:
     return JunctionTree(n, tuple(1 << v for v in range(n)), tuple((v, v + 1) for v in range(n - 1)))
 
 
-def parts(tree: SearchTree) -> tuple[dict[int, int], dict[int, dict[int, int]]]:
+def parts(tree: MutableTree) -> tuple[dict[int, int], dict[int, dict[int, int]]]:
     return dict(tree.cliques), {node: dict(adjacent) for node, adjacent in tree.adjacent.items()}
 
 
@@ -60,9 +60,9 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
     n: int, width: int, moves: int
 ) -> None:
     scores, random = gaussian(n, n, width), repeatable(n)
-    known = KnownScores(scores, random)
-    by = Drawing(random, width, known.partners(3) if n != 9 else [])
-    tree = SearchTree(edgeless(n))
+    known = CachedScores(scores, random)
+    by = Proposals(random, width, known.partners(3) if n != 9 else [])
+    tree = MutableTree(edgeless(n))
     before, made = tree.frozen(), Counter[str]()
     while made.total() < moves:
         tree.rehang(random)
@@ -96,8 +96,8 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
 
 def test_every_chordal_graph_is_reached() -> None:
     random = repeatable(1)
-    by = Drawing(random, 4, [])
-    tree = SearchTree(edgeless(4))
+    by = Proposals(random, 4, [])
+    tree = MutableTree(edgeless(4))
     seen = {tree.frozen()}
     for _ in range(6000):
         tree.rehang(random)
@@ -109,7 +109,7 @@ def test_every_chordal_graph_is_reached() -> None:
 
 
 def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
-    tree = SearchTree(JunctionTree(5, (0b00011, 0b00110, 0b01100, 0b10100), ((0, 1), (1, 2), (1, 3))))
+    tree = MutableTree(JunctionTree(5, (0b00011, 0b00110, 0b01100, 0b10100), ((0, 1), (1, 2), (1, 3))))
     before = parts(tree)
     tree.apply(Change({0: 0b00010}))  # merged into its neighbour
     assert len(tree.cliques) == 3
@@ -123,27 +123,27 @@ def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
 
 def test_moves_that_do_not_exist_are_not_made() -> None:
     random = repeatable(0)
-    by = Drawing(random, 2, [])
-    alone = SearchTree(JunctionTree(1, (1,), ()))
+    by = Proposals(random, 2, [])
+    alone = MutableTree(JunctionTree(1, (1,), ()))
     assert all(kind(alone, by) is None for kind in MOVES)
     alone.rehang(random)
-    full = SearchTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
+    full = MutableTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
     assert join(full, by) is None
-    star = SearchTree(
+    star = MutableTree(
         JunctionTree(16, tuple(1 | 1 << v for v in range(1, 16)), tuple((0, v) for v in range(1, 15)))
     )
     for _ in range(40):
         for kind in (relocate, replace):
             move = kind(star, by)
             assert move is None or len(move.change.masks) <= 12
-    triangles = SearchTree(JunctionTree(4, (0b0111, 0b1110), ((0, 1),)))
+    triangles = MutableTree(JunctionTree(4, (0b0111, 0b1110), ((0, 1),)))
     found = [split(triangles, by) for _ in range(40)]
     assert any(move is None for move in found)  # the edge that both hold may not go
     assert any(move is not None for move in found)
 
 
 def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
-    tree = SearchTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
+    tree = MutableTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
     assert tree.holder(0) == 0
     tree.apply(Change({0: 0b010}, 0b101, (), (1,)))
     assert tree.cliques[tree.holder(0)] & 1
@@ -153,16 +153,16 @@ def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
 
 
 def test_scores_that_are_forgotten_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.search.scores.KEPT", 3)
+    monkeypatch.setattr("jtsolve.backends.search.scores.CACHED_SCORES", 3)
     scores = gaussian(0, 6, 3)
-    known = KnownScores(scores, repeatable(0))
+    known = CachedScores(scores, repeatable(0))
     for masks in ([0b11, 0b101, 0b111], [0b1011, 0b110], [0b11]):
         known.fetch(masks)
         assert known.gain(masks, []) == pytest.approx(sum(scores.score(mask) for mask in masks))
 
 
 def test_noise_is_the_same_for_a_set_until_it_is_drawn_anew() -> None:
-    known = KnownScores(gaussian(0, 4, 3), repeatable(0))
+    known = CachedScores(gaussian(0, 4, 3), repeatable(0))
     assert known.noise([0b11], []) == 0
     known.perturb(2.0)
     first = known.noise([0b11], [])
@@ -175,8 +175,8 @@ def test_noise_is_the_same_for_a_set_until_it_is_drawn_anew() -> None:
 
 def test_partners_are_ranked_by_the_gain_of_their_edge() -> None:
     table = dict.fromkeys((1, 2, 4), 0.0) | {0b011: 1.0, 0b101: 2.0, 0b110: -1.0}
-    assert KnownScores(SparseScores(3, table), repeatable(0)).partners(5) == [[2, 1], [0, 2], [0, 1]]
-    without = KnownScores(SparseScores(3, {0b001: 0.0, 0b011: 1.0}), repeatable(0))
+    assert CachedScores(SparseScores(3, table), repeatable(0)).partners(5) == [[2, 1], [0, 2], [0, 1]]
+    without = CachedScores(SparseScores(3, {0b001: 0.0, 0b011: 1.0}), repeatable(0))
     assert without.partners(1) == [[1], [0], [0]]
 
 
@@ -323,7 +323,7 @@ def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object) -> None:
         pytest.fail("the pairs were scored")
 
-    monkeypatch.setattr(KnownScores, "partners", refuse)
+    monkeypatch.setattr(CachedScores, "partners", refuse)
     problem = named(Chain())
     outcome = search(start=(Nothing(),), steps=20000).solve(problem, Limits(), Recording())
     assert outcome.tree is not None

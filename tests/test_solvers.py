@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 import pytest
 from problems import Recording, from_data, gaussian, named, random_problem
+from processes import ended
 
 from jtsolve.backends.ilp import process as ilp_solver
 from jtsolve.backends.maxsat import process as maxsat_solver
@@ -349,8 +350,7 @@ def test_a_solver_does_not_outlive_the_process_that_it_works_for() -> None:
             assert parent.poll() is None
         parent.kill()
         parent.wait()
-    _, alive = psutil.wait_procs(workers, timeout=60)
-    assert not alive
+    assert ended(*(worker.pid for worker in workers))
 
 
 @pytest.mark.parametrize("name", BOTH)

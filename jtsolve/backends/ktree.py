@@ -173,7 +173,7 @@ class _Growth:
         if self.left and not self.hurried:
             return None
         tree = JunctionTree.from_families([*self.families, *((v, 0) for v in members(self.left))])
-        return tree if self.meets_constraints(tree) else None
+        return tree if self.problem.permits(tree) else None
 
     def join(self, v: int, separator: VarSet) -> None:
         """Joins v to S."""
@@ -299,18 +299,6 @@ class _Growth:
         """Returns the scores of sets of one size, or what stands in for them, in nats."""
         rows = np.array([list(members(mask)) for mask in masks], dtype=np.intp).reshape(len(masks), -1)
         return _filled(self.problem.scores.batch(rows), self.own[rows].sum(axis=1))
-
-    def meets_constraints(self, tree: JunctionTree) -> bool:
-        """Tells whether the tree meets the constraints; by growth, no clique holds a forbidden edge."""
-        return (
-            all(self.good_clique(clique) for clique in tree.cliques)
-            and all(self.good_separator(separator) for separator in tree.separators)
-            and len(tree.cliques) <= self.max_cliques
-            and all(
-                any(is_subset(edge, clique) for clique in tree.cliques)
-                for edge in self.problem.constraints.required_edges
-            )
-        )
 
 
 def _sets_with(v: int, separator: VarSet, most: int) -> Iterator[VarSet]:

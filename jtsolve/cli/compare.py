@@ -124,16 +124,16 @@ def compare(
 def _executor(name: str, jobs: int) -> "Executor":
     """Returns where to run."""
     if name == "local":
-        from jtsolve.compare.running.local import Local
+        from jtsolve.compare.running.local import LocalExecutor
 
-        return Local(jobs)
+        return LocalExecutor(jobs)
     kind, _, address = name.partition("=")
     if kind != "dask":
         raise ChoiceError(f"there is no executor '{name}'; there are local, dask and dask=ADDRESS")
-    from jtsolve.compare.running.cluster import Dask, require_dask
+    from jtsolve.compare.running.cluster import DaskExecutor, require_dask
 
     require_dask()
-    return Dask(address or None, jobs)
+    return DaskExecutor(address or None, jobs)
 
 
 def _score(scoring: ScoringOptions, coding: CodingOptions) -> "ScoreChoice | None":

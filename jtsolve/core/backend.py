@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic  # not the module: the field `time` hides it in the class body
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    NamedTuple,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    runtime_checkable,
+)
 
 from jtsolve.core.machine import cores, free_memory, resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
@@ -152,8 +160,24 @@ class Estimate:
             )
 
 
+class News(TypedDict, total=False):
+    """What a backend reports; an absent key, or None, says nothing.
+
+    Attributes:
+        tree: one that meets the constraints; its score is recomputed.
+        bound: no tree of the problem scores more, in nats.
+        done: the fraction of the work that is done, 0 to 1.
+        note: the current phase, in a few words.
+    """
+
+    tree: JunctionTree | None
+    bound: float | None
+    done: float | None
+    note: str | None
+
+
 class Report(Protocol):
-    """Receives incumbents, bounds and progress, and answers whether to continue."""
+    """Receives incumbents, bounds and progress, and answers whether to continue; any thread may use it."""
 
     @property
     def stop(self) -> Stop | None:
@@ -162,32 +186,15 @@ class Report(Protocol):
 
     @property
     def incumbent(self) -> JunctionTree | None:
-        """The best tree reported so far, or None; any thread may ask.
+        """The best tree reported so far by anyone, or None.
 
         In a portfolio it may come from any member, some tenths of a second late. A backend that improves
-        trees may restart from it; without a portfolio, it is the backend's own best.
+        trees may continue from it whenever it restarts; alone, it finds there what it reported itself.
         """
         ...
 
-    def __call__(
-        self,
-        *,
-        tree: JunctionTree | None = None,
-        bound: float | None = None,
-        done: float | None = None,
-        note: str | None = None,
-    ) -> bool:
-        """Reports and asks.
-
-        Args:
-            tree: a tree that meets the constraints; its score is recomputed.
-            bound: no tree of the problem scores more, in nats.
-            done: the fraction of the work done, 0 to 1.
-            note: the current phase, in a few words.
-
-        Returns:
-            Whether to continue. Any thread may ask.
-        """
+    def __call__(self, **news: Unpack[News]) -> bool:
+        """Takes news; returns whether to continue."""
         ...
 
 

@@ -23,6 +23,8 @@ from jtsolve.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from jtsolve.core.tree import JunctionTree
+
 
 class Feature(Enum):
     """A constraint that problems use and backends support; the values are the names in instance files."""
@@ -229,6 +231,18 @@ class Problem:
             and mask not in limits.forbidden_separators
             and (limits.allowed_separators is None or mask in limits.allowed_separators)
             and self.scores.score(mask) > -inf
+        )
+
+    def permits(self, tree: JunctionTree) -> bool:
+        """Tells whether a tree meets all constraints, and has a score for all of its parts."""
+        limits = self.constraints
+        return (
+            tree.n == self.n
+            and all(map(self.permits_clique, tree.cliques))
+            and all(map(self.permits_separator, set(tree.separators)))
+            and all(any(is_subset(edge, clique) for clique in tree.cliques) for edge in limits.required_edges)
+            and (limits.max_cliques is None or len(tree.cliques) <= limits.max_cliques)
+            and not (limits.forbidden_graphs and tree.edge_sets in limits.forbidden_graphs)
         )
 
     def with_treewidth(self, treewidth: int | None) -> Problem:

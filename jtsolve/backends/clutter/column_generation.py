@@ -23,7 +23,7 @@ import numpy as np
 from jtsolve.backends.clutter.bound import bound_of, scaled
 from jtsolve.backends.clutter.branch_and_bound import Search
 from jtsolve.backends.clutter.rows import Rows
-from jtsolve.backends.support.report import Portion
+from jtsolve.backends.support.report import with_deadline
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Outcome, Stop
@@ -148,11 +148,12 @@ class Columns:
         stop = self.report.stop
         while stop is None:
             self.rounds += 1
-            portion = Portion(self.report, self.limits, self.limits.elapsed + seconds, bounds=False)
-            search = self._search(listed, multipliers, portion)
+            round_ends = self.limits.elapsed + seconds
+            report = with_deadline(self.report, self.limits, round_ends, bounds=False)
+            search = self._search(listed, multipliers, report)
             full = search.root.state.families
             search.relax(pool)
-            solved = portion.stop is None
+            solved = report.stop is None
             self.steps += search.steps
             self.tree = search.incumbent.tree or self.tree
             multipliers = multipliers_of(search)

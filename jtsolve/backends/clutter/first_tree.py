@@ -18,7 +18,6 @@ from itertools import combinations
 from math import inf, isfinite
 from typing import TYPE_CHECKING
 
-from jtsolve.backends.clutter.subproblem import meets
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members
 
@@ -48,7 +47,7 @@ def best_neighbour(problem: Problem) -> JunctionTree | None:
         changed = list(neighbours)
         _flip(changed, u, v)
         tree = JunctionTree.from_neighbours(changed)
-        if meets(problem, tree):
+        if problem.permits(tree):
             return tree
     return None
 

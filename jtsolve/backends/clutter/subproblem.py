@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jtsolve.backends.clutter.bound import Bound, Scale, bound_of, worth
-from jtsolve.core.varset import is_subset, members
+from jtsolve.core.varset import members
 from jtsolve.families.families import families_of_tree
 
 if TYPE_CHECKING:
@@ -60,25 +60,13 @@ class Incumbent:
     def offer(self, tree: JunctionTree) -> bool:
         """Takes a tree if it is better and meets the constraints."""
         score = tree.score(self.problem.scores)
-        if score <= self.score or not meets(self.problem, tree):
+        if score <= self.score or not self.problem.permits(tree):
             return False
         self.tree, self.score = tree, score
         self.target = self.scale.target(score - self.margin)
         self.close = max(self.target, self.scale.target(score + _CLOSE))
         self.report(tree=tree)
         return True
-
-
-def meets(problem: Problem, tree: JunctionTree) -> bool:
-    """Tells whether a tree meets all constraints of the problem."""
-    limits = problem.constraints
-    return (
-        all(problem.permits_clique(clique) for clique in tree.cliques)
-        and all(problem.permits_separator(separator) for separator in set(tree.separators))
-        and all(any(is_subset(edge, c) for c in tree.cliques) for edge in limits.required_edges)
-        and (limits.max_cliques is None or len(tree.cliques) <= limits.max_cliques)
-        and tree.edge_sets not in limits.forbidden_graphs
-    )
 
 
 @dataclass(slots=True, eq=False)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.backends.support.worker import Task, run
+from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Limits
 from jtsolve.core.varset import VarSet, members
 
@@ -31,8 +31,8 @@ def exact_cover(wanted: VarSet, offered: Sequence[VarSet], report: Report) -> li
 
     None as well if the report says to stop. Of {0,1,2}, {0,1,3} and {2}, the last two cover {0,1,2,3}.
     """
-    task = Task("ortools", f"{__name__}:decide", (wanted, tuple(offered)))
-    chosen, _ = run(task, lambda _nothing: None, report, Limits())
+    call = Call("ortools", f"{__name__}:decide", (wanted, tuple(offered)))
+    chosen, _ = run(call, lambda _nothing: None, report, Limits())
     if chosen is None:
         return None
     union = 0

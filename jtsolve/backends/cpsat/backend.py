@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.prepare import prepare, require_relaxation
 from jtsolve.backends.support.run import Method, estimated, hand_over
-from jtsolve.backends.support.worker import Task, run
+from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
 from jtsolve.encodings import balancing, family, imset
 from jtsolve.errors import ChoiceError
@@ -147,8 +147,8 @@ class ConstraintProgramming:
 
     def _require_parameters(self, limits: Limits, report: Report) -> None:
         """Refuses parameters that CP-SAT does not have; only its own process can ask it."""
-        task = Task(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
-        text, _ = run(task, lambda _nothing: None, report, limits)
+        call = Call(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
+        text, _ = run(call, lambda _nothing: None, report, limits)
         if text is not None:
             raise ChoiceError(
                 f"the option 'parameters' of backend 'cpsat' cannot be '{text}': CP-SAT has no such "

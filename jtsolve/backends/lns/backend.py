@@ -1,29 +1,28 @@
-"""`lns`: large-neighbourhood search. A heuristic that improves a tree by exact solves of its parts.
+"""`lns`: large-neighbourhood search, which improves a tree by exact solves of its parts. A heuristic.
 
-It begins with the best tree of some other backends. Over and over, it takes a connected part of the tree, a
-region of at most so many variables; finds a best junction tree over them by an exact backend, such that what
-hangs on the region can hang on the new part (`region`); and puts it in if it is better. How good a best
-one is depends only on the variables and on what it has to cover: it is kept, and no region is solved twice in
-vain.
+It starts from the best tree of some other backends. Each step takes a region, a connected part of the tree
+with a bounded number of variables; an exact backend finds a best junction tree over them to which the rest of
+the tree can be attached (`region`); and it replaces the region if it scores more. The optimum of a region
+depends only on its variables and on the separators that it has to cover, so it is stored, and no region is
+solved twice in vain.
 
-Before each region, a tree edge moves to other cliques that hold its separator: another junction tree of the
-same graph, with other regions. After many regions in a row without success, the regions become larger; of
-the largest, fewer are tried, since they take long. After these, the search goes back to the best tree and is
-kicked: some regions are solved under noisy scores and put in as they come. Most regions then begin at cliques
-that are new since the kick, and fewer are tried. Where the search comes back to the best tree, the next kick
-is stronger; where it ends at a worse one, weaker.
-If another member of a portfolio has reported a better tree, that is the best one from the next kick on.
+Before each region, a tree edge moves to other cliques that contain its separator: another junction tree of
+the same graph, with other regions. After many consecutive failures the regions become larger; fewer of the
+largest are tried, since they take long. After these, the search returns to the best tree and is kicked: some
+regions are solved under noisy scores and replaced unconditionally. Most regions then start at cliques that
+are new since the kick. If the search comes back to the best tree, the next kick is stronger; if it ends at a
+worse one, weaker. If another member of a portfolio has reported a better tree, the next kick starts from it.
 
-It ends when a region of all variables is solved, which is a proof, or after so many kicks in a row without a
-better tree. Constraints: those on cliques, separators and edges, as far as the exact backend has them.
-More in docs/lns.md.
+The search ends when it has solved a region of all variables, which is a proof, or after a number of
+consecutive kicks without a better tree. It supports the constraints on cliques, separators and edges that the
+exact backend supports. See docs/lns.md.
 
 Time: that of the exact backend on `region` variables for each step: some milliseconds.
 
 References:
-    Pisinger and Ropke, Large neighborhood search, Handbook of Metaheuristics, 2010 (the frame). Ramaswamy and
-    Szeider, Turbocharging treewidth-bounded Bayesian network structure learning, AAAI 2021 (the same idea for
-    Bayesian networks).
+    Pisinger and Ropke, Large neighborhood search, Handbook of Metaheuristics, 2010 (the framework). Ramaswamy
+    and Szeider, Turbocharging treewidth-bounded Bayesian network structure learning, AAAI 2021 (the same idea
+    for Bayesian networks).
 """
 
 from __future__ import annotations
@@ -37,7 +36,9 @@ import numpy as np
 
 from jtsolve.backends.lns.region import Noise
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
-from jtsolve.backends.lns.tree import MutableTree
+from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
+from jtsolve.backends.support.mutable_tree import MutableTree
+from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
@@ -47,46 +48,53 @@ from jtsolve.core.varset import members
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.backends.lns.subsolver import Part
+    from jtsolve.backends.lns.subsolver import RegionOptimum
     from jtsolve.backends.lns.tree import Region
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
 
-_TOLERANCE = 1e-7
-"""Nats by which a tree has to be better: above the noise of the sums within a region."""
-_SMALLEST = 4
-"""Variables of the smallest regions that are worth a solve."""
-_PATIENCE = 20
-_PATIENCE_PER_CLIQUE = 4
-"""Regions in a row without success before the next size: so many, and so many for each clique that is new, as
-each begins some regions. On plants at treewidth 2, two seeds, no worse than 40 and 2 for each clique."""
-_USUAL = 10
-"""Variables of regions that are searched freely. One of two more takes ten times as long."""
-_RARER = 8
-"""By how much fewer the regions above that are: then all sizes take about as long."""
-_GROUPS_OF_LARGE = 2
-"""Groups at a time of regions above that: more would be more than the share of such regions after a kick."""
-_STRONGER, _WEAKER = 1.3, 1.1
-"""Factors of the strength of kicks: constant if about one in four leads back to the best tree."""
-_STRONGEST = 16.0
-"""By how much kicks may become stronger or weaker than the first."""
-_KEPT = 1 << 18
-"""Regions whose best is kept, and scores: some tens of megabytes each."""
-_CLIQUES_PER_GROUP = 16
-"""Cliques for each group of regions solved at a time: with more, they would get into one another's way."""
-_MOST_GROUPS = 8
-"""Groups at a time: enough for as many threads."""
+
+@dataclass(frozen=True, slots=True)
+class _Tuning:
+    """The constants of the search."""
+
+    tolerance: float = 1e-7
+    """Nats by which a tree has to be better: above the rounding of sums over a region."""
+    smallest: int = 4
+    """Variables of the smallest regions worth a solve."""
+    patience: int = 20
+    patience_per_clique: int = 4
+    """Consecutive failures before the next size: a constant, and a number per new clique, at each of which
+    some regions start. On plants at treewidth 2, two seeds, no worse than 40 and 2 per clique."""
+    usual: int = 10
+    """Variables of the largest regions that are tried without restraint; 12 take ten times as long."""
+    rarer: int = 8
+    """Divisor of the number of larger regions: all sizes then take about as long."""
+    most_groups: int = 8
+    """Groups of regions solved at a time: enough for as many threads."""
+    most_large_groups: int = 2
+    """The same of larger regions: more would exceed their share after a kick."""
+    cliques_per_group: int = 16
+    """Cliques of the tree for each group: regions of more groups would overlap."""
+    stronger: float = 1.3
+    weaker: float = 1.1
+    """Factors of the strength of kicks: in balance if about one kick in four leads back to the best tree."""
+    strongest: float = 16.0
+    """How many times stronger or weaker than the first a kick may become."""
+    cache: int = 1 << 18
+    """Region optima stored, and scores: some tens of megabytes each."""
+    largest_score: float = 1e90
+    """Nats; the bonuses of a region reach some 10^6 times the largest score, and scores end at 10^100."""
 
 
-_LARGEST_SCORE = 1e90
-"""Nats; the bonuses of a region are up to some 10^6 times the largest score, and scores end at 10^100."""
+_TUNING = _Tuning()
 
 
 def _leaves_room_for_bonuses(problem: Problem) -> str | None:
-    """Objects to scores so large that a region's scores with its bonuses would be no scores."""
-    if max(map(abs, problem.scores.extremes())) <= _LARGEST_SCORE:
+    """Objects to scores so large that adding a region's bonuses would leave the range of scores."""
+    if max(map(abs, problem.scores.extremes())) <= _TUNING.largest_score:
         return None
-    return f"It adds bonuses to scores, and takes none beyond ±{_LARGEST_SCORE:g} nats."
+    return f"It adds bonuses to scores, and takes none beyond ±{_TUNING.largest_score:g} nats."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +105,12 @@ class LargeNeighbourhoodSearch:
 
     Args:
         exact: solves the regions.
-        start: give the first trees; the best is taken.
-        region: the most variables of a region, at least 4, and no more than `exact` takes.
-        kicks: ends after so many kicks in a row that give no better tree.
-        strength: of the first kick: the largest standard deviation of its noise, as a multiple of what a
-            region's tree gains on the empty graph per variable. It is adapted, up to sixteen times each way.
-        steps: the most exact solves; None for no limit.
+        start: backends that give first trees, of which the best is taken.
+        region: the largest number of variables of a region, at least 4, and at most what `exact` takes.
+        kicks: the largest number of consecutive kicks without a better tree.
+        strength: of the first kick: the largest standard deviation of its noise, as a multiple of the gain of
+            a region's tree over the empty graph per variable. It adapts, by a factor of at most 16 each way.
+        steps: the largest number of exact solves; None for no limit.
 
     Raises:
         ValueError: `exact` is not exact, there is no start, or a number is out of range.
@@ -123,9 +131,9 @@ class LargeNeighbourhoodSearch:
         if not self.start:
             raise ValueError("there is no backend to start from; give at least one, such as forward")
         most = self.exact.capabilities.max_variables
-        if self.region < _SMALLEST or (most is not None and self.region > most):
+        if self.region < _TUNING.smallest or (most is not None and self.region > most):
             raise ValueError(
-                f"regions of {self.region} variables; give at least {_SMALLEST}"
+                f"regions of {self.region} variables; give at least {_TUNING.smallest}"
                 + ("" if most is None else f" and at most {most}, as '{self.exact.name}' takes")
             )
         if self.kicks < 0 or not 0 <= self.strength < inf or (self.steps is not None and self.steps < 1):
@@ -133,45 +141,37 @@ class LargeNeighbourhoodSearch:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints on parts that the exact backend supports: regions inherit them."""
+        """The local constraints that the exact backend supports: regions inherit them."""
         features = LOCAL_FEATURES & self.exact.capabilities.features
-        rank = 2 + max(one.capabilities.rank for one in self.start)  # above that of local search, as measured
+        rank = 2 + max(one.capabilities.rank for one in self.start)  # measured to be better than `search`
         return Capabilities(features=features, rank=rank, rules=(_leaves_room_for_bonuses,))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`: that of the starts, and a thousand regions for each kick."""
+        """See `Backend.estimate`: the starts, and a thousand regions for each kick."""
         size = min(self.region, problem.n)
         width = min(size, problem.max_clique_size)
         example = Problem(
             tuple(Variable(str(v)) for v in range(size)), SparseScores(size, {(1 << width) - 1: 0.0})
         )
-        parts = [backend.estimate(problem, limits) for backend in self.start]
+        starts = [backend.estimate(problem, limits) for backend in self.start]
         inner = self.exact.estimate(example, limits)
-        memory = max(estimate.memory for estimate in [inner, *parts])
+        memory = max(estimate.memory for estimate in [inner, *starts])
         if (small := small_solver(self.exact, problem, size)) is not None:
             memory += limits.workers * small.memory(size)
-        seconds = sum(estimate.seconds for estimate in parts) + 10.0 * problem.n / size
-        return Estimate(memory + 300 * _KEPT, seconds)
+        seconds = sum(estimate.seconds for estimate in starts) + 10.0 * problem.n / size
+        return Estimate(memory + 300 * _TUNING.cache, seconds)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        best: JunctionTree | None = None
-        score = -inf
-        for backend in self.start:
-            if report.stop is not None or backend.capabilities.objections(problem):
-                continue
-            tree = backend.solve(problem, limits, report).tree
-            if tree is not None and (value := tree.score(problem.scores)) > score:
-                best, score = tree, value
+        best = best_start(self.start, problem, limits, report)
         if best is None:
             return Outcome(None, stop=report.stop or Stop.FINISHED, stats={"note": "no start gave a tree"})
-        report(tree=best)
-        return _Search(self, problem, limits, report, best).outcome()
+        return _RegionSearch(self, problem, limits, report, best).outcome()
 
 
-class _Search:
-    """The tree at hand, the best tree, and what is known of regions."""
+class _RegionSearch:
+    """The state of the search: the current tree, the best tree, and the optima of regions solved so far."""
 
     def __init__(
         self,
@@ -188,14 +188,14 @@ class _Search:
         self.current, self.value = MutableTree(start), start.score(problem.scores)
         self.best, self.best_value = self.current.copy(), self.value
         largest = min(options.region, problem.n)
-        self.sizes = sorted({max(min(_SMALLEST, largest), largest - less) for less in (6, 4, 2, 0)})
-        self.seen: JunctionTree | None = None  # the incumbent that was looked at last
+        self.sizes = sorted({max(min(_TUNING.smallest, largest), largest - less) for less in (6, 4, 2, 0)})
+        self.seen: JunctionTree | None = None  # the last incumbent of the report
         self.level = 0
-        self.failures = 0  # regions in a row without success
+        self.failures = 0  # consecutive, without an improvement
         self.idle_kicks = 0
         self.strength = options.strength
-        self.fresh = 0  # nodes from this number on came with the last kick, or after it
-        self.known: dict[tuple[VarSet, frozenset[VarSet]], float] = {}  # what a region's best is worth
+        self.fresh = 0  # nodes from this number on are new since the last kick
+        self.optima: dict[tuple[VarSet, frozenset[VarSet]], float] = {}  # by variables and covered sets
         self.scores: dict[VarSet, float] = {}
         singles = problem.scores.batch(np.arange(problem.n)[:, None]).tolist()
         self.own = [score if score > -inf else 0.0 for score in singles]
@@ -203,7 +203,7 @@ class _Search:
         self.steps = self.improvements = self.kicks = 0
 
     def outcome(self) -> Outcome:
-        """Searches until there is a reason to end."""
+        """Runs the search."""
         from jtsolve.core.compiling import announced
 
         try:
@@ -215,7 +215,7 @@ class _Search:
         return Outcome(self.best.frozen(), self.bound, stop, stats)
 
     def run(self) -> Stop:
-        """Searches; returns why it ended."""
+        """Searches until there is a reason to stop, and returns it."""
         while self.idle_kicks <= self.options.kicks and self.bound == inf:
             if (stop := self.report.stop) is not None:
                 return stop
@@ -231,60 +231,62 @@ class _Search:
         return Stop.FINISHED
 
     def improve(self) -> None:
-        """Looks at some regions, and puts better trees in their places if there are."""
+        """Solves some regions that may be improved, and replaces those that are."""
         chosen: dict[tuple[VarSet, frozenset[VarSet]], tuple[Region, float]] = {}
-        wanted = self.batch()
-        for _ in range(wanted):
-            self.current.rehang(self.random)
-        for _ in range(2 * wanted):
-            region = self.pick(self.sizes[self.level])
+        most = self.batch_size()
+        for _ in range(most):
+            rehang(self.current, self.random)
+        for _ in range(2 * most):
+            region = self.draw(self.sizes[self.level])
             self.failures += 1
             if region.variables.bit_count() > self.options.region:
-                continue  # one clique, and too large to solve
-            old = self.current.score_of(region, self.score)
+                continue  # a single clique that is too large to solve
+            old = region_score(self.current, region, self.score)
             key = (region.variables, region.covered)
-            if self.known.get(key, inf) > old + _TOLERANCE:
+            if self.optima.get(key, inf) > old + _TUNING.tolerance:
                 chosen.setdefault(key, (region, old))
-            if len(chosen) == wanted:
+            if len(chosen) == most:
                 break
         if not chosen:
             return
         regions, olds = zip(*chosen.values(), strict=True)
-        parts = self.solve(regions, [old + _TOLERANCE for old in olds], [None] * len(regions))
-        for key, region, old, part in zip(chosen, regions, olds, parts, strict=True):
-            if part is not None:
-                self.learn(key, region, old, part)
-        if self.value > self.best_value + _TOLERANCE:
+        targets = [old + _TUNING.tolerance for old in olds]
+        optima = self.solve(regions, targets, [None] * len(regions))
+        for key, region, old, optimum in zip(chosen, regions, olds, optima, strict=True):
+            if optimum is not None:
+                self.learn(key, region, old, optimum)
+        if self.value > self.best_value + _TUNING.tolerance:
             self.keep()
-        if parts[0] is not None and not regions[0].boundary:
-            self.bound = (
-                self.best_value + parts[0].gap
-            )  # a region of all variables: nothing is left to search
+        if optima[0] is not None and not regions[0].boundary:  # the region holds all variables
+            self.bound = self.best_value + optima[0].gap
 
     def patience(self) -> int:
-        """Returns how many regions in a row without success are enough at this size."""
-        regions = _PATIENCE + _PATIENCE_PER_CLIQUE * len(self.new_nodes())
-        return regions if self.sizes[self.level] <= _USUAL else max(1, regions // _RARER)
+        """Returns the number of consecutive failures after which to go on to the next size."""
+        regions = _TUNING.patience + _TUNING.patience_per_clique * len(self.new_nodes())
+        return regions if self.sizes[self.level] <= _TUNING.usual else max(1, regions // _TUNING.rarer)
 
-    def batch(self) -> int:
-        """Returns how many regions to solve at a time: more where the tree has room for them side by side."""
-        most = _MOST_GROUPS if self.sizes[self.level] <= _USUAL else _GROUPS_OF_LARGE
-        groups = max(1, min(most, len(self.current.cliques) // _CLIQUES_PER_GROUP))
-        wanted = self.solver.group * (groups if self.solver.group > 1 else 1)
-        return wanted if self.options.steps is None else min(wanted, self.options.steps - self.steps)
+    def batch_size(self) -> int:
+        """Returns the number of regions to solve at a time, which grows with the tree."""
+        usual = self.sizes[self.level] <= _TUNING.usual
+        most = _TUNING.most_groups if usual else _TUNING.most_large_groups
+        groups = max(1, min(most, len(self.current.cliques) // _TUNING.cliques_per_group))
+        size = self.solver.group * (groups if self.solver.group > 1 else 1)
+        return size if self.options.steps is None else min(size, self.options.steps - self.steps)
 
-    def learn(self, key: tuple[VarSet, frozenset[VarSet]], region: Region, old: float, part: Part) -> None:
-        """Keeps what a region's best is worth; puts it in if it is better and the region is still there."""
-        if len(self.known) == _KEPT:
-            self.known.clear()
-        self.known[key] = max(old, part.value)
-        if part.value > old + _TOLERANCE and self.put(region, part, old):
+    def learn(
+        self, key: tuple[VarSet, frozenset[VarSet]], region: Region, old: float, optimum: RegionOptimum
+    ) -> None:
+        """Stores the optimum of a region, and replaces the region if that is better."""
+        if len(self.optima) == _TUNING.cache:
+            self.optima.clear()
+        self.optima[key] = max(old, optimum.value)
+        if optimum.value > old + _TUNING.tolerance and self.put(region, optimum, old):
             self.improvements += 1
             self.failures = 0
             self.level = max(0, self.level - self.random.randrange(2))
 
     def kick(self) -> None:
-        """Goes back to the best tree, and changes regions of it at random: more after many in vain."""
+        """Returns to the best tree and replaces random regions of it: more after many kicks in vain."""
         if self.kicks:
             self.strength = self.adapted()
         self.kicks += 1
@@ -294,90 +296,90 @@ class _Search:
         self.adopt()
         self.current, self.value = self.best.copy(), self.best_value
         self.fresh = self.current.next
-        usual = [size for size in self.sizes if size <= _USUAL] or self.sizes[:1]
+        usual = [size for size in self.sizes if size <= _TUNING.usual] or self.sizes[:1]
         count = max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20
         if self.options.steps is not None:
             count = min(count, self.options.steps - self.steps)
         while count > 0:
             some = min(count, self.solver.group)
             count -= some
-            picked = [self.pick(self.random.choice(usual)) for _ in range(some)]
-            regions = [one for one in picked if one.variables.bit_count() <= self.options.region]
+            drawn = [self.draw(self.random.choice(usual)) for _ in range(some)]
+            regions = [one for one in drawn if one.variables.bit_count() <= self.options.region]
             if not regions:
                 continue
-            olds = [self.current.score_of(region, self.score) for region in regions]
+            olds = [region_score(self.current, region, self.score) for region in regions]
             noises = [self.noise(region, old) for region, old in zip(regions, olds, strict=True)]
-            parts = self.solve(regions, [-inf] * len(regions), noises)
-            for region, old, part in zip(regions, olds, parts, strict=True):
-                if part is not None:
-                    self.put(region, part, old)
+            optima = self.solve(regions, [-inf] * len(regions), noises)
+            for region, old, optimum in zip(regions, olds, optima, strict=True):
+                if optimum is not None:
+                    self.put(region, optimum, old)
 
     def adapted(self) -> float:
-        """Returns the strength for the next kick: more if the last was too weak to leave the best tree."""
+        """Returns the strength of the next kick: more if the last was too weak to leave the best tree."""
         first = self.options.strength
-        if self.value > self.best_value - _TOLERANCE:
-            return min(self.strength * _STRONGER, first * _STRONGEST)
-        return max(self.strength / _WEAKER, first / _STRONGEST)
+        if self.value > self.best_value - _TUNING.tolerance:
+            return min(self.strength * _TUNING.stronger, first * _TUNING.strongest)
+        return max(self.strength / _TUNING.weaker, first / _TUNING.strongest)
 
     def noise(self, region: Region, old: float) -> Noise:
-        """Returns the noise for a region whose tree is worth `old`."""
+        """Returns the noise for a region whose tree scores `old`."""
         gain = abs(old - sum(self.own[v] for v in members(region.variables)))
         deviation = self.strength * self.random.random() * gain / region.variables.bit_count()
         return Noise(deviation, self.generator)
 
     def adopt(self) -> None:
-        """Takes the best tree of all as the best one, if it scores more: that of another in a portfolio."""
+        """Takes the report's incumbent if it scores more: another member of a portfolio found it."""
         tree = self.report.incumbent
         if tree is None or tree is self.seen:
             return
         self.seen = tree
         score = tree.score(self.problem.scores)
-        if score > self.best_value + _TOLERANCE:
+        if score > self.best_value + _TUNING.tolerance:
             self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
 
     def new_nodes(self) -> list[int]:
-        """Returns the nodes that are new since the last kick; before the first, all are."""
+        """Returns the nodes that are new since the last kick; before the first, all nodes."""
         return [node for node in self.current.cliques if node >= self.fresh]
 
-    def pick(self, size: int) -> Region:
-        """Returns a random region that begins, seven times of eight, at a node that is new."""
+    def draw(self, size: int) -> Region:
+        """Returns a random region that starts, with probability 7/8, at a new node."""
         fresh = self.new_nodes() if self.random.randrange(8) else []
         start = self.random.choice(fresh or list(self.current.cliques))
-        return self.current.pick(start, size, self.random)
+        return draw_region(self.current, start, size, self.random)
 
     def solve(
         self, regions: Sequence[Region], targets: Sequence[float], noises: Sequence[Noise | None]
-    ) -> list[Part | None]:
-        """Returns the best parts for regions; see `RegionSolver.solve`."""
+    ) -> list[RegionOptimum | None]:
+        """See `RegionSolver.solve`."""
         self.steps += len(regions)
         return self.solver.solve(regions, targets, noises)
 
     def score(self, mask: VarSet) -> float:
-        """Returns s(mask) in nats, looked up once."""
+        """Returns s(mask) in nats, from the cache."""
         value = self.scores.get(mask)
         if value is None:
-            if len(self.scores) == _KEPT:
+            if len(self.scores) == _TUNING.cache:
                 self.scores.clear()
             value = self.scores[mask] = self.problem.scores.score(mask)
         return value
 
-    def put(self, region: Region, part: Part, old: float) -> bool:
-        """Puts a tree over the region's variables in its place, which was worth `old`, if it is still there.
+    def put(self, region: Region, optimum: RegionOptimum, old: float) -> bool:
+        """Replaces a region that scored `old` by its optimum, and tells whether it could.
 
-        Where another region's tree came in first, a node of this one may be gone; if none is, the tree within
-        is as it was, but other nodes may hang on it.
+        A replacement of another region may have removed nodes of this one. If all are there, the tree within
+        is unchanged, though other nodes may be attached to it.
         """
         if any(node not in self.current.cliques for node in region.nodes):
             return False
-        now = self.current.region(region.nodes, region.variables)
-        self.current.splice(now, part.cliques, part.edges, self.random)
-        self.value += part.value - old
+        now = region_of(self.current, region.nodes, region.variables)
+        splice(self.current, now, optimum.cliques, optimum.edges, self.random)
+        self.value += optimum.value - old
         return True
 
     def keep(self) -> None:
-        """Takes the tree at hand as the best one."""
+        """Takes the current tree as the best one."""
         tree = self.current.frozen()
-        self.value = self.best_value = tree.score(self.problem.scores)  # anew: differences add up their noise
+        self.value = self.best_value = tree.score(self.problem.scores)  # sums of differences drift
         self.best = self.current.copy()
         self.idle_kicks = 0
         self.report(tree=tree)

@@ -1,18 +1,18 @@
-"""A region of a junction tree as a problem of its own, for any exact backend.
+"""A region of a junction tree as a problem for any exact backend.
 
-For a region over the variables U, a junction tree over U can take its place exactly if every boundary
-separator B_j is within one of its cliques. This becomes a matter of scores:
+A junction tree over the region's variables U can replace the region if and only if it covers every boundary
+separator B_j, that is, if some clique contains it. Scores express this:
 
     f'(A) = f(A) + M · #{j : B_j ⊆ A}.
 
-By running intersection, the cliques that hold B_j are a subtree, with one separator less than cliques, so
-that a tree gains M for every B_j that it covers, however often. The tree at hand covers all; M is larger than
-any difference of two trees' scores, so that a best tree covers all.
+By running intersection, the cliques that contain B_j form a subtree, with one separator less than cliques, so
+a tree gains M for every B_j that it covers, no matter how often. The current tree covers all of them; M
+exceeds the difference of any two trees' scores, so an optimal tree covers all of them too.
 
-Constraints of the whole become constraints of the part: bounds on sizes as they are; of the forbidden and
-required edges, forbidden cliques, forbidden and allowed separators, those within U. (A required edge within U
-that a clique outside holds is within a B_j. A clique that equals some B_j will be merged into a neighbour, so
-it is not forbidden here.) Only a bound on the number of cliques cannot be told in the part.
+The constraints of the problem restrict the region: bounds on sizes unchanged; of the forbidden and required
+edges, forbidden cliques, forbidden and allowed separators, those within U. (A required edge within U that a
+clique outside contains is within a B_j. A clique equal to some B_j will be merged into a neighbour, so it is
+not forbidden here.) Only a bound on the number of cliques cannot be expressed within a region.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ class Noise(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
-    """A region as a problem: variable i of the problem is variable `variables[i]` of the whole."""
+class RegionProblem:
+    """A region as a problem, whose variable i is the variable `variables[i]` of the whole."""
 
     problem: Problem
     variables: tuple[int, ...]
 
     def whole(self, cliques: Iterable[VarSet]) -> list[VarSet]:
-        """Returns cliques of the problem as sets of the whole."""
+        """Returns cliques of the region's problem as sets of the whole."""
         return [varset(self.variables[i] for i in members(clique)) for clique in cliques]
 
 
-def local_problem(problem: Problem, region: Region, noise: Noise | None = None) -> Local:
+def region_problem(problem: Problem, region: Region, noise: Noise | None = None) -> RegionProblem:
     """Returns the problem over the region's variables U."""
     variables = tuple(members(region.variables))
     renamed = {v: i for i, v in enumerate(variables)}
@@ -81,7 +81,7 @@ def local_problem(problem: Problem, region: Region, noise: Noise | None = None) 
     )
     width = min(len(variables), problem.max_clique_size)
     scores = _scores(problem.scores, np.array(variables), width, inside(region.covered), noise)
-    return Local(Problem(_names(len(variables)), scores, constraints, "region"), variables)
+    return RegionProblem(Problem(_names(len(variables)), scores, constraints, "region"), variables)
 
 
 @lru_cache(maxsize=64)
@@ -90,17 +90,18 @@ def _names(n: int) -> tuple[Variable, ...]:
 
 
 class Shape(NamedTuple):
-    """The sets of at most `width` of m variables in colex order: the same for all regions of one shape.
+    """The sets of at most `width` of m variables in colex order, shared by all regions of this shape.
 
     Attributes:
         masks: shape (K,).
-        rows: for each size from 1, where its sets are in the order, and their members, shape (count, size).
-        holds: shape (K, m): whether a set holds a variable, 0 or 1.
+        rows: for each size from 1, the positions of its sets in the order, and their members, shape
+            (count, size).
+        contains: shape (K, m): 1 where a set contains a variable, else 0.
     """
 
     masks: NDArray[np.int64]
     rows: tuple[tuple[NDArray[np.intp], NDArray[np.intp]], ...]
-    holds: NDArray[np.float64]
+    contains: NDArray[np.float64]
 
 
 @lru_cache(maxsize=16)
@@ -116,15 +117,15 @@ def shape_of(m: int, width: int) -> Shape:
     return Shape(masks, tuple(rows), (masks[:, None] >> np.arange(m) & 1).astype(np.float64))
 
 
-def local_scores(
+def region_scores(
     scores: LocalScores,
     regions: Sequence[Sequence[int]],
     width: int,
     noises: Sequence[Noise | None],
 ) -> list[NDArray[np.float64]]:
-    """Returns the scores of all sets of at most `width` of each region's variables, colex order, with noise.
+    """Returns the scores of each region's sets of at most `width` variables in colex order, with noise.
 
-    The scores of all regions are asked for at once, one batch for each size.
+    There is one batch of scores for each size, over all regions.
     """
     arrays = [np.array(variables, dtype=np.intp) for variables in regions]
     shapes = [shape_of(array.size, min(array.size, width)) for array in arrays]
@@ -153,13 +154,13 @@ def _scores(
     covered: frozenset[VarSet],
     noise: Noise | None,
 ) -> LocalScores:
-    """Returns f' over the variables, normalised: this keeps M small and changes all trees' scores alike."""
+    """Returns f' over the variables, normalised, which keeps M small and shifts all trees' scores alike."""
     m = variables.size
     shape = shape_of(m, width)
-    values = local_scores(scores, [variables.tolist()], width, [noise])[0]
+    values = region_scores(scores, [variables.tolist()], width, [noise])[0]
     exists = values > -inf
     values[~exists] = 0.0
-    values -= shape.holds @ values[shape.rows[0][0]]
+    values -= shape.contains @ values[shape.rows[0][0]]
     # A tree has at most m cliques and m - 1 separators: two trees differ by less than 4m times the largest.
     bonus = 4 * m * float(np.abs(values[exists]).max()) + 1.0
     for separator in covered:

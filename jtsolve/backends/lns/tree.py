@@ -1,16 +1,17 @@
-"""A junction tree that large-neighbourhood search cuts up and puts together again."""
+"""Regions of a junction tree: drawn, scored, and replaced by another tree over the same variables."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
     from random import Random
+
+    from jtsolve.backends.support.mutable_tree import MutableTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,9 @@ class Region:
     """A connected part of a junction tree.
 
     Attributes:
-        nodes: the nodes in it.
+        nodes: its nodes.
         variables: U, the union of their cliques.
-        boundary: (the end inside, the end outside, B), for each tree edge that leaves it; B is the separator.
+        boundary: (the end inside, the end outside, B) for each tree edge that leaves it; B is the separator.
     """
 
     nodes: tuple[int, ...]
@@ -29,9 +30,9 @@ class Region:
 
     @property
     def covered(self) -> frozenset[VarSet]:
-        """The boundary separators that no other holds: what a new tree over U must have within its cliques.
+        """The maximal boundary separators: a new tree over U must have each within a clique.
 
-        A set of one variable or none is always within one, and is left out.
+        Sets of at most one variable are left out, as they always are within a clique.
         """
         separators = {separator for _, _, separator in self.boundary if separator.bit_count() > 1}
         return frozenset(
@@ -41,140 +42,94 @@ class Region:
         )
 
 
-class MutableTree:
-    """A junction tree with numbered nodes; a new node has a higher number than all before it."""
+def draw_region(tree: MutableTree, start: int, size: int, random: Random) -> Region:
+    """Returns a region grown from a node by random neighbours, of at most `size` variables.
 
-    def __init__(self, tree: JunctionTree) -> None:
-        self.n = tree.n
-        self.cliques: dict[int, VarSet] = dict(enumerate(tree.cliques))
-        # Dictionaries without values: sets in the order of insertion, for the same choices in every run.
-        self.adjacent: dict[int, dict[int, None]] = {node: {} for node in self.cliques}
-        self.next = len(self.cliques)
-        for a, b in tree.edges:
-            self.link(a, b)
+    The clique of `start` is in it even if it is larger.
+    """
+    nodes, variables = {start: None}, tree.cliques[start]
+    frontier = list(tree.adjacent[start])
+    while frontier and variables.bit_count() < size:
+        i = random.randrange(len(frontier))
+        node, frontier[i] = frontier[i], frontier[-1]
+        frontier.pop()
+        if (variables | tree.cliques[node]).bit_count() <= size:
+            nodes[node] = None
+            variables |= tree.cliques[node]
+            frontier += [other for other in tree.adjacent[node] if other not in nodes]
+    return region_of(tree, nodes, variables)
 
-    def frozen(self) -> JunctionTree:
-        """Returns the tree as a value, validated again."""
-        position = {node: i for i, node in enumerate(self.cliques)}
-        edges = [(position[a], position[b]) for a in self.adjacent for b in self.adjacent[a] if a < b]
-        return JunctionTree(self.n, tuple(self.cliques.values()), tuple(edges))
 
-    def link(self, a: int, b: int) -> None:
-        """Puts a tree edge between two nodes."""
-        self.adjacent[a][b] = self.adjacent[b][a] = None
+def region_of(tree: MutableTree, nodes: Collection[int], variables: VarSet) -> Region:
+    """Returns the region of some connected nodes, given the union of their cliques."""
+    boundary = [
+        (node, other, separator)
+        for node in nodes
+        for other, separator in tree.adjacent[node].items()
+        if other not in nodes
+    ]
+    return Region(tuple(nodes), variables, tuple(boundary))
 
-    def cut(self, a: int, b: int) -> None:
-        """Takes the tree edge between two nodes away."""
-        del self.adjacent[a][b], self.adjacent[b][a]
 
-    def pick(self, start: int, size: int, random: Random) -> Region:
-        """Returns a region that begins at a node and grows by random neighbours to `size` variables or less.
+def region_score(tree: MutableTree, region: Region, score: Callable[[VarSet], float]) -> float:
+    """Returns Σ s(C) − Σ s(S) over a region's cliques and the separators between them, in nats."""
+    value = 0.0
+    for node in region.nodes:
+        value += score(tree.cliques[node])
+        for other, separator in tree.adjacent[node].items():
+            if other < node and other in region.nodes:
+                value -= score(separator)
+    return value
 
-        The clique of `start` is in it even if it is larger.
-        """
-        nodes, variables = {start: None}, self.cliques[start]
-        frontier = list(self.adjacent[start])
-        while frontier and variables.bit_count() < size:
-            i = random.randrange(len(frontier))
-            node, frontier[i] = frontier[i], frontier[-1]
-            frontier.pop()
-            if (variables | self.cliques[node]).bit_count() <= size:
-                nodes[node] = None
-                variables |= self.cliques[node]
-                frontier += [other for other in self.adjacent[node] if other not in nodes]
-        return self.region(nodes, variables)
 
-    def region(self, nodes: Collection[int], variables: VarSet) -> Region:
-        """Returns the region of some connected nodes, `variables` being the union of their cliques."""
-        boundary = [
-            (node, other, self.cliques[node] & self.cliques[other])
-            for node in nodes
-            for other in self.adjacent[node]
-            if other not in nodes
-        ]
-        return Region(tuple(nodes), variables, tuple(boundary))
+def splice(
+    tree: MutableTree,
+    region: Region,
+    cliques: Sequence[VarSet],
+    edges: Sequence[tuple[int, int]],
+    random: Random,
+) -> None:
+    """Replaces a region by a junction tree over U whose cliques cover all boundary separators.
 
-    def score_of(self, region: Region, score: Callable[[VarSet], float]) -> float:
-        """Returns Σ s(C) − Σ s(S) over a region's cliques and the separators within it, in nats."""
-        value = 0.0
-        for node in region.nodes:
-            value += score(self.cliques[node])
-            for other in self.adjacent[node]:
-                if other < node and other in region.nodes:
-                    value -= score(self.cliques[node] & self.cliques[other])
-        return value
+    A neighbour o is linked to a random new clique that contains its B. As o ∩ U = B, running intersection
+    holds and the boundary separators stay. A new clique equal to a B lies within o and is merged into it; no
+    other nested pair can arise.
+    """
+    for node in region.nodes:
+        tree.remove(node)
+    fresh = [tree.add(clique) for clique in cliques]
+    for i, j in edges:
+        tree.link(fresh[i], fresh[j])
+    for _, other, separator in region.boundary:
+        tree.link(other, random.choice([q for q in fresh if is_subset(separator, tree.cliques[q])]))
+    for node in fresh:
+        clique = tree.cliques[node]
+        host = next((other for other, separator in tree.adjacent[node].items() if separator == clique), None)
+        if host is not None:
+            tree.merge(node, host)
 
-    def splice(
-        self,
-        region: Region,
-        cliques: Sequence[VarSet],
-        edges: Sequence[tuple[int, int]],
-        random: Random,
-    ) -> None:
-        """Puts a junction tree over U in the place of a region; its cliques cover all boundary separators.
 
-        A neighbour o goes on a random new clique that holds its B. As o ∩ U = B, running intersection holds
-        and the boundary separators stay. A new clique that equals a B is within o and is merged into it; no
-        other nested pair can arise.
-        """
-        for node in region.nodes:
-            for other in list(self.adjacent[node]):
-                self.cut(node, other)
-        for node in region.nodes:
-            del self.cliques[node], self.adjacent[node]
-        fresh = list(range(self.next, self.next + len(cliques)))
-        self.next += len(cliques)
-        for node, clique in zip(fresh, cliques, strict=True):
-            self.cliques[node] = clique
-            self.adjacent[node] = {}
-        for i, j in edges:
-            self.link(fresh[i], fresh[j])
-        for _, other, separator in region.boundary:
-            self.link(other, random.choice([q for q in fresh if is_subset(separator, self.cliques[q])]))
-        for node in fresh:
-            clique = self.cliques[node]
-            host = next((o for o in self.adjacent[node] if is_subset(clique, self.cliques[o])), None)
-            if host is not None:
-                self.merge(node, host)
+def rehang(tree: MutableTree, random: Random) -> None:
+    """Moves a random tree edge between random cliques that contain its separator.
 
-    def merge(self, node: int, host: int) -> None:
-        """Merges a node into a neighbour that holds its clique."""
-        for other in list(self.adjacent[node]):
-            self.cut(node, other)
-            if other != host:
-                self.link(other, host)
-        del self.cliques[node], self.adjacent[node]
+    This gives another junction tree of the same graph, with other regions. Unlike the random walk of
+    `MutableTree.rehang`, it draws uniformly from all places.
+    """
+    a = random.choice(list(tree.cliques))
+    if not tree.adjacent[a]:
+        return
+    b = random.choice(list(tree.adjacent[a]))
+    separator = tree.cut(a, b)
+    tree.link(*(random.choice(_holders(tree, end, separator)) for end in (a, b)))
 
-    def rehang(self, random: Random) -> None:
-        """Puts a random tree edge somewhere else: between other cliques that hold its separator, if any.
 
-        Every such edge gives a junction tree of the same graph; a region is a part of the tree at hand, and
-        so sees more of the graph's neighbourhoods in time.
-        """
-        a = random.choice(list(self.cliques))
-        if not self.adjacent[a]:
-            return
-        b = random.choice(list(self.adjacent[a]))
-        separator = self.cliques[a] & self.cliques[b]
-        self.cut(a, b)
-        ends = [random.choice(self.holders(end, separator)) for end in (a, b)]
-        self.link(*ends)
-
-    def holders(self, start: int, separator: VarSet) -> list[int]:
-        """Returns the nodes whose cliques hold S in the part of the tree where a node lies that does."""
-        found = {start: None}
-        stack = [start]
-        while stack:
-            for node in self.adjacent[stack.pop()]:
-                if node not in found and is_subset(separator, self.cliques[node]):
-                    found[node] = None
-                    stack.append(node)
-        return list(found)
-
-    def copy(self) -> MutableTree:
-        """Returns a tree that can be changed without changing this one."""
-        other = object.__new__(MutableTree)
-        other.n, other.next = self.n, self.next
-        other.cliques = dict(self.cliques)
-        other.adjacent = {node: dict(adjacent) for node, adjacent in self.adjacent.items()}
-        return other
+def _holders(tree: MutableTree, start: int, separator: VarSet) -> list[int]:
+    """Returns the nodes that contain S, connected to one of them."""
+    found = {start: None}
+    stack = [start]
+    while stack:
+        for node, between in tree.adjacent[stack.pop()].items():
+            if node not in found and is_subset(separator, between):
+                found[node] = None
+                stack.append(node)
+    return list(found)

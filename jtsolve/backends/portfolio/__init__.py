@@ -1,1 +1,1 @@
-"""Several backends at once, each in a process of its own."""
+"""Several backends in parallel processes."""

@@ -1,33 +1,32 @@
-"""`search`: local search on junction trees, by annealing, with a tabu list, or uphill. A heuristic.
+"""`search`: local search on junction trees, by annealing, tabu search or hill climbing. A heuristic.
 
-It begins with the best tree of some other backends, draws moves of several kinds (`moves`), and takes
-some. `annealing` takes a move of gain g with the probability min(1, exp(g/T)), while T falls geometrically.
-`tabu` takes the best move of a sample, a loss too, unless it brings back a clique that one of the last moves
-took away; a tree that is better than all before is always welcome. `climb` takes the best move of a sample
-while it gains.
+It starts from the best tree of some other backends, draws moves of several kinds (`moves`), and accepts some.
+`annealing` accepts a move of gain g with probability min(1, exp(g/T)), while T falls geometrically. `tabu`
+accepts the best move of a sample, even a loss, unless it brings back a clique that one of the last moves
+removed; a tree better than all before is always accepted. `climb` accepts the best move of a sample while it
+gains.
 
-A round ends when T has reached its end, or after many samples without a better tree. The next one is a
-restart from the best tree, the first, or a random one, and may begin with perturbed data: a climb under
-noisy scores. If someone else has reported a better tree, that is the best tree from the next round on.
-Rounds of annealing become longer and hotter as they fail. Between samples a tree edge moves
-to other cliques that hold its separator: another junction tree of the same graph, with other moves.
+A round ends when T has reached its end, or after many samples without a better tree. The next one restarts
+from the best tree, the first, or a random one, and may start with perturbed data: a climb under noisy scores.
+If anyone else has reported a better tree, that is the best tree from the next round on. Rounds of annealing
+become longer and hotter as they fail. Between samples, a tree edge moves to other cliques that contain its
+separator: another junction tree of the same graph, with other moves.
 
-All moves of a sample are drawn for the tree at hand, and their scores are looked up in one batch a size; in
-annealing they are then judged one after the other until one is taken, which is the same as to draw them one
-by one.
+All moves of a sample are drawn on the current tree, and their scores are looked up in one batch per size;
+annealing then judges them in order until one is accepted, which is equivalent to drawing them one by one.
 
 The moves and the options are described in docs/heuristics.md.
 
-Constraints: a move that breaks one is not taken. Sets without a score count as the sum of their variables'
-scores while gains are summed, and are in no tree that is taken.
+Constraints: a move that violates one is rejected. While gains are summed, a set without a score counts as the
+sum of its variables' scores; no accepted tree contains one.
 
-Time: some microseconds for each move drawn, and its scores, whatever the number of variables; the copy of a
-better tree, O(n), when it is left.
+Time: some microseconds for each move drawn, and its scores, independently of the number of variables; a copy
+of a better tree, O(n), when it is left.
 
 References:
     Kirkpatrick, Gelatt, Vecchi, Optimization by simulated annealing, Science, 1983. Glover, Tabu search, part
     I, ORSA Journal on Computing, 1989. Elidan, Ninio, Friedman, Schuurmans, Data perturbation for escaping
-    local maxima in learning, AAAI 2002 (there the data are weighted anew; here the scores get normal noise).
+    local maxima in learning, AAAI 2002 (they reweight the data; here the scores get normal noise).
 """
 
 from __future__ import annotations
@@ -38,9 +37,10 @@ from math import exp, inf
 from random import Random
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from jtsolve.backends.search.moves import MOVES, Drawing, Move
-from jtsolve.backends.search.scores import BYTES_PER_SCORE, KEPT, KnownScores
-from jtsolve.backends.search.tree import SearchTree
+from jtsolve.backends.search.moves import MOVES, Move, Proposals
+from jtsolve.backends.search.scores import BYTES_PER_SCORE, CACHED_SCORES, CachedScores
+from jtsolve.backends.support.mutable_tree import MutableTree
+from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
@@ -50,50 +50,60 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
 
-_TOLERANCE = 1e-7
-"""Nats by which a tree has to be better: above the noise of the sums of gains."""
-_LEAST, _SAMPLE = 8, 64
-"""Moves in a sample of annealing at least, and in any sample at most."""
-_COOLED = 0.02
-"""T at the end of a round, as a share of T at its beginning."""
-_COOLEST = 0.06
-"""T at the beginning of the first round, as a share of the highest: cold and short rounds improve a good
-start at once, hot ones need to be long."""
-_ROUND = 100
-"""Moves drawn for each variable in the first round of annealing, but no more than 3 n² in all."""
-_LONGER = 2.0
-"""By how much a round is longer, and hotter, than the one before it, if that failed."""
-_IN_VAIN = 2
-"""Samples in a row without a better tree before a round of `tabu` or `climb` ends, for each variable."""
-_WALK = 4
-"""Moves of the random walk to a random tree, for each variable."""
-_PARTNERS = 12
-"""Partners of each variable that moves prefer."""
-_MOST_PAIRED = 512
-"""Variables of a problem whose pairs are all scored to find partners: some seconds for 10^4 rows."""
-_REHANG = 2
-"""Tree edges that move before each sample."""
+
+@dataclass(frozen=True, slots=True)
+class _Tuning:
+    """The constants of the search."""
+
+    tolerance: float = 1e-7
+    """Nats by which a tree has to be better: above the rounding of sums of gains."""
+    least_sample: int = 8
+    most_sample: int = 64
+    """Moves in a sample of annealing at least, and in any sample at most."""
+    cooled: float = 0.02
+    """T at the end of a round, relative to its start."""
+    coolest: float = 0.06
+    """T at the start of the first round, relative to the highest: short cold rounds improve a good start at
+    once, while hot ones have to be long."""
+    first_round: int = 100
+    """Moves drawn per variable in the first round of annealing, but at most 3 n² in all."""
+    growth: float = 2.0
+    """Factor by which a round is longer and hotter than the one before it, if that failed."""
+    patience: int = 2
+    """Consecutive samples per variable without a better tree before a round of `tabu` or `climb` ends."""
+    walk: int = 4
+    """Moves per variable of the random walk to a random tree."""
+    partners: int = 12
+    """Partners of each variable that moves prefer."""
+    most_paired: int = 512
+    """Variables up to which all pairs are scored to find partners: some seconds for 10^4 rows."""
+    rehung: int = 2
+    """Tree edges that move before each sample."""
+
+
+_TUNING = _Tuning()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSearch:
-    """Local search on junction trees: annealing, tabu list or hill climbing. Heuristic.
+    """Local search on junction trees: annealing, tabu search or hill climbing. Heuristic.
 
     It supports all constraints but `forbidden_graphs`.
 
     It returns a tree that meets all constraints or none at all, and never claims that there is none.
 
     Args:
-        start: give the first trees; the best is taken.
+        start: backends that give first trees, of which the best is taken.
         method: how moves are chosen.
-        temperature: the highest T at the beginning of a round of annealing, as a multiple of what the first
-            tree gains on the empty graph per variable; at least 0.
-        tabu: samples for which a clique that was taken away may not come back, at least 1.
-        restart: where the rounds after the first begin.
-        noise: of the perturbed data after a restart: the standard deviation, as a multiple like that of
-            `temperature`; 0 for none.
-        patience: ends after the round in which so many times n³ moves in a row gave no better tree, above 0.
-        steps: the most moves to look at; None for no limit.
+        temperature: the highest T at the start of a round of annealing, as a multiple of the first tree's
+            gain over the empty graph per variable; at least 0.
+        tabu: samples for which a removed clique may not come back, at least 1.
+        restart: where the rounds after the first start.
+        noise: of the perturbed data after a restart: the standard deviation, in the unit of `temperature`; 0
+            for none.
+        patience: the search ends after the round in which `patience`·n³ consecutive moves gave no better
+            tree; above 0.
+        steps: the largest number of moves to draw; None for no limit.
 
     Raises:
         ValueError: there is no start, or a number is out of range.
@@ -129,73 +139,65 @@ class LocalSearch:
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`: that of the starts, the scores that are kept, and the rounds."""
-        parts = [backend.estimate(problem, limits) for backend in self.start]
-        memory = max(part.memory for part in parts) + BYTES_PER_SCORE * KEPT + 5000 * problem.n
-        return Estimate(memory, sum(part.seconds for part in parts) + 0.2 * problem.n)
+        """See `Backend.estimate`: the starts, the cached scores, and the rounds."""
+        starts = [backend.estimate(problem, limits) for backend in self.start]
+        memory = max(start.memory for start in starts) + BYTES_PER_SCORE * CACHED_SCORES + 5000 * problem.n
+        return Estimate(memory, sum(start.seconds for start in starts) + 0.2 * problem.n)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        best: JunctionTree | None = None
-        score = -inf
-        for backend in self.start:
-            if report.stop is not None or backend.capabilities.objections(problem):
-                continue
-            tree = backend.solve(problem, limits, report).tree
-            if tree is not None and (value := tree.score(problem.scores)) > score:
-                best, score = tree, value
+        best = best_start(self.start, problem, limits, report)
         if best is None:
             return Outcome(None, stop=report.stop or Stop.FINISHED, stats={"note": "no start gave a tree"})
-        report(tree=best)
         if problem.max_clique_size == 1 or problem.n == 1:
             return Outcome(best)  # the only tree
-        return _Search(self, problem, limits, report, best).outcome()
+        return _MoveSearch(self, problem, limits, report, best).outcome()
 
 
-class _Search:
-    """The tree at hand, the best tree, and where the round stands."""
+class _MoveSearch:
+    """The state of the search: the current tree, the best tree, and the round."""
 
     def __init__(
         self, options: LocalSearch, problem: Problem, limits: Limits, report: Report, start: JunctionTree
     ) -> None:
         self.options, self.problem, self.report = options, problem, report
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
-        self.scores = KnownScores(problem.scores, self.random)
-        partners = self.scores.partners(_PARTNERS) if problem.n <= _MOST_PAIRED else []
-        self.drawing = Drawing(self.random, problem.max_clique_size, partners)
+        self.scores = CachedScores(problem.scores, self.random)
+        partners = self.scores.partners(_TUNING.partners) if problem.n <= _TUNING.most_paired else []
+        self.proposals = Proposals(self.random, problem.max_clique_size, partners)
         self.good_clique = lru_cache(1 << 16)(problem.permits_clique)
         self.good_separator = lru_cache(1 << 16)(problem.permits_separator)
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
-        self.first = SearchTree(start)
+        self.first = MutableTree(start)
         self.tree, self.value = self.first.copy(), start.score(problem.scores)
         self.first_value = self.reported = self.best_value = self.value
         self.best = self.tree.copy()
-        self.seen: JunctionTree | None = None  # the incumbent that was looked at last
+        self.seen: JunctionTree | None = None  # the last incumbent of the report
         self.unit = abs(self.value - self.scores.empty_graph) / problem.n
-        self.tabu: dict[VarSet, int] = {}  # cliques, and the sample until which they may not come back
+        self.tabu: dict[VarSet, int] = {}  # from cliques to the last sample in which they may not come back
         self.looked_at = self.taken = self.samples = self.rounds = 0
         self.stop: Stop | None = None
 
     def outcome(self) -> Outcome:
-        """Searches until there is a reason to end."""
+        """Runs the search."""
         idle = last = 0
         patience = self.options.patience * self.problem.n**3
         while self.stop is None and self.looked_at - last < patience:
             before = self.best_value
             if self.rounds:
-                self.begin_again()
+                self.restart()
             self.round(idle)
             self.rounds += 1
             self.tell()
             idle += 1
-            if self.best_value > before + _TOLERANCE:
+            if self.best_value > before + _TUNING.tolerance:
                 idle, last = 0, self.looked_at
         stats = {"looked_at": self.looked_at, "taken": self.taken, "rounds": self.rounds}
         return Outcome(self.best.frozen(), stop=self.stop or Stop.FINISHED, stats=stats)
 
-    def begin_again(self) -> None:
-        """Goes to where the next round begins, and perturbs the data there."""
+    def restart(self) -> None:
+        """Goes to the start of the next round, and perturbs the data there."""
         self.report(note=f"round {self.rounds + 1}")
         self.adopt()
         first = self.options.restart == "first"
@@ -203,80 +205,80 @@ class _Search:
         self.value = self.first_value if first else self.best_value
         self.tabu = {}
         if self.options.restart == "random":
-            self.anneal(_WALK * self.problem.n, inf)
+            self.anneal(_TUNING.walk * self.problem.n, inf)
         if self.options.noise:
             self.scores.perturb(self.options.noise * self.random.random() * self.unit)
-            self.uphill(1 + self.problem.n // 8)
+            self.climb(1 + self.problem.n // 8)
             self.scores.perturb(0.0)
 
     def adopt(self) -> None:
-        """Takes the best tree of all as the best one, if it scores more: that of another in a portfolio."""
+        """Takes the report's incumbent if it scores more: another member of a portfolio found it."""
         tree = self.report.incumbent
         if tree is None or tree is self.seen:
             return
         self.seen = tree
         score = tree.score(self.problem.scores)
-        if score > self.best_value + _TOLERANCE:
-            self.best, self.best_value, self.reported = SearchTree(tree), score, score
+        if score > self.best_value + _TUNING.tolerance:
+            self.best, self.best_value, self.reported = MutableTree(tree), score, score
 
     def round(self, idle: int) -> None:
-        """Searches until the round's end."""
+        """Runs a round, after `idle` rounds without a better tree."""
         if self.options.method == "annealing":
-            first = min(_ROUND, 3 * self.problem.n) * self.problem.n
-            longer = _LONGER ** min(idle, 30)
-            heat = self.options.temperature * min(1.0, _COOLEST * longer)
-            self.anneal(int(first * longer), heat * self.unit)
-            self.uphill(1 + self.problem.n // 4)
+            first = min(_TUNING.first_round, 3 * self.problem.n) * self.problem.n
+            growth = _TUNING.growth ** min(idle, 30)
+            heat = self.options.temperature * min(1.0, _TUNING.coolest * growth)
+            self.anneal(int(first * growth), heat * self.unit)
+            self.climb(1 + self.problem.n // 4)
         elif self.options.method == "tabu":
-            self.avoid(_IN_VAIN * self.problem.n)
+            self.tabu_search(_TUNING.patience * self.problem.n)
         else:
-            self.uphill(_IN_VAIN * self.problem.n)
+            self.climb(_TUNING.patience * self.problem.n)
 
     def anneal(self, length: int, temperature: float) -> None:
-        """Looks at so many moves while T falls from `temperature`; where it is infinite, it stays so."""
-        begun, size = self.looked_at, _LEAST
+        """Draws `length` moves while T falls from `temperature`; an infinite one stays infinite."""
+        begun, size = self.looked_at, _TUNING.least_sample
         while (done := self.looked_at - begun) < length:
             moves = self.sample(min(size, length - done))
-            heat = temperature * _COOLED ** (done / length)
-            size = min(2 * size, _SAMPLE)
+            heat = temperature * _TUNING.cooled ** (done / length)
+            size = min(2 * size, _TUNING.most_sample)
             for move in moves:
                 self.looked_at += 1
                 gain = self.scores.gain(move.plus, move.minus)
-                welcome = gain >= 0 or (heat > 0 and self.random.random() < exp(gain / heat))
-                if welcome and self.take(move, gain):
-                    size = max(size // 4, _LEAST)
+                accepted = gain >= 0 or (heat > 0 and self.random.random() < exp(gain / heat))
+                if accepted and self.take(move, gain):
+                    size = max(size // 4, _TUNING.least_sample)
                     break
             if self.stop is not None:
                 return
 
-    def uphill(self, patience: int) -> None:
-        """Takes the best move of each sample that gains, under the noise if there is any."""
+    def climb(self, patience: int) -> None:
+        """Takes the best move of each sample if it gains, under the noise."""
         failures = 0
         while failures < patience and self.stop is None:
             failures += 1
             for gain, move in self.ranked():
-                if gain <= _TOLERANCE:
+                if gain <= _TUNING.tolerance:
                     break
                 if self.take(move, self.scores.gain(move.plus, move.minus)):
                     failures = 0
                     break
 
-    def avoid(self, patience: int) -> None:
-        """Takes the best move of each sample that is not tabu, or leads to a better tree than all before."""
+    def tabu_search(self, patience: int) -> None:
+        """Takes the best move of each sample that is not tabu, or gives a better tree than all before."""
         failures = 0
         while failures < patience and self.stop is None:
             failures += 1
             for gain, move in self.ranked():
-                better = self.value + gain > self.best_value + _TOLERANCE
-                if not better and any(self.tabu.get(m, -1) >= self.samples for m in _brought(move)):
+                better = self.value + gain > self.best_value + _TUNING.tolerance
+                if not better and any(self.tabu.get(m, -1) >= self.samples for m in _new_cliques(move)):
                     continue
                 if self.take(move, gain):
                     failures = 0 if better else failures
-                    self.forbid()
+                    self.make_tabu()
                     break
 
-    def forbid(self) -> None:
-        """Makes the cliques that the last move took away tabu."""
+    def make_tabu(self) -> None:
+        """Makes the cliques that the last move removed tabu."""
         for node, before in self.tree.touched.items():
             if before is not None and self.tree.cliques.get(node) != before[0]:
                 self.tabu[before[0]] = self.samples + self.options.tabu
@@ -284,8 +286,8 @@ class _Search:
             self.tabu = {mask: until for mask, until in self.tabu.items() if until >= self.samples}
 
     def ranked(self) -> list[tuple[float, Move]]:
-        """Returns a sample with its gains under the noise, the best first."""
-        moves = self.sample(min(_SAMPLE, 4 * self.problem.n))
+        """Returns a sample with its gains under the noise, in decreasing order."""
+        moves = self.sample(min(_TUNING.most_sample, 4 * self.problem.n))
         self.looked_at += len(moves)
         gains = [
             (self.scores.gain(one.plus, one.minus) + self.scores.noise(one.plus, one.minus), one)
@@ -294,18 +296,18 @@ class _Search:
         return sorted(gains, key=lambda entry: -entry[0])
 
     def sample(self, size: int) -> list[Move]:
-        """Returns random moves of the tree at hand, their scores looked up; asks whether to go on."""
+        """Returns random moves of the current tree, with their scores cached; none if it has to stop."""
         if self.options.steps is not None:
             size = min(size, self.options.steps - self.looked_at)
         self.stop = self.report.stop or (Stop.STEPS if size <= 0 else None)
         if self.stop is not None:
             return []
         self.samples += 1
-        for _ in range(_REHANG):
+        for _ in range(_TUNING.rehung):
             self.tree.rehang(self.random)
         moves: list[Move] = []
         for _ in range(size):
-            move = MOVES[int(self.random.random() * len(MOVES))](self.tree, self.drawing)
+            move = MOVES[int(self.random.random() * len(MOVES))](self.tree, self.proposals)
             if move is not None:
                 moves.append(move)
         self.looked_at += size - len(moves)
@@ -313,8 +315,8 @@ class _Search:
         return moves
 
     def take(self, move: Move, gain: float) -> bool:
-        """Makes a move, unless it breaks a constraint."""
-        if gain < 0 and self.value > self.best_value + _TOLERANCE:
+        """Makes a move, unless it violates a constraint."""
+        if gain < 0 and self.value > self.best_value + _TUNING.tolerance:
             self.keep()
         self.tree.apply(move.change)
         if not self.permitted():
@@ -340,7 +342,7 @@ class _Search:
         return self.holds_required()
 
     def holds_required(self) -> bool:
-        """Tells whether a clique holds each required edge that the last move may have taken away."""
+        """Tells whether the tree has each required edge that the last move may have removed."""
         required = self.problem.constraints.required_edges
         if not required:
             return True
@@ -352,21 +354,20 @@ class _Search:
         )
 
     def keep(self) -> None:
-        """Takes the tree at hand as the best one."""
+        """Takes the current tree as the best one."""
         self.best, self.best_value = self.tree.copy(), self.value
 
     def tell(self) -> None:
         """Reports the best tree."""
-        if self.value > self.best_value + _TOLERANCE:
+        if self.value > self.best_value + _TUNING.tolerance:
             self.keep()
         if self.best_value > self.reported:
             tree = self.best.frozen()
-            self.best_value = self.reported = tree.score(
-                self.problem.scores
-            )  # differences add up their noise
+            # Sums of differences drift.
+            self.best_value = self.reported = tree.score(self.problem.scores)
             self.report(tree=tree)
 
 
-def _brought(move: Move) -> list[VarSet]:
-    """Returns the sets that a move makes cliques, but for those that others will hold."""
+def _new_cliques(move: Move) -> list[VarSet]:
+    """Returns the sets that a move makes cliques, if no neighbour contains them."""
     return [*move.change.masks.values(), *([move.change.fresh] if move.change.fresh >= 0 else [])]

@@ -1,23 +1,22 @@
 """The moves of local search on junction trees: each keeps running intersection, so the graph stays chordal.
 
-f is the local score, w the size of the largest clique that is allowed. A set that lies within a neighbour
-counts once as a clique and once as a separator, so that the gains hold whatever is merged afterwards.
+f is the local score, w the largest clique size allowed. A set within a neighbour counts once as a clique and
+once as a separator, so the gains are right no matter which nodes are merged afterwards.
 
-- `join`: the edge uv, for a tree edge of separator S, u and v in the cliques at its ends. S is N(u) ∩ N(v)
-  and separates u from v: S∪{u,v} comes between. Gain f(S∪{u,v}) + f(S) − f(S∪u) − f(S∪v).
-- `split`: the edge uv goes, where only the clique C holds both: C−u and C−v with the separator C−u−v take its
-  place, and each neighbour goes to the one that holds its separator.
-- `relocate`: a variable v is taken out of every clique that holds it, and joined to a set S' within some
-  clique. Deleting a vertex keeps a graph chordal, and v is simplicial afterwards. If one clique held it, this
-  is the simplicial move.
-- `regraft`: the variables R that only the leaf clique C holds leave their separator S for a set S' within
-  some clique: f(R∪S') − f(S') − f(C) + f(S); for R of several variables or one, and any clique, not only a
-  leaf.
-- `replace`: for a tree edge ab and x in its separator, T' is the part of the cliques that hold x on b's side.
-  In T', y takes the place of x, where y is in a clique next to T' and in none of T'. The cliques with x are
-  still connected without T', those with y now with T'. Or x only leaves T'; or y only enters b.
+- `join`: adds the edge uv, for a tree edge with separator S, u and v in the cliques at its ends. S is
+  N(u) ∩ N(v) and separates u from v: S∪{u,v} comes between. Gain f(S∪{u,v}) + f(S) − f(S∪u) − f(S∪v).
+- `split`: removes the edge uv, where only the clique C contains both: C−u and C−v with the separator C−u−v
+  replace it, and each neighbour is linked to the one that contains its separator.
+- `relocate`: removes a variable v from every clique that contains it, and joins it to a set S' within some
+  clique. Deleting a vertex keeps a graph chordal, and v is simplicial afterwards. If only one clique
+  contained it, this is the simplicial move.
+- `regraft`: the variables R that only the leaf clique C contains leave their separator S for a set S' within
+  some clique: f(R∪S') − f(S') − f(C) + f(S); also for a part of R, and for a C that is no leaf.
+- `replace`: for a tree edge ab and x in its separator, T' is the part of the cliques that contain x on b's
+  side. In T', y replaces x, where y is in a clique next to T' and in none of T'. The cliques with x are still
+  connected without T', those with y now with T'. Or x only leaves T'; or y only enters b.
 
-`relocate` and `replace` pass where more than a few cliques would change.
+`relocate` and `replace` give up where more than `Proposals.most` cliques would change.
 
 References:
     `join`, `split`: Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika, 1999.
@@ -27,52 +26,59 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.backends.search.tree import Change
+from jtsolve.backends.support.mutable_tree import Change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from jtsolve.backends.search.tree import SearchTree
+    from jtsolve.backends.support.mutable_tree import MutableTree
     from jtsolve.core.varset import VarSet
 
-_MOST = 12
-"""Cliques that a move changes; more change too much at once to be worth their scores."""
 
-
-_PARTNER, _ANYWHERE = 0.6, 0.1
-"""How often the place for a variable is where a partner is, and anywhere; else it is near."""
-_ALL, _ON, _SMALLER = 0.5, 0.5, 0.2
-"""How often all own variables of a clique move; how often a walk to a place near by ends; how often a place
-loses another variable."""
-_ENTERS, _LEAVES, _ASIDE = 0.2, 0.2, 0.3
-"""How often `replace` only lets a variable enter, or only leave; how often y is looked for on another
-side."""
-
-
-class Drawing(NamedTuple):
-    """What moves are drawn by.
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """How moves are drawn: the random numbers, the problem, and the probabilities.
 
     Attributes:
         random: the random numbers.
-        width: w, the most variables of a clique.
-        partners: for each variable others that it goes well with, the best first; empty for none known.
+        width: w, the largest clique size.
+        partners: for each variable, others that it gains most with, in decreasing order; empty if unknown.
+        most: the largest number of cliques that a move changes; more are hardly worth their scores.
+        partner: how often a variable goes to the place of a partner.
+        anywhere: how often it goes to any place; else it goes near by.
+        all_own: how often all variables that only one clique contains move, not one of them.
+        ends: how often a walk to a place near by ends after a step.
+        smaller: how often a place loses another variable.
+        enters: how often `replace` only lets a variable enter.
+        leaves: how often it only lets one leave.
+        aside: how often y comes from another side than x.
     """
 
     random: Random
     width: int
     partners: list[list[int]]
+    most: int = 12
+    partner: float = 0.6
+    anywhere: float = 0.1
+    all_own: float = 0.5
+    ends: float = 0.5
+    smaller: float = 0.2
+    enters: float = 0.2
+    leaves: float = 0.2
+    aside: float = 0.3
 
 
 class Move(NamedTuple):
-    """A move and what it is worth.
+    """A move.
 
     Attributes:
         plus: the sets whose scores it gains.
         minus: the sets whose scores it loses.
-        change: what it does to the tree.
+        change: its effect on the tree.
     """
 
     plus: list[VarSet]
@@ -81,14 +87,14 @@ class Move(NamedTuple):
 
 
 def draw(mask: VarSet, random: Random) -> int:
-    """Returns a random member of a set that is not empty."""
+    """Returns a random member of a nonempty set."""
     place = int(random.random() * mask.bit_count())
     for _ in range(place):
         mask &= mask - 1
     return (mask & -mask).bit_length() - 1
 
 
-def join(tree: SearchTree, by: Drawing) -> Move | None:
+def join(tree: MutableTree, by: Proposals) -> Move | None:
     """Returns the addition of a random edge."""
     random = by.random
     a = tree.random_node(random)
@@ -103,8 +109,8 @@ def join(tree: SearchTree, by: Drawing) -> Move | None:
     return Move([one | other, separator], [one, other], change)
 
 
-def split(tree: SearchTree, by: Drawing) -> Move | None:
-    """Returns the removal of a random edge that may go."""
+def split(tree: MutableTree, by: Proposals) -> Move | None:
+    """Returns the removal of a random edge, if the graph stays chordal."""
     random = by.random
     node = tree.random_node(random)
     clique = tree.cliques[node]
@@ -122,19 +128,19 @@ def split(tree: SearchTree, by: Drawing) -> Move | None:
     return Move([clique ^ u, clique ^ v], [clique ^ u ^ v, clique], change)
 
 
-def relocate(tree: SearchTree, by: Drawing) -> Move | None:
+def relocate(tree: MutableTree, by: Proposals) -> Move | None:
     """Returns the move of a random variable to a random place."""
     random = by.random
     start = tree.random_node(random)
     v = draw(tree.cliques[start], random)
-    nodes = tree.nodes_with(start, v, _MOST)
-    if len(nodes) > _MOST:
+    nodes = tree.nodes_with(start, v, by.most)
+    if len(nodes) > by.most:
         return None
     return _moved(tree, by, nodes, 1 << v)
 
 
-def regraft(tree: SearchTree, by: Drawing) -> Move | None:
-    """Returns the move of all variables that only one clique holds, or of one of them."""
+def regraft(tree: MutableTree, by: Proposals) -> Move | None:
+    """Returns the move of all variables that only one clique contains, or of one of them."""
     random = by.random
     node = tree.random_node(random)
     own = tree.cliques[node]
@@ -142,17 +148,16 @@ def regraft(tree: SearchTree, by: Drawing) -> Move | None:
         own &= ~separator
     if not own:
         return None
-    return _moved(tree, by, [node], own if random.random() < _ALL else 1 << draw(own, random))
+    return _moved(tree, by, [node], own if random.random() < by.all_own else 1 << draw(own, random))
 
 
-def _moved(tree: SearchTree, by: Drawing, nodes: list[int], rest: VarSet) -> Move | None:
-    """Returns the move of the set R, which all of the nodes and no others hold, to a random set S'."""
-    random = by.random
+def _moved(tree: MutableTree, by: Proposals, nodes: list[int], rest: VarSet) -> Move | None:
+    """Returns the move of the set R, which exactly these nodes contain, to a random set S'."""
     host = _host(tree, nodes[0], rest, by)
     masks = {node: tree.cliques[node] & ~rest for node in nodes}
-    base = _some(tree.cliques[host] & ~rest, by.width - rest.bit_count(), random)
+    base = _some(tree.cliques[host] & ~rest, by.width - rest.bit_count(), by)
     if len(nodes) == 1 and rest | base == tree.cliques[nodes[0]]:
-        return None  # it would stay where it is
+        return None  # nothing would move
     plus, minus = [*masks.values(), rest | base], [*(tree.cliques[node] for node in nodes), base]
     for place, node in enumerate(nodes):
         for other in nodes[:place]:
@@ -163,35 +168,36 @@ def _moved(tree: SearchTree, by: Drawing, nodes: list[int], rest: VarSet) -> Mov
     return Move(plus, minus, Change(masks, rest | base, (), (host,)))
 
 
-def _host(tree: SearchTree, start: int, rest: VarSet, by: Drawing) -> int:
-    """Returns a node that holds a partner of some variable, or one by a random walk, or any."""
+def _host(tree: MutableTree, start: int, rest: VarSet, by: Proposals) -> int:
+    """Returns a node that contains a partner of some variable, or one reached by a random walk, or any."""
     random = by.random
     turn = random.random()
-    if turn < _PARTNER and by.partners:
+    if turn < by.partner and by.partners:
         partners = by.partners[draw(rest, random)]
         partner = partners[int(len(partners) * random.random() ** 2)]
-        return random.choice(tree.nodes_with(tree.holder(partner), partner, _MOST))
-    if turn > 1 - _ANYWHERE:
+        return random.choice(tree.nodes_with(tree.holder(partner), partner, by.most))
+    if turn > 1 - by.anywhere:
         return tree.random_node(random)
     node = start
     while tree.adjacent[node]:
         node = random.choice(list(tree.adjacent[node]))
-        if random.random() < _ON:
+        if random.random() < by.ends:
             break
     return node
 
 
-def _some(mask: VarSet, most: int, random: Random) -> VarSet:
-    """Returns a random subset of at most so many members; large ones are more likely."""
+def _some(mask: VarSet, most: int, by: Proposals) -> VarSet:
+    """Returns a random subset of at most `most` members; large ones are more likely."""
+    random = by.random
     while mask.bit_count() > most:
         mask ^= 1 << draw(mask, random)
-    while mask and random.random() < _SMALLER:
+    while mask and random.random() < by.smaller:
         mask ^= 1 << draw(mask, random)
     return mask
 
 
-def replace(tree: SearchTree, by: Drawing) -> Move | None:
-    """Returns the replacement of a variable by another in a connected part; or one only leaves or enters."""
+def replace(tree: MutableTree, by: Proposals) -> Move | None:
+    """Returns the replacement of a variable by another in a connected part, or only a removal or addition."""
     random = by.random
     b = tree.random_node(random)
     if not tree.adjacent[b]:
@@ -200,16 +206,16 @@ def replace(tree: SearchTree, by: Drawing) -> Move | None:
     turn = random.random()
     leaving = entering = 0
     part = [b]
-    if turn < 1 - _ENTERS:
+    if turn < 1 - by.enters:
         if not separator:
             return None
         x = draw(separator, random)
         leaving = 1 << x
-        part = tree.nodes_with(b, x, _MOST, barred=a)
-        if len(part) > _MOST:
+        part = tree.nodes_with(b, x, by.most, barred=a)
+        if len(part) > by.most:
             return None
-    if turn > _LEAVES:
-        entering = _entering(tree, random, part, a)
+    if turn > by.leaves:
+        entering = _entering(tree, by, part, a)
         if not entering:
             return None
         if not leaving and tree.cliques[b].bit_count() >= by.width:
@@ -217,20 +223,21 @@ def replace(tree: SearchTree, by: Drawing) -> Move | None:
     return _changed(tree, part, leaving, entering)
 
 
-def _entering(tree: SearchTree, random: Random, part: list[int], a: int) -> VarSet:
-    """Returns a random y of a clique next to the part, as a set, that the part does not hold; ∅ for none."""
+def _entering(tree: MutableTree, by: Proposals, part: list[int], a: int) -> VarSet:
+    """Returns {y} for a random y of a clique next to the part that the part does not contain; ∅ for none."""
+    random = by.random
     inside = 0
     for node in part:
         inside |= tree.cliques[node]
-    if random.random() < _ASIDE:
+    if random.random() < by.aside:
         node = random.choice(part)
         a = random.choice([other for other in tree.adjacent[node] if other not in part] or [a])
     outside = tree.cliques[a] & ~inside
     return 1 << draw(outside, random) if outside else 0
 
 
-def _changed(tree: SearchTree, part: list[int], leaving: VarSet, entering: VarSet) -> Move:
-    """Returns the move in which one set of a part of the tree becomes another."""
+def _changed(tree: MutableTree, part: list[int], leaving: VarSet, entering: VarSet) -> Move:
+    """Returns the move in which one set replaces another in a part of the tree."""
     masks = {node: tree.cliques[node] & ~leaving | entering for node in part}
     plus, minus = list(masks.values()), [tree.cliques[node] for node in part]
     for node in part:
@@ -247,7 +254,7 @@ def _changed(tree: SearchTree, part: list[int], leaving: VarSet, entering: VarSe
     return Move(plus, minus, Change(masks))
 
 
-MOVES: tuple[Callable[[SearchTree, Drawing], Move | None], ...] = (
+MOVES: tuple[Callable[[MutableTree, Proposals], Move | None], ...] = (
     join, split, relocate, regraft, replace, replace
 )  # fmt: skip
-"""What is drawn from, all equally likely; `replace` twice, since it alone keeps full cliques full."""
+"""All equally likely; `replace` twice, since it alone keeps full cliques full."""

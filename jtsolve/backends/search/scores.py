@@ -1,4 +1,4 @@
-"""Local scores as local search asks for them: in batches, kept, and with noise if wanted."""
+"""Local scores for local search: looked up in batches, cached, and with optional noise."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ if TYPE_CHECKING:
 
     from jtsolve.core.scores import LocalScores
 
-KEPT = 1 << 20
-"""Scores that are kept."""
+CACHED_SCORES = 1 << 20
 BYTES_PER_SCORE = 150
-"""Of a score in a dictionary: two numbers and the entry, as measured, up to some hundreds of variables."""
+"""Of a score in a dictionary: two numbers and the entry, measured with up to some hundreds of variables."""
 
 
-class KnownScores:
-    """The scores that were looked up; when they are too many, they are forgotten and looked up anew.
+class CachedScores:
+    """The scores looked up so far; the cache is cleared when it is full.
 
-    A set without a score has the sum of its variables' scores, and a variable without one has 0: such a set
-    is in no tree that is taken, so that its terms cancel.
+    A set without a score gets the sum of its variables' scores, and a variable without one gets 0: no
+    accepted tree contains such a set, so its terms cancel.
     """
 
     def __init__(self, scores: LocalScores, random: Random) -> None:
@@ -42,7 +41,7 @@ class KnownScores:
         return sum(self._own)
 
     def partners(self, most: int) -> list[list[int]]:
-        """Returns for each v the u whose edges uv gain most, s(uv) − s(u) − s(v), the best first."""
+        """Returns, for each v, the u with the largest gains s(uv) − s(u) − s(v), in decreasing order."""
         n = self._scores.n
         u, v = np.triu_indices(n, 1)
         own = np.array(self._own)
@@ -53,13 +52,13 @@ class KnownScores:
         return ranked
 
     def perturb(self, deviation: float) -> None:
-        """Adds normal noise of a standard deviation in nats to each score from now on; 0 for none."""
+        """From now on adds normal noise to each score, with a standard deviation in nats; 0 for none."""
         self.deviation = deviation
         self._noise = {}
 
     def fetch(self, masks: Sequence[VarSet]) -> None:
-        """Looks up the scores that are not known, in one batch for each size."""
-        if len(self._known) > KEPT:
+        """Looks up the scores that are not cached, in one batch per size."""
+        if len(self._known) > CACHED_SCORES:
             self._known = {0: 0.0}
         by_size: dict[int, dict[VarSet, None]] = {}
         for mask in masks:
@@ -71,7 +70,7 @@ class KnownScores:
                 self._known[mask] = score if score > -inf else sum(self._own[v] for v in members(mask))
 
     def gain(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
-        """Returns Σ s(A) over `plus` less Σ s(A) over `minus`, in nats; all of them have been fetched."""
+        """Returns Σ s(A) over `plus` minus Σ s(A) over `minus`, in nats; all have been fetched."""
         known = self._known
         total = 0.0
         for mask in plus:
@@ -81,14 +80,14 @@ class KnownScores:
         return total
 
     def noise(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
-        """Returns what the noise adds to the gain, in nats."""
+        """Returns the noise of the gain, in nats."""
         if not self.deviation:
             return 0.0
         return sum(map(self._noise_of, plus)) - sum(map(self._noise_of, minus))
 
     def _noise_of(self, mask: VarSet) -> float:
         if mask & (mask - 1) == 0:
-            return 0.0  # of one variable, or none: the same in all trees
+            return 0.0  # singletons and ∅ contribute the same to all trees
         if mask not in self._noise:
             self._noise[mask] = self._random.gauss(0.0, self.deviation)
         return self._noise[mask]

@@ -1,1 +1,1 @@
-"""Shared by several backends: a solver in a process of its own, deadlines, required edges."""
+"""Shared by several backends: worker processes, derived reports, first trees, a mutable junction tree."""

@@ -1,51 +1,62 @@
-"""A part of the time for a part of the work: a report that wants it to end at a time of its own."""
+"""Reports on a part of the work, derived from the report on the whole."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from jtsolve.core.result import Stop
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits, Report
+    from collections.abc import Callable
+
+    from jtsolve.core.backend import Limits, News, Report
     from jtsolve.core.tree import JunctionTree
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
-    """Hands everything on, and says when the part of the time is over.
+class DerivedReport:
+    """A report on a part of the work.
 
     Args:
-        report: what is handed on to.
-        limits: of the whole work; their clock counts.
-        until: when the part ends, in seconds since the start of the whole.
-        bounds: whether bounds are handed on; they are not where the part is about some of the trees only.
+        report: on the whole.
+        hear: takes the news of the part.
+        ends: returns a reason to stop that holds for the part only, or None.
+        same_problem: whether the incumbent of the whole is a tree of the part's problem.
     """
 
     report: Report
-    limits: Limits
-    until: float
-    bounds: bool = True
+    hear: Callable[[News], object]
+    ends: Callable[[], Stop | None] = lambda: None
+    same_problem: bool = True
 
     @property
     def stop(self) -> Stop | None:
-        """Why the work has to end now, or None."""
-        return self.report.stop or (Stop.TIME if self.limits.elapsed >= self.until else None)
+        """See `backend.Report`."""
+        return self.report.stop or self.ends()
 
     @property
     def incumbent(self) -> JunctionTree | None:
         """See `backend.Report`."""
-        return self.report.incumbent
+        return self.report.incumbent if self.same_problem else None
 
-    def __call__(
-        self,
-        *,
-        tree: JunctionTree | None = None,
-        bound: float | None = None,
-        done: float | None = None,
-        note: str | None = None,
-    ) -> bool:
+    def __call__(self, **news: Unpack[News]) -> bool:
         """See `backend.Report`."""
-        self.report(tree=tree, bound=bound if self.bounds else None, done=done, note=note)
+        self.hear(news)
         return self.stop is None
+
+
+def with_deadline(report: Report, limits: Limits, deadline: float, *, bounds: bool = True) -> DerivedReport:
+    """Returns a report with an earlier deadline, in seconds since the start of the whole.
+
+    Args:
+        report: on the whole.
+        limits: of the whole; their clock counts.
+        deadline: of the part.
+        bounds: whether bounds are passed on; not where they hold for some of the trees only.
+    """
+
+    def hear(news: News) -> None:
+        report(**(news if bounds else {**news, "bound": None}))
+
+    return DerivedReport(report, hear, lambda: Stop.TIME if limits.elapsed >= deadline else None)

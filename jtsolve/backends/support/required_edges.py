@@ -1,4 +1,4 @@
-"""Required edges for the heuristics: a chordal graph around them."""
+"""A chordal graph that contains the required edges, for heuristics to start from."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def triangulated(problem: Problem) -> list[VarSet] | None:
-    """Returns the neighbours of each vertex in a chordal graph that holds the required edges.
+    """Returns the neighbours of each vertex in a chordal graph that contains the required edges.
 
-    Eliminates a vertex that asks for the fewest new edges, the lowest number first (min-fill; Rose, 1972),
-    of those that make no clique too large and join no forbidden pair. None if no vertex is left that does;
-    another order might have gone on.
+    Eliminates the vertex that needs the fewest fill edges, the lowest on a tie (min-fill; Rose, 1972), among
+    those whose elimination makes no clique too large and joins no forbidden pair. Returns None if there is no
+    such vertex; another order might have succeeded.
     """
     neighbours = [0] * problem.n
     for edge in problem.constraints.required_edges:
@@ -28,14 +28,14 @@ def triangulated(problem: Problem) -> list[VarSet] | None:
         pairs = combinations(members(neighbours[v] & left), 2)
         return [(a, b) for a, b in pairs if not neighbours[a] >> b & 1]
 
-    def may_go(v: int) -> bool:
+    def may_be_eliminated(v: int) -> bool:
         clique = neighbours[v] & left | 1 << v
         return clique.bit_count() <= problem.max_clique_size and not any(
             is_subset(edge, clique) for edge in problem.constraints.forbidden_edges
         )
 
     while left:
-        candidates = [v for v in members(left) if may_go(v)]
+        candidates = [v for v in members(left) if may_be_eliminated(v)]
         if not candidates:
             return None
         v = min(candidates, key=lambda v: len(missing(v)))

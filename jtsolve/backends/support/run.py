@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from jtsolve.backends.support.prepare import prepared_memory
-from jtsolve.backends.support.worker import BASE_MEMORY, Task, run
+from jtsolve.backends.support.worker import BASE_MEMORY, Call, run
 from jtsolve.core.backend import Estimate
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.encodings.balancing import encode_balancing
@@ -154,7 +154,7 @@ def hand_over(method: Method, prepared: Prepared, limits: Limits, report: Report
         limits.seed,
         left,
     )
-    final, stop = run(Task(method.kind, method.function, (work,)), heard, report, limits)
+    final, stop = run(Call(method.kind, method.function, (work,)), heard, report, limits)
     if final is not None:
         if final == -inf and best is not None:
             raise InternalError(f"the solver '{method.kind}' found no tree, but one is known")

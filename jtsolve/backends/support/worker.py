@@ -1,106 +1,72 @@
-"""Solvers in processes of their own, which can be killed at any time: they look at no clock of ours.
+"""Solver libraries in worker processes, which can be killed at any time: they look at no clock of ours.
 
-A process is started for each kind of solver when it is first needed, and kept for the next problem, since
-starting one takes longer than many solves. Kinds are kept apart because solver libraries do not mix: OR-tools
-and highspy, for one, cannot be loaded into the same process. What goes in and out is pickled; the process's
-own output goes nowhere.
+Starting a process takes longer than many solves, so there is one for each kind of solver, kept for the next
+problem. Kinds are kept apart because libraries do not mix: OR-tools and highspy, for one, cannot be loaded
+into the same process. Messages are pickled; what the process prints is discarded.
 
-While a process works, the report is asked ten times a second whether to go on. If not, the process and all
-that it started are killed, and what it has said so far counts.
+While a worker is busy, the report is asked ten times a second whether to stop. If so, the worker is killed
+with its descendants, and the messages sent so far count.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import suppress
-from importlib import import_module
-from multiprocessing.connection import Connection, Pipe
-from threading import Lock, Thread
-from time import sleep
+from threading import Lock
 from traceback import format_exc
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import psutil
-
 from jtsolve.core.machine import resident_memory
+from jtsolve.core.processes import function_named, start_python
 from jtsolve.core.result import Stop
 from jtsolve.errors import InternalError
 
 if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
     from jtsolve.core.backend import Limits, Report
 
 Say: TypeAlias = Callable[[Any], None]
-"""Sends a message from the process; any thread may call it."""
+"""Sends a message from the worker; any thread may call it."""
 
 _POLL = 0.1
-"""Seconds between two questions whether to go on."""
-_SECONDS_TO_PARENT = 1.0
-"""Seconds between two looks at whether the parent is there: it may be killed, and tells nothing then."""
+"""Seconds between two questions whether to stop."""
 BASE_MEMORY = 150_000_000
 """Bytes of a process with a solver library loaded, before it has a problem."""
 
 
-class _Process:
-    """A running process, and the pipe to it."""
+class _Worker:
+    """A running worker, and the pipe to it."""
 
     def __init__(self) -> None:
-        self.pipe, theirs = Pipe()
-        # The same modules as here, whatever the way they were found; and no main module is run again.
-        program = (
-            f"import sys; sys.path[:] = {sys.path!r}; "
-            "from jtsolve.backends.support.worker import serve; serve()"
-        )
-        with theirs:
-            self.process = subprocess.Popen(  # noqa: S603 - this interpreter, our own program
-                [sys.executable, "-c", program],
-                stdin=theirs.fileno(),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,  # a Ctrl-C at the terminal is for us, and we tell it
-            )
-
-    def memory(self) -> int:
-        """Returns the bytes that the process and those started by it hold."""
-        total = 0
-        with suppress(psutil.NoSuchProcess):
-            own = psutil.Process(self.process.pid)
-            for one in (own, *own.children(recursive=True)):
-                with suppress(psutil.NoSuchProcess):
-                    total += one.memory_info().rss
-        return total
+        self.tree, self.pipe = start_python(f"{__name__}:serve", stderr=subprocess.DEVNULL)
 
     def close(self) -> None:
-        """Kills the process and what it started, and waits for its end."""
+        """Kills the worker and its descendants."""
         self.pipe.close()
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self.tree.kill()
 
 
-_idle: dict[str, list[_Process]] = {}
+_idle: dict[str, list[_Worker]] = {}
 
 
 @atexit.register
 def close_all() -> None:
-    """Ends all processes that wait for work."""
+    """Kills all idle workers."""
     while _idle:
         _, waiting = _idle.popitem()
-        for process in waiting:
-            process.close()
+        for worker in waiting:
+            worker.close()
 
 
-class Task(NamedTuple):
-    """What a process is to do.
+class Call(NamedTuple):
+    """A function call for a worker.
 
     Attributes:
-        kind: of the process, such as the name of the solver library.
+        kind: of worker, such as the name of the solver library.
         function: "module:function"; it is called with `say`, which sends a message, and the arguments.
-        arguments: what can be pickled.
+        arguments: can be pickled.
     """
 
     kind: str
@@ -108,90 +74,80 @@ class Task(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def run(task: Task, heard: Callable[[Any], None], report: Report, limits: Limits) -> tuple[Any, Stop | None]:
-    """Calls a function in a process of its own.
+def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits) -> tuple[Any, Stop | None]:
+    """Calls a function in a worker.
 
     Args:
-        task: what to do.
+        call: the function and its arguments.
         heard: is given every message.
-        report: is asked whether to go on.
-        limits: this process and the other may hold so much memory together.
+        report: is asked whether to stop.
+        limits: the memory is that of this process and the worker together.
 
     Returns:
-        What the function returned, and None; or None, and why it was stopped.
+        The function's value, and None; or None, and why it was stopped.
 
     Raises:
-        InternalError: the function failed, or the process died.
+        InternalError: the function failed, or the worker died.
     """
-    waiting = _idle.setdefault(task.kind, [])
-    process = _alive(waiting) or _Process()
+    waiting = _idle.setdefault(call.kind, [])
+    worker = _alive(waiting) or _Worker()
     try:
-        process.pipe.send((task.function, task.arguments))
+        worker.pipe.send((call.function, call.arguments))
         while True:
-            if process.pipe.poll(_POLL):
-                what, content = process.pipe.recv()
-                if what == "done":
-                    waiting.append(process)
+            if worker.pipe.poll(_POLL):
+                kind, content = worker.pipe.recv()
+                if kind == "done":
+                    waiting.append(worker)
                     return content, None
-                if what == "failed":
-                    raise InternalError(f"the solver '{task.kind}' failed:\n{content}")  # noqa: TRY301 - closes below
+                if kind == "failed":
+                    raise InternalError(f"the solver '{call.kind}' failed:\n{content}")  # noqa: TRY301 - closes below
                 heard(content)
             stop = report.stop
-            if stop is None and process.memory() + resident_memory() > limits.memory_bytes:
+            if stop is None and worker.tree.memory() + resident_memory() > limits.memory_bytes:
                 stop = Stop.MEMORY
             if stop is not None:
-                process.close()
+                worker.close()
                 return None, stop
     except (EOFError, ConnectionError):
-        process.close()
+        worker.close()
         raise InternalError(
-            f"the process of the solver '{task.kind}' died (exit code {process.process.returncode}); if it "
-            "was killed for want of memory, give a --memory-limit below what the machine has"
+            f"the process of the solver '{call.kind}' died (exit code {worker.tree.process.returncode}); if "
+            "it was killed for want of memory, give a --memory-limit below what the machine has"
         ) from None
     except BaseException:
-        process.close()
+        worker.close()
         raise
 
 
-def _alive(waiting: list[_Process]) -> _Process | None:
-    """Takes a process off the list; those that somebody has killed meanwhile are dropped."""
+def _alive(waiting: list[_Worker]) -> _Worker | None:
+    """Takes a worker off the list; drops those killed meanwhile."""
     while waiting:
-        process = waiting.pop()
-        if process.process.poll() is None:
-            return process
-        process.close()
+        worker = waiting.pop()
+        if worker.tree.process.poll() is None:
+            return worker
+        worker.close()
     return None
 
 
-def _end_with(parent: int) -> None:
-    """Ends this process and what it started when its parent is gone: nobody would wait for an answer."""
-    while os.getppid() == parent:
-        sleep(_SECONDS_TO_PARENT)
-    os.killpg(0, signal.SIGKILL)
-
-
-def serve() -> None:
-    """Works on what comes through standard input until that is closed."""
-    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    pipe = Connection(os.dup(0))
+def serve(pipe: Connection) -> None:
+    """Runs in the worker: makes the calls that come through the pipe until it is closed."""
     lock = Lock()
 
-    def send(what: str, content: Any) -> None:
+    def send(kind: str, content: Any) -> None:
         with lock:
-            pipe.send((what, content))
+            pipe.send((kind, content))
 
     def say(content: Any) -> None:
         send("news", content)
 
     while True:
         try:
-            named, arguments = pipe.recv()
+            function, arguments = pipe.recv()
         except EOFError:
             return
-        module, _, function = named.partition(":")
         try:
-            value = getattr(import_module(module), function)(say, *arguments)
-        except Exception:  # noqa: BLE001 - whatever it is: told on the other side
+            value = function_named(function)(say, *arguments)
+        except Exception:  # noqa: BLE001 - whatever it is: the other side raises it
             send("failed", format_exc())
         else:
             send("done", value)

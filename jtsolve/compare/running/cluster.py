@@ -1,7 +1,7 @@
-"""Many runs on a Dask cluster: the same unit of work, supervised where it runs.
+"""Many runs on a Dask cluster, each supervised by its worker, so that the limits hold there too.
 
-When a worker dies, Dask gives its run to another one; a run that has taken several workers down with it is a
-crash, and a row. Every run is supervised by the worker that has it, so the limits hold there too.
+When a worker dies, Dask gives its run to another; a run during which several workers have died is a crash, and
+a row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Dask:
+class DaskExecutor:
     """Runs on a Dask cluster.
 
     Args:
@@ -36,7 +36,7 @@ class Dask:
     program: tuple[str, ...] = PROGRAM
 
     def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
-        """See `local.Executor`. Runs that other machines have begun end there by their own limits."""
+        """See `local.Executor`. Runs already started on other machines end there by their own limits."""
         as_completed = _distributed().as_completed
 
         with self._client() as client:
@@ -53,7 +53,7 @@ class Dask:
                 except BaseException as error:  # noqa: BLE001 - raised again in the main thread
                     failures.append(error)
 
-            # In a thread of its own: a Ctrl-C comes to the main thread, and could lose a finished row.
+            # In another thread: a Ctrl-C interrupts the main thread, and could lose a finished row there.
             collector = threading.Thread(target=collect, daemon=True)
             collector.start()
             try:
@@ -67,7 +67,7 @@ class Dask:
 
     @contextmanager
     def _client(self) -> Iterator[Any]:
-        """Yields a client of the cluster asked for."""
+        """Yields a client of the cluster."""
         dask = _distributed()
         if self.address is None:
             with (
@@ -90,15 +90,15 @@ class Dask:
 
 
 def _distributed() -> Any:
-    """Returns the package: an extra, slow to load, and without types."""
+    """Returns the package, which is an extra, slow to load, and untyped."""
     return importlib.import_module("distributed")
 
 
 def require_dask() -> None:
-    """Finds out before the work whether Dask is there.
+    """Refuses the executor if Dask is not installed.
 
     Raises:
-        ChoiceError: it is not.
+        ChoiceError: it is not installed.
     """
     if importlib.util.find_spec("distributed") is None:
         raise ChoiceError(
@@ -108,14 +108,14 @@ def require_dask() -> None:
 
 
 def _work(spec: Spec, program: tuple[str, ...]) -> Row:
-    """Runs on a worker."""
+    """Does a run; called on a worker."""
     row = supervise(spec, program=program)
     assert row is not None, "nothing cancels it here"
     return row
 
 
 def _row_of(future: Any, spec: Spec) -> Row:
-    """Returns what came of a run; that it took its workers down is one of the things that may."""
+    """Returns the row of a future; it is a crash if the workers died."""
     if future.cancelled():
         raise LimitError(
             "the Dask cluster has lost its runs; start it again, and the comparison with --resume"

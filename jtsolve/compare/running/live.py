@@ -1,4 +1,4 @@
-"""What goes on in a comparison, kept up to date for a display: running, finished, failed, remaining time."""
+"""The state of a comparison, for a display: runs in progress, finished, failed; remaining time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A run under way: since when (`time.monotonic()`), and the best score and bound that it has reported."""
+class RunInProgress:
+    """A run in progress: its start (`time.monotonic()`), and the best score and bound reported so far."""
 
     spec: Spec
     since: float
@@ -30,14 +30,14 @@ class Running:
 
 @dataclass(slots=True)
 class Board(Watcher):
-    """Writes every finished run to the journal, and keeps the state of all; any thread may tell or ask.
+    """Writes every finished run to the journal, and keeps the state of all; any thread may use it.
 
     Args:
         journal: takes the rows.
-        specs: what is still to be done.
-        done: rows of earlier.
-        jobs: how many run at a time.
-        say: is told of each end, in a line.
+        specs: the runs still to do.
+        done: earlier rows.
+        jobs: the number of runs at a time.
+        say: is given a line for each finished run.
     """
 
     journal: Journal
@@ -45,7 +45,7 @@ class Board(Watcher):
     done: Sequence[Row]
     jobs: int
     say: Callable[[str], None]
-    running: dict[str, Running] = field(default_factory=dict)
+    running: dict[str, RunInProgress] = field(default_factory=dict)
     statuses: Counter[RunStatus] = field(default_factory=Counter)
     best: dict[tuple[str, int | None], tuple[float, str]] = field(default_factory=dict)
     _seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ class Board(Watcher):
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Counts what is there already."""
+        """Counts the earlier rows."""
         self._pending = {spec.id: spec for spec in self.specs}
         for row in self.done:
             self._count(row)
@@ -61,16 +61,16 @@ class Board(Watcher):
     def started(self, spec: Spec) -> None:
         """See `Watcher`."""
         with self._lock:
-            self.running[spec.id] = Running(spec, time.monotonic())
+            self.running[spec.id] = RunInProgress(spec, time.monotonic())
 
     def progressed(self, spec: Spec, step: Step) -> None:
         """See `Watcher`."""
         with self._lock:
             if spec.id in self.running:
-                self.running[spec.id] = Running(spec, self.running[spec.id].since, step[1], step[2])
+                self.running[spec.id] = RunInProgress(spec, self.running[spec.id].since, step[1], step[2])
 
     def finished(self, row: Row) -> None:
-        """See `Watcher`: the row is on the disk before it counts."""
+        """See `Watcher`; the row is on the disk before it counts."""
         self.journal.append(row)
         with self._lock:
             self.running.pop(row.spec.id, None)
@@ -87,7 +87,7 @@ class Board(Watcher):
             self.best[row.spec.problem] = (score, row.spec.backend)
 
     def counts(self) -> dict[str, int]:
-        """Returns the numbers of runs, by what has become of them."""
+        """Returns the numbers of runs by state."""
         with self._lock:
             return {
                 "running": len(self.running),
@@ -99,15 +99,15 @@ class Board(Watcher):
                 ),
             }
 
-    def under_way(self) -> list[Running]:
-        """Returns the runs under way, the longest first."""
+    def under_way(self) -> list[RunInProgress]:
+        """Returns the runs in progress, the longest first."""
         with self._lock:
             return sorted(self.running.values(), key=lambda one: one.since)
 
     def remaining(self) -> float | None:
-        """Returns the expected seconds until the end; None while nothing is known.
+        """Returns the expected seconds until the end; None while there is nothing to go by.
 
-        Each run is expected to take what those of its backend took so far, else its time limit, else the mean
+        Each run is expected to take the mean of its backend's runs so far, else its time limit, else the mean
         of all.
         """
         with self._lock:

@@ -1,4 +1,4 @@
-"""Many runs on this machine: so many at a time, each with a thread that supervises it."""
+"""Many runs on this machine, some at a time, each supervised by a thread."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Executor(Protocol):
     """A place to run specifications."""
 
     def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
-        """Runs all, and tells the watcher of every end as it comes.
+        """Does all runs, and tells the watcher of each row as it comes.
 
-        An exception of the watcher, or Ctrl-C, ends the runs that are under way; they leave no row.
+        An exception of the watcher, or Ctrl-C, kills the runs in progress; they leave no row.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class LocalExecutor:
     """Runs on this machine, at most `jobs` at a time."""
 
     jobs: int
@@ -40,7 +40,7 @@ class Local:
         def one(spec: Spec) -> None:
             row = supervise(spec, watcher, cancelled, self.program)
             if row is not None:
-                # Told from here: a Ctrl-C comes to the main thread, and could lose a finished row there.
+                # Called here: a Ctrl-C interrupts the main thread, and could lose a finished row there.
                 watcher.finished(row)
 
         pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="supervisor")

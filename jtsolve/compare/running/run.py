@@ -1,7 +1,7 @@
-"""One run in this process: reads the instance, solves it, and says what came of it.
+"""One run in this process: reads the instance, solves it, and returns the row.
 
-What goes wrong within the run is an answer too: a refusal, a limit, a wrong result are rows. What ends the
-process is seen by `supervise`, which also measures time and memory.
+An error within the run is a row too: a refusal, a limit, a wrong result. If the process dies, `supervise`
+makes the row; it also measures time and memory.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ AUTO = "auto"
 
 
 def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
-    """Returns the row of a run; errors of the run are in it.
+    """Returns the row of a run, with its error if it failed.
 
     Args:
-        spec: what to run.
+        spec: the run.
         started: `time.monotonic()` at the start of the process; limits count from there.
         listener: is told of progress.
     """
@@ -45,7 +45,7 @@ def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
         row = _solved(spec, started, listener, facts)
     except (JtsolveError, MemoryError, ImportError) as error:
         row = new_row(spec, _status_of(error), str(error) or "the system has no more memory to give")
-    except Exception:  # noqa: BLE001 - whatever it is: a bug in one run must not end the comparison
+    except Exception:  # noqa: BLE001 - a bug in one run must not end the comparison
         row = new_row(spec, RunStatus.CRASHED, format_exc().strip())
     return msgspec.structs.replace(
         row,
@@ -76,7 +76,7 @@ def read_instance(spec: Spec) -> Problem:
 
 
 def file_digest(path: str | Path) -> str:
-    """Returns the SHA-256 of a file, as it lies on the disk.
+    """Returns the SHA-256 of a file.
 
     Raises:
         InputError: it cannot be read.
@@ -92,7 +92,7 @@ def file_digest(path: str | Path) -> str:
 
 @dataclass(slots=True)
 class _Facts:
-    """What is known of a run before its end."""
+    """What is known of a run before it ends."""
 
     n: int | None = None
     exact: bool | None = None

@@ -1,10 +1,8 @@
-"""A run in a process of its own, held to its limits from outside; whatever happens to it, there is a row.
+"""A run in a child process, held to its limits from outside; every run gives a row, even one that crashes.
 
-The process leads a group of its own. It is killed, with its group and all its descendants, when it exceeds
-its time limit by more than the grace, or when it and its descendants together hold more memory than its
-limit; memory is looked at every `_POLL` seconds. The process in turn watches its standard input, a pipe from
-here: when that ends, because this process was killed, it kills its own group, so that no run outlives its
-comparison.
+The process is killed with all its descendants (`jtsolve.core.processes`) when it exceeds its time limit by
+more than the grace, or when they together hold more memory than its limit; both are checked every `_POLL`
+seconds. It kills itself if this process dies, so that no run outlives its comparison.
 """
 
 from __future__ import annotations
@@ -23,38 +21,38 @@ from math import inf
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from jtsolve.compare.running.run import run
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
 from jtsolve.core.files import write_atomically
 from jtsolve.core.machine import describe
+from jtsolve.core.processes import ProcessTree, end_with_parent
 from jtsolve.errors import InputError
 
 _POLL = 0.05
-"""Seconds between two looks at a process: what it may touch meanwhile beyond its limit is some 0.2 GB."""
-_LAST_WORDS = 2000
-"""Characters of a crashed process's output that are kept."""
-_STEPS = 10_000
-"""Incumbents that are kept of a killed run."""
+"""Seconds between two looks at a process, which may exceed its memory by some 0.2 GB meanwhile."""
+_MOST_OUTPUT = 2000
+"""Characters kept of a crashed process's output."""
+_MOST_STEPS = 10_000
+"""Incumbents kept of a killed run."""
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-m", "jtsolve", "run", "--inside")
-"""The command that runs one specification within its own process; the files' names are added."""
+"""The command that does one run in its own process; the names of the files are added."""
 
 Step = tuple[float, float | None, float | None]
 
 
 class Watcher:
-    """Is told what runs do; the default does nothing. Any thread may tell, several at a time."""
+    """Is told of the runs, by any thread, several at a time; the default does nothing."""
 
     def started(self, spec: Spec) -> None:
-        """The run begins."""
+        """A run starts."""
 
     def progressed(self, spec: Spec, step: Step) -> None:
-        """The run reports seconds, score and bound."""
+        """A run reports seconds, score and bound."""
 
     def finished(self, row: Row) -> None:
-        """The run is over, and this came of it."""
+        """A run has ended with this row."""
 
 
 def supervise(
@@ -63,34 +61,29 @@ def supervise(
     cancelled: threading.Event | None = None,
     program: tuple[str, ...] = PROGRAM,
 ) -> Row | None:
-    """Runs a specification in a process of its own and returns its row; None if it was cancelled.
+    """Does a run in a child process and returns its row; None if it was cancelled.
 
     Args:
-        spec: what to run.
-        watcher: is told of incumbents and bounds as they come; not of the end.
-        cancelled: once it is set, the process is killed.
+        spec: the run.
+        watcher: is told of incumbents and bounds as they come, but not of the end.
+        cancelled: when it is set, the process is killed.
         program: the command; for tests.
     """
     watcher = watcher or Watcher()
     began = datetime.now(UTC).isoformat(timespec="seconds")
     watcher.started(spec)
     with tempfile.TemporaryDirectory(prefix="jtsolve-") as name:
-        place = _Place(Path(name))
-        place.spec.write_bytes(to_json(spec))
-        with place.log.open("wb") as log:
-            process = subprocess.Popen(  # noqa: S603 - our own command
-                [*program, str(place.spec), str(place.row), str(place.trace)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        child = _Child(spec, process, place, watcher)
+        files = _Files(Path(name))
+        files.spec.write_bytes(to_json(spec))
+        command = [*program, str(files.spec), str(files.row), str(files.trace)]
+        with files.log.open("wb") as log:
+            tree = ProcessTree(command, stdout=log, stderr=subprocess.STDOUT)
+        child = _SupervisedRun(spec, tree, files, watcher)
         try:
             verdict = child.wait(cancelled or threading.Event())
         finally:
-            child.kill()
-        if cancelled is not None and cancelled.is_set() and not place.row.exists():
+            tree.kill()
+        if cancelled is not None and cancelled.is_set() and not files.row.exists():
             return None
         row = _row_of(child, verdict)
     peak = max(row.peak_memory or 0, child.peak) or None
@@ -101,9 +94,9 @@ def supervise(
 
 
 def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
-    """The other side: runs a specification in this process, and writes its row and, meanwhile, its trace."""
-    _watch_parent()
-    os.dup2(2, 1)  # what solvers print is no answer
+    """The child's side: does a run in this process, and writes its trace and its row."""
+    end_with_parent()
+    os.dup2(2, 1)  # the output of solvers goes to the log too
     last: list[float | None] = [None, None]
     with trace.open("a", encoding="utf-8", buffering=1) as stream:
 
@@ -121,8 +114,8 @@ def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """The files by which the two sides speak."""
+class _Files:
+    """The files that the two sides exchange."""
 
     folder: Path
 
@@ -144,88 +137,59 @@ class _Place:
 
 
 @dataclass(slots=True)
-class _Child:
-    """The process of a run, seen from outside."""
+class _SupervisedRun:
+    """A run, seen from outside its process."""
 
     spec: Spec
-    process: subprocess.Popen[bytes]
-    place: _Place
+    tree: ProcessTree
+    files: _Files
     watcher: Watcher
     peak: int = 0
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
     steps: list[Step] = field(default_factory=list)
-    _family: dict[int, psutil.Process] = field(default_factory=dict)
     _read: int = 0
 
     def wait(self, cancelled: threading.Event) -> RunStatus | None:
-        """Waits for the end; returns why the process has to be killed, or None if it ended by itself."""
+        """Waits for the end; returns why the process has to be killed, or None if it has ended."""
         memory = inf if self.spec.memory_limit is None else self.spec.memory_limit * 1e9
         deadline = inf if self.spec.time_limit is None else self.spec.time_limit + self.spec.grace
-        verdict = None
-        while self.process.returncode is None and verdict is None and not cancelled.is_set():
+        process, verdict = self.tree.process, None
+        while process.returncode is None and verdict is None and not cancelled.is_set():
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(_POLL)
+                process.wait(_POLL)
             self.seconds = time.monotonic() - self.began
-            self.peak = max(self.peak, self._held())
+            self.peak = max(self.peak, self.tree.memory())
             self._hear()
-            if self.process.returncode is None and self.peak > memory:
+            if process.returncode is None and self.peak > memory:
                 verdict = RunStatus.OUT_OF_MEMORY
-            elif self.process.returncode is None and self.seconds > deadline:
+            elif process.returncode is None and self.seconds > deadline:
                 verdict = RunStatus.OUT_OF_TIME
         self._hear()
         return verdict
 
-    def kill(self) -> None:
-        """Ends the process, its group, and every descendant seen, if anything of them is left."""
-        if self.process.returncode is None:
-            self._held()  # those born since the last look
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        for member in self._family.values():
-            with suppress(psutil.Error):
-                member.kill()  # psutil makes sure that the number is not another process by now
-        self.process.wait()
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-
-    def _held(self) -> int:
-        """Returns the bytes that the process and its descendants hold now."""
-        total = 0
-        with suppress(psutil.Error):
-            if self.process.pid not in self._family:
-                self._family[self.process.pid] = psutil.Process(self.process.pid)
-            leader = self._family[self.process.pid]
-            self._family |= {member.pid: member for member in leader.children(recursive=True)}
-        for member in list(self._family.values()):
-            try:
-                total += member.memory_info().rss
-            except psutil.Error:
-                del self._family[member.pid]
-        return int(total)
-
     def _hear(self) -> None:
-        """Reads what the process has reported since the last time, whole lines only."""
-        if not self.place.trace.exists():
+        """Reads the lines that the process has added to its trace."""
+        if not self.files.trace.exists():
             return
-        with self.place.trace.open("rb") as stream:
+        with self.files.trace.open("rb") as stream:
             stream.seek(self._read)
             text = stream.read()
         lines = text[: text.rfind(b"\n") + 1]
         self._read += len(lines)
         for line in lines.splitlines():
             step = msgspec.json.decode(line, type=Step)
-            if len(self.steps) < _STEPS:
+            if len(self.steps) < _MOST_STEPS:
                 self.steps.append(step)
             self.watcher.progressed(self.spec, step)
 
 
-def _row_of(child: _Child, verdict: RunStatus | None) -> Row:
-    """Returns the row of a process that is over."""
+def _row_of(child: _SupervisedRun, verdict: RunStatus | None) -> Row:
+    """Returns the row of a run that has ended."""
     spec = child.spec
-    if child.place.row.exists():  # even if the verdict came a moment later
+    if child.files.row.exists():  # even if the verdict came a moment later
         try:
-            return read_row(child.place.row)
+            return read_row(child.files.row)
         except InputError as error:
             return new_row(spec, RunStatus.CRASHED, f"the process left no valid row: {error}")
     if verdict is RunStatus.OUT_OF_TIME:
@@ -235,26 +199,13 @@ def _row_of(child: _Child, verdict: RunStatus | None) -> Row:
         message = f"killed holding {child.peak / 1e9:.3g} GB: the limit is {spec.memory_limit:g} GB"
     else:
         verdict = RunStatus.CRASHED
-        message = _last_words(child)
+        message = _crash(child)
     return msgspec.structs.replace(new_row(spec, verdict, message), trace=child.steps)
 
 
-def _last_words(child: _Child) -> str:
-    """Returns how a process ended that left no answer, and the end of what it printed."""
-    code = child.process.returncode
+def _crash(child: _SupervisedRun) -> str:
+    """Returns how a process ended that left no row, and the end of its output."""
+    code = child.tree.process.returncode
     end = f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    said = child.place.log.read_text(encoding="utf-8", errors="replace").strip()[-_LAST_WORDS:]
+    said = child.files.log.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
     return f"the process {end}" + (f": {said}" if said else ", without a word")
-
-
-def _watch_parent() -> None:
-    """Kills this process and its group when standard input ends: the supervisor is gone then."""
-    if os.getpgrp() != os.getpid():
-        return  # run by hand: the group is not ours to kill
-
-    def watch() -> None:
-        while os.read(0, 1024):
-            pass
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=watch, daemon=True, name="lifeline").start()

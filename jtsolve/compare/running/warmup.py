@@ -1,4 +1,4 @@
-"""A first run of every backend, which does not count: it compiles kernels that later runs find on disk."""
+"""A first run of every backend, not counted, that compiles the kernels and caches them on disk."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 _VARIABLES = 9
 _LARGEST_SET = 4
 _SECONDS = 20.0
-"""More than any backend's kernels take to compile; a search that ends only at its limit takes all of it."""
+"""More than any backend's kernels take to compile; an anytime search takes all of it."""
 
 
 def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
-    """Runs every backend of the specifications once on a small problem; what comes of it is forgotten.
+    """Runs every backend of the specifications once on a small problem, and discards the rows.
 
     Args:
-        specs: runs to come.
+        specs: the runs to come.
         executor: where they will run.
         place: a folder for the small problem's file.
     """

@@ -1,9 +1,8 @@
-"""A junction tree that local search changes step by step, and takes steps back.
+"""A junction tree for heuristics that change it step by step.
 
-A `Change` says what becomes of some nodes, in terms that keep running intersection (`moves` sees to
-it); nodes that come to lie within a neighbour are merged into it. The separators stand at the tree edges, and
-a random node is drawn in constant time, so that a step costs the degrees of the nodes that it touches,
-whatever the number of variables.
+Separators are stored at the tree edges, and a random node is drawn in constant time: a change costs the
+degrees of the nodes that it touches, independently of the number of variables. Whoever makes a change has to
+preserve running intersection.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from random import Random
 
 _WALK = 6
-"""Steps of the walk by which the end of a tree edge moves on: enough to mix, as one of many such walks."""
+"""Steps of the random walk of an edge's end: few, as tree edges are moved over and over."""
 
 
 class Change(NamedTuple):
     """A change of some nodes of a junction tree.
 
     Attributes:
-        masks: the new sets of nodes; a set that a neighbour holds, ∅ too, is merged into that neighbour.
-        fresh: the set of a new node; -1 for none.
-        cut: tree edges that go.
-        links: the nodes to which the new node is linked.
+        masks: the new cliques of nodes; one within a neighbour, such as ∅, is merged into it.
+        fresh: the clique of a new node; -1 for none.
+        cut: tree edges to remove.
+        links: the neighbours of the new node.
     """
 
     masks: Mapping[int, VarSet] = {}
@@ -37,67 +36,106 @@ class Change(NamedTuple):
     links: tuple[int, ...] = ()
 
 
-class SearchTree:
-    """A junction tree with numbered nodes.
+class MutableTree:
+    """A junction tree with numbered nodes; a new node has a higher number than all before it.
 
     Attributes:
-        cliques: the set of each node.
-        adjacent: for each node its neighbours, and the separators between.
-        touched: what the last change touched, as it was before: set and neighbours, None if it was not there.
+        cliques: from nodes to their cliques.
+        adjacent: from nodes to their neighbours, and from these to the separators between; in the order of
+            insertion, so that the same seed draws the same neighbours.
+        next: the number of the next node.
+        touched: the nodes that `apply` changed last, as before: clique and neighbours, or None if new.
     """
 
     def __init__(self, tree: JunctionTree) -> None:
         self.n = tree.n
         self.cliques: dict[int, VarSet] = dict(enumerate(tree.cliques))
         self.adjacent: dict[int, dict[int, VarSet]] = {node: {} for node in self.cliques}
-        for (a, b), separator in zip(tree.edges, tree.separators, strict=True):
-            self.adjacent[a][b] = self.adjacent[b][a] = separator
+        for a, b in tree.edges:
+            self.link(a, b)
         self.touched: dict[int, tuple[VarSet, dict[int, VarSet]] | None] = {}
-        self._home: dict[int, int] = {}  # a node that holds a variable, or did
-        self._next = len(self.cliques)
-        self._order = list(self.cliques)  # the nodes in some order, to draw from
+        self._home: dict[int, int] = {}  # a node that holds a variable, or held it once
+        self.next = len(self.cliques)
+        self._order = list(self.cliques)  # to draw from; `_place` inverts it
         self._place = {node: place for place, node in enumerate(self._order)}
 
     def frozen(self) -> JunctionTree:
-        """Returns the tree as a value, validated again."""
+        """Returns the tree as a value, which is validated."""
         position = {node: i for i, node in enumerate(self.cliques)}
         edges = [(position[a], position[b]) for a in self.adjacent for b in self.adjacent[a] if a < b]
         return JunctionTree(self.n, tuple(self.cliques.values()), tuple(edges))
 
-    def copy(self) -> SearchTree:
-        """Returns a tree that can be changed without changing this one."""
-        other = object.__new__(SearchTree)
-        other.n, other._next, other.touched = self.n, self._next, {}
+    def copy(self) -> MutableTree:
+        """Returns an independent copy, which cannot undo the last change."""
+        other = object.__new__(MutableTree)
+        other.n, other.next, other.touched = self.n, self.next, {}
         other.cliques = dict(self.cliques)
         other.adjacent = {node: dict(adjacent) for node, adjacent in self.adjacent.items()}
         other._home = dict(self._home)
         other._order, other._place = list(self._order), dict(self._place)
         return other
 
+    def link(self, a: int, b: int) -> None:
+        """Adds a tree edge."""
+        self.adjacent[a][b] = self.adjacent[b][a] = self.cliques[a] & self.cliques[b]
+
+    def cut(self, a: int, b: int) -> VarSet:
+        """Removes a tree edge; returns its separator."""
+        del self.adjacent[a][b]
+        return self.adjacent[b].pop(a)
+
+    def add(self, clique: VarSet) -> int:
+        """Adds a node without neighbours."""
+        node = self.next
+        self.next += 1
+        self._enter(node)
+        self.cliques[node] = clique
+        self.adjacent[node] = {}
+        return node
+
+    def remove(self, node: int) -> None:
+        """Removes a node and its tree edges."""
+        for other in self.adjacent[node]:
+            del self.adjacent[other][node]
+        self._discard(node)
+
+    def merge(self, node: int, host: int) -> None:
+        """Merges a node into a neighbour that contains its clique."""
+        for other in self.adjacent[node]:
+            separator = self.adjacent[other].pop(node)
+            if other != host:
+                self.adjacent[other][host] = self.adjacent[host][other] = separator
+        self._discard(node)
+
     def random_node(self, random: Random) -> int:
         """Returns a node, all equally likely."""
         return self._order[int(random.random() * len(self._order))]
 
     def holder(self, v: int) -> int:
-        """Returns a node that holds a variable."""
+        """Returns a node whose clique contains a variable."""
         node = self._home.get(v, -1)
         if not self.cliques.get(node, 0) >> v & 1:
             node = self._home[v] = next(node for node, mask in self.cliques.items() if mask >> v & 1)
         return node
 
     def apply(self, change: Change) -> None:
-        """Makes a change; `undo` takes it back until the next one."""
+        """Makes a change, and merges nodes that come to lie within a neighbour."""
         self.touched = {}
         for a, b in change.cut:
             self._touch(a)
             self._touch(b)
-            del self.adjacent[a][b], self.adjacent[b][a]
+            self.cut(a, b)
         for node, mask in change.masks.items():
             self._touch(node)
             self.cliques[node] = mask
         changed = list(change.masks)
         if change.fresh >= 0:
-            changed.append(self._add(change.fresh, change.links))
+            fresh = self.add(change.fresh)
+            self.touched[fresh] = None
+            for other in change.links:
+                self._touch(other)
+                self.link(fresh, other)
+            changed.append(fresh)
         for node in changed:
             for other in self.adjacent[node]:
                 self._touch(other)
@@ -106,7 +144,7 @@ class SearchTree:
         self._contract([*changed, *change.links, *(end for edge in change.cut for end in edge)])
 
     def undo(self) -> None:
-        """Takes the last change back."""
+        """Undoes the last `apply`."""
         for node, before in self.touched.items():
             if before is None:
                 if node in self.cliques:
@@ -118,24 +156,23 @@ class SearchTree:
         self.touched = {}
 
     def rehang(self, random: Random) -> None:
-        """Moves a random tree edge to other cliques that hold its separator, by a random walk from each end.
+        """Moves a random tree edge between other cliques that contain its separator, by random walks.
 
-        The graph stays the same, and so does the score; but moves see only the tree at hand.
+        The graph and the score stay the same, but another junction tree of the graph has other moves.
         """
         a = self.random_node(random)
         if not self.adjacent[a]:
             return
         b = random.choice(list(self.adjacent[a]))
-        separator = self.adjacent[a].pop(b)
-        del self.adjacent[b][a]
+        separator = self.cut(a, b)
         a, b = (self._walk(end, separator, random) for end in (a, b))
         self.adjacent[a][b] = self.adjacent[b][a] = separator
         self.touched = {}
 
     def nodes_with(self, start: int, v: int, most: int, barred: int = -1) -> list[int]:
-        """Returns the nodes that hold v in the part of the tree at `start`, without the node `barred`.
+        """Returns the nodes that contain v, found from `start` without passing the node `barred`.
 
-        At most `most` + 1 are looked for: a longer list is not complete.
+        The search ends after `most` nodes: a longer list is incomplete.
         """
         found = [start]
         origin = {start: barred}
@@ -149,7 +186,7 @@ class SearchTree:
         return found
 
     def _walk(self, start: int, separator: VarSet, random: Random) -> int:
-        """Returns where a random walk among the nodes that hold S ends."""
+        """Returns the end of a random walk among the nodes that contain S."""
         node = start
         for _ in range(_WALK):
             adjacent = self.adjacent[node]
@@ -161,25 +198,12 @@ class SearchTree:
         return node
 
     def _touch(self, node: int) -> None:
-        """Keeps what a node was before the change."""
+        """Keeps the state of a node before the change."""
         if node not in self.touched:
             self.touched[node] = self.cliques[node], dict(self.adjacent[node])
 
-    def _add(self, mask: VarSet, links: Iterable[int]) -> int:
-        """Adds a node and links it."""
-        node = self._next
-        self._next += 1
-        self.touched[node] = None
-        self._enter(node)
-        self.cliques[node] = mask
-        self.adjacent[node] = {}
-        for other in links:
-            self._touch(other)
-            self.adjacent[node][other] = self.adjacent[other][node] = 0
-        return node
-
     def _contract(self, nodes: list[int]) -> None:
-        """Merges each of the nodes within a neighbour, and each neighbour within one, until none is."""
+        """Merges nodes within neighbours and neighbours within nodes, until there are none."""
         for node in nodes:  # which grows
             if node not in self.cliques:
                 continue
@@ -195,22 +219,16 @@ class SearchTree:
                     break
 
     def _merge(self, node: int, host: int) -> None:
-        """Merges a node into a neighbour that holds its set."""
-        self._touch(node)
-        self._touch(host)
-        for other in self.adjacent[node]:
-            self._touch(other)
-            separator = self.adjacent[other].pop(node)
-            if other != host:
-                self.adjacent[other][host] = self.adjacent[host][other] = separator
-        self._discard(node)
+        for touched in (node, host, *self.adjacent[node]):
+            self._touch(touched)
+        self.merge(node, host)
 
     def _enter(self, node: int) -> None:
         self._place[node] = len(self._order)
         self._order.append(node)
 
     def _discard(self, node: int) -> None:
-        """Takes a node out; the last in order takes its place there."""
+        """Removes a node; the last in order takes its place."""
         place = self._place.pop(node)
         last = self._order.pop()
         if last != node:

@@ -1,0 +1,114 @@
+"""What the members of a portfolio have reported: the best tree, the best bound, and who failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, Unpack
+
+from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome, Stop
+from jtsolve.errors import InternalError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.core.backend import Backend, News, Report
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A member with its seed and predicted memory in bytes; `number` is unique in a run."""
+
+    number: int
+    member: Backend
+    seed: int
+    memory: int
+
+    @property
+    def label(self) -> str:
+        """The member's name in stats and notes."""
+        return f"{self.member.name} {self.number}"
+
+
+class Ledger:
+    """Verifies the members' trees, keeps the best, passes news on, and says when all may stop."""
+
+    def __init__(self, problem: Problem, report: Report) -> None:
+        self.problem, self.report = problem, report
+        self.tree: JunctionTree | None = None
+        self.score, self.bound = -inf, inf
+        self.failed: dict[str, str] = {}
+        self.errors: list[Exception] = []
+        self.best: str | None = None
+        self.stops: list[Stop] = []
+        self.stats: dict[str, Any] = {}
+
+    @property
+    def closed(self) -> bool:
+        """Whether the best score meets the best bound, or there is proved to be no tree."""
+        return self.bound - self.score <= OPTIMALITY_TOLERANCE or self.bound == -inf
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why all members have to stop, or None."""
+        return self.report.stop or (Stop.FINISHED if self.closed else None)
+
+    def hear(self, job: Job, **news: Unpack[News]) -> None:
+        """Takes a member's news.
+
+        Raises:
+            InternalError: the tree breaks a constraint.
+        """
+        tree, bound = news.get("tree"), news.get("bound")
+        if bound is not None and bound < self.bound:
+            self.bound = bound
+            self.report(bound=bound)
+        if tree is None:
+            if bound is None:
+                self.report(**news)
+            return
+        if not self.problem.permits(tree):
+            raise InternalError(f"its tree breaks a constraint: {tree}")
+        score = tree.score(self.problem.scores)
+        if score > self.score:
+            self.tree, self.score, self.best = tree, score, job.label
+            self.report(tree=tree, note=job.label)
+
+    def ended(self, job: Job, outcome: Outcome) -> None:
+        """Takes a member's outcome.
+
+        Raises:
+            InternalError: the tree breaks a constraint.
+        """
+        self.hear(job, tree=outcome.tree, bound=outcome.bound)
+        self.stops.append(outcome.stop)
+        self.stats[job.label] = dict(outcome.stats)
+
+    def fail(self, job: Job, error: Exception) -> None:
+        """Records a member's failure."""
+        self.failed[job.label] = f"{type(error).__name__}: {error}"
+        self.errors.append(error)
+
+    def outcome(self, jobs: Sequence[Job], at_a_time: int) -> Outcome:
+        """Returns the best tree and bound.
+
+        Raises:
+            LimitError: all members failed for want of memory.
+            InternalError: all members failed.
+        """
+        order = [job.label for job in jobs]
+        self.failed = {label: self.failed[label] for label in order if label in self.failed}
+        self.stats = {label: self.stats[label] for label in order if label in self.stats}
+        if len(self.failed) == len(jobs) and self.tree is None:
+            reasons = " ".join(f"{label}: {reason}" for label, reason in self.failed.items())
+            kind = LimitError if all(isinstance(e, LimitError) for e in self.errors) else InternalError
+            raise kind(f"all members of backend 'portfolio' failed. {reasons}")
+        stop = self.report.stop or Stop.FINISHED
+        if stop is Stop.FINISHED and not self.closed and self.stops and Stop.FINISHED not in self.stops:
+            stop = self.stops[0]
+        stats: dict[str, Any] = {"best": self.best, "at_a_time": at_a_time, "members": self.stats}
+        if self.failed:
+            stats["failed"] = self.failed
+        return Outcome(self.tree, self.bound, stop, stats)
