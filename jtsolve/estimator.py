@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from jtsolve.backends.parse import parse_backend
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.coder import Coder
-from jtsolve.models.learning.em import Expectation, fit_mixture
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.scoring.registry import DISCRETE
@@ -173,7 +173,7 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{self.components} components for n_samples={table.rows}; give fewer")
         if self.components == 1:
             return fit(learner(table), table, ess=self.ess)
-        return fit_mixture(table, self.components, Expectation(learner, ess=self.ess, seed=seed))
+        return fit_mixture(table, self.components, EmOptions(learner, ess=self.ess, seed=seed))
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
         """Returns the codes of rows, shape (features, rows), -1 where a value is missing."""

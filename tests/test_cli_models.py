@@ -234,7 +234,7 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     assert command.json("loglik", out, gaps)["mean"] == pytest.approx(each.mean())
     gaps.write_text("0.1,high,1\n", encoding="utf-8")
     assert command("loglik", out, gaps, "--no-header") == 2
-    assert "'high' is no finite number" in command.err
+    assert "'high' is not a finite number" in command.err
     answer = command.json("query", out, "--target", "x,z", "--given", "y=1.5")
     assert len(answer["targets"][0]["covariance"]) == 2
     assert command("query", out, "--given", "y=1.5") == 0

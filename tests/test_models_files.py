@@ -7,7 +7,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import networkx as nx
@@ -40,9 +40,11 @@ from jtsolve.models.inference.information import divergence
 from jtsolve.models.inference.marginals import marginal, marginals
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.triangulation import Factor, calibrated, calibrated_on, triangulated
-from jtsolve.networks.bif import Network, Node, read_network
-from jtsolve.networks.names import plain_names
-from jtsolve.networks.write import to_bif, to_bifxml
+from jtsolve.networks.bif import read_network
+from jtsolve.networks.write import plain_names, to_bif, to_bifxml
+
+if TYPE_CHECKING:
+    from jtsolve.networks.network import Network, NetworkNode
 
 ROOT = Path(__file__).parents[1]
 
@@ -589,7 +591,7 @@ def _in_pyagrum(gum: Any, network: Network) -> Any:
     return result
 
 
-def _keys(network: Network, node: Node) -> list[dict[str, int]]:
+def _keys(network: Network, node: NetworkNode) -> list[dict[str, int]]:
     parents = [network.nodes[p] for p in node.parents]
     dims = [len(parent.states) for parent in parents]
     return [dict(zip((p.name for p in parents), cell, strict=True)) for cell in np.ndindex(*dims)]

@@ -176,7 +176,7 @@ def test_what_does_not_fit_a_model_is_refused() -> None:
         gaussian_log_likelihood(model, ContinuousTable(("x0",), np.array([[1.0, 2.0]])))
     with pytest.raises(InputError, match="none called 'y'"):
         covariance(model, ["y"])
-    with pytest.raises(InputError, match="no finite number"):
+    with pytest.raises(InputError, match="not a finite number"):
         condition_gaussian(model, {"x0": float("nan")})
     with pytest.raises(InputError, match="leaves no variable"):
         condition_gaussian(model, {"x0": 0.0, "x1": 0.0, "x2": 0.0})

@@ -660,7 +660,7 @@ BINARY = (("no", "yes"), ("no", "yes"))
         (lambda: DataTable(("a", "b"), BINARY, CODES[:1]), r"shape \(1, 2\)"),
         (lambda: DataTable(("a", "b"), BINARY, CODES[:, :0]), "rows: there are none"),
         (lambda: DataTable(("a", "b"), BINARY, CODES + 0.5), "the type float64 is not whole"),  # type: ignore[arg-type]
-        (lambda: DataTable(("a", "b"), (("x", "x"), ("y",)), CODES), "or one is there twice"),
+        (lambda: DataTable(("a", "b"), (("x", "x"), ("y",)), CODES), "or one occurs twice"),
         (
             lambda: DataTable(("a", "b"), (("x", "y"), ("y",)), CODES),
             "lie from 0 to 1, but there are 1 states",

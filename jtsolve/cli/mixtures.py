@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jtsolve.cli.fit_task import Fit
     from jtsolve.core.backend import Backend, Limits
-    from jtsolve.models.learning.em import Expectation
+    from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
     from jtsolve.tables.table import DataTable
@@ -70,7 +70,7 @@ def fit_components(
     """
     from jtsolve.cli.progress import progress
     from jtsolve.models.columns import columns_of, read_codes
-    from jtsolve.models.learning.em import fit_mixture, fit_mixture_validated
+    from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
     from jtsolve.tables.table import DataTable
 
     if len(wanted.sizes) > 1 and task.validate is None:
@@ -96,10 +96,10 @@ def fit_components(
     return _with_remarks(mixture, task, wanted, how), table
 
 
-def _expectation(task: "Fit", wanted: Components, limits: "Limits") -> "Expectation":
+def _expectation(task: "Fit", wanted: Components, limits: "Limits") -> "EmOptions":
     """Returns how to fit."""
-    from jtsolve.models.learning.em import Expectation
     from jtsolve.models.learning.learner import Learner
+    from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.scoring.score import is_discrete
 
     if not is_discrete(task.score):
@@ -116,7 +116,7 @@ def _expectation(task: "Fit", wanted: Components, limits: "Limits") -> "Expectat
         memory=limits.memory,
     )
     ess = task.smoothing if task.smoothing is not None else getattr(task.score, "ess", 1.0)
-    return Expectation(learner, ess=ess, restarts=wanted.restarts, seed=limits.seed)
+    return EmOptions(learner, ess=ess, restarts=wanted.restarts, seed=limits.seed)
 
 
 def _backend(wanted: Components) -> "Backend":
@@ -129,7 +129,7 @@ def _backend(wanted: Components) -> "Backend":
     return make_backend(_QUICK if name == AUTO else name, options | split_options(list(wanted.options)))
 
 
-def _with_remarks(mixture: "Mixture", task: "Fit", wanted: Components, how: "Expectation") -> "StateModel":
+def _with_remarks(mixture: "Mixture", task: "Fit", wanted: Components, how: "EmOptions") -> "StateModel":
     """Returns the mixture with remarks on where it is from; a mixture of one tree is that tree."""
     from jtsolve import __version__
 

@@ -147,7 +147,7 @@ def _outputs(output: Path, also: str | None) -> list[Path]:
 
 
 def _separator(name: str | None) -> str | None:
-    from jtsolve.tables.separated import SEPARATORS
+    from jtsolve.tables.csv_text import SEPARATORS
 
     if name is None:
         return None

@@ -10,11 +10,11 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.coding import GAP_STATE
-from jtsolve.tables.formats import read_raw
-from jtsolve.tables.gathering import Intake
+from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.selecting import listed
+from jtsolve.tables.reading import read_raw
+from jtsolve.tables.selection import listed
 from jtsolve.tables.source import Source
 from jtsolve.tables.table import code_type
 

@@ -20,7 +20,7 @@ import numpy as np
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.layout import require_room, rooted
-from jtsolve.tables.selecting import listed
+from jtsolve.tables.selection import listed
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:

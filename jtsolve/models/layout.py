@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.core.machine import free_memory
+from jtsolve.core.tree import adjacency
 from jtsolve.core.varset import members
 from jtsolve.errors import LimitError
 
@@ -116,14 +117,11 @@ def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     return Layout(arities, tuple(order), tuple(parent), cliques, separators, offset, homes, shape)
 
 
-def rooted(tree: JunctionTree) -> tuple[list[int], list[int]]:
-    """Returns the cliques from the first one outwards, and the place of each one's parent."""
-    adjacent: list[list[int]] = [[] for _ in tree.cliques]
-    for i, j in tree.edges:
-        adjacent[i].append(j)
-        adjacent[j].append(i)
-    order, parent, seen = [0], [-1], {0}
-    for place, i in enumerate(order):  # the list grows while it is gone through
+def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
+    """Returns the cliques from the root outwards, and the place in this order of each one's parent."""
+    adjacent = adjacency(len(tree.cliques), tree.edges)
+    order, parent, seen = [root], [-1], {root}
+    for place, i in enumerate(order):  # the list grows during the iteration
         for j in adjacent[i]:
             if j not in seen:
                 seen.add(j)

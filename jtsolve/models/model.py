@@ -16,7 +16,7 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.models.layout import Layout, layout_of
-from jtsolve.tables.selecting import listed
+from jtsolve.tables.selection import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

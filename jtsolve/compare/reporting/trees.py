@@ -1,4 +1,4 @@
-"""A junction tree as inline SVG: the layout of `jtsolve.draw`, text as text, colours of the page.
+"""A junction tree as inline SVG: the layout of `jtsolve.draw.layout`, text as text, colours of the page.
 
 Each line of text is told its length, so that it fits its box whatever font the reader has.
 """
@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from jtsolve.compare.reporting.svg import picture
-from jtsolve.draw import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, Box, Drawing, arrange
+from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, Box, TreeLayout, arrange
 from jtsolve.io.result import tree_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def tree_svg(result: ResultDocument, title: str) -> str:
     return picture(title, round(width * _UNIT), round(height * _UNIT), [*parts, "</g>"], "tree")
 
 
-def _clique(drawing: Drawing, box: Box) -> list[str]:
+def _clique(drawing: TreeLayout, box: Box) -> list[str]:
     width, height = (side * _UNIT for side in box.size)
     x, y = _at(drawing, box.middle, box.start + box.size[0 if drawing.across else 1] / 2)
     frame = (
@@ -46,7 +46,7 @@ def _clique(drawing: Drawing, box: Box) -> list[str]:
     return [frame, *_lines((x, y), box.lines, box.widths, NAME_POINTS, "name")]
 
 
-def _edge(drawing: Drawing, box: Box) -> list[str]:
+def _edge(drawing: TreeLayout, box: Box) -> list[str]:
     deep = 0 if drawing.across else 1
     parent = drawing.boxes[box.parent]
     landing = box.start - PADDING - box.label_size[deep]
@@ -66,7 +66,7 @@ def _edge(drawing: Drawing, box: Box) -> list[str]:
     return [f'<path class="{kind}" d="{path}"/>', backing, *label]
 
 
-def _at(drawing: Drawing, along: float, depth: float) -> tuple[float, float]:
+def _at(drawing: TreeLayout, along: float, depth: float) -> tuple[float, float]:
     x, y = drawing.place(along, depth)
     return x * _UNIT, y * _UNIT
 

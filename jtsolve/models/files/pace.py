@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import read_file
-from jtsolve.core.tree import JunctionTree
+from jtsolve.core.tree import JunctionTree, reachable
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import InputError
 
@@ -79,7 +79,7 @@ def _tree(
 ) -> JunctionTree:
     if not nodes or max(node.bit_count() for node in nodes) != header[1]:
         raise InputError(source, "line 's td'", "the size of the largest bag is another", "mend the header")
-    if len(edges) != len(nodes) - 1 or not _is_connected(len(nodes), edges):
+    if len(edges) != len(nodes) - 1 or len(reachable(len(nodes), edges)) < len(nodes):
         raise InputError(
             source, "", "it is no tree decomposition: the edges are no tree", "make the file again"
         )
@@ -92,20 +92,6 @@ def _tree(
             )
             raise InputError(source, "", reason, "make the file again")
     return JunctionTree.from_nodes(header[2], nodes, edges)
-
-
-def _is_connected(count: int, edges: list[tuple[int, int]]) -> bool:
-    adjacent: list[list[int]] = [[] for _ in range(count)]
-    for i, j in edges:
-        adjacent[i].append(j)
-        adjacent[j].append(i)
-    seen, stack = {0}, [0]
-    while stack:
-        for j in adjacent[stack.pop()]:
-            if j not in seen:
-                seen.add(j)
-                stack.append(j)
-    return len(seen) == count
 
 
 def _wholes(words: list[str], count: int | None, source: str, where: str) -> tuple[int, ...]:

@@ -58,7 +58,7 @@ SIZES = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
+class EmOptions:
     """How a mixture is fitted.
 
     Args:
@@ -92,7 +92,7 @@ class Expectation:
 def fit_mixture(
     table: DataTable,
     components: int,
-    how: Expectation | None = None,
+    how: EmOptions | None = None,
     told: Told | None = None,
     *,
     deadline: float | None = None,
@@ -115,7 +115,7 @@ def fit_mixture(
             or the components' shares of the rows need more memory than there is.
         KeyboardInterrupt: Ctrl-C came before the first mixture.
     """
-    how = how or Expectation()
+    how = how or EmOptions()
     told = told or (lambda _words: None)
     rows = distinct_rows(table)
     if not 1 <= components <= rows.rows:
@@ -162,7 +162,7 @@ def fit_mixture(
 def fit_mixture_validated(
     table: DataTable,
     validation: DataTable | Codes,
-    how: Expectation | None = None,
+    how: EmOptions | None = None,
     *,
     sizes: Sequence[int] = SIZES,
     candidates: Sequence[float] = CANDIDATES,
@@ -281,7 +281,7 @@ class _Run:
         rows: DataTable,
         times: NDArray[np.float64],
         components: int,
-        how: Expectation,
+        how: EmOptions,
         *,
         generator: np.random.Generator,
         told: Told,
