@@ -22,10 +22,10 @@ from jtsolve.models.directed import to_network
 from jtsolve.models.files.document import read_model, write_model
 from jtsolve.models.files.pace import read_pace
 from jtsolve.models.files.uai import read_uai, to_uai
-from jtsolve.models.gaussian import GaussianTreeModel, fit_gaussian, gaussian_log_likelihood
+from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.marginals import marginals
-from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.fit import fit, fit_gaussian
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.write import to_bif
@@ -286,7 +286,7 @@ def test_probabilities_are_told_given_hard_and_soft_evidence(command: Command, m
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "X"], "none called 'X'"),
+        (["--target", "X"], "there is no 'X'"),
         (["--given", "X=1"], "does not begin with a variable"),
         (["--given", "V0=s9"], "no state 's9'"),
         (["--given", "V0=s0", "--given", "V0=s0"], "there twice"),

@@ -124,9 +124,9 @@ def with_part(**change: Any) -> dict[str, Any]:
         ({"weights": [1.5, -0.5, 0.0]}, "sum to 1"),
         ({"weights": []}, "length"),
         ({"components": []}, "length"),
-        ({"variables": [{"name": "p"}, *BASE["variables"][1:]]}, "do not lack states"),
-        ({"variables": [BASE["variables"][0]] * 4}, "there twice"),
-        (with_part(cliques=[["s", "p"]]), r"components\[1\]\.cliques\[0\]: the names are not variables"),
+        ({"variables": [{"name": "p"}, *BASE["variables"][1:]]}, "need states"),
+        ({"variables": [BASE["variables"][0]] * 4}, "occurs twice"),
+        (with_part(cliques=[["s", "p"]]), r"components\[1\]\.cliques\[0\]: its members are not variables"),
         (with_part(tables=[]), r"components\[1\]\.tables: 2 cliques need as many"),
         (with_part(tables=["AAAA", "AAAA"]), r"components\[1\]\.tables\[0\]: it holds 3 bytes"),
         (with_part(tree_edges=[]), r"components\[1\]\.cliques"),
@@ -223,7 +223,7 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
         (["--components", "2", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
         (["--components", "2", "--treewidth", "1", "--option", "seed=1"], "auto chooses"),
         (["--components", "2", "--treewidth", "1", "--smoothing", "0"], "above 0"),
-        (["--components", "700", "--treewidth", "1"], "different rows"),
+        (["--components", "700", "--treewidth", "1"], "distinct rows"),
     ],
 )
 def test_what_makes_no_mixture_is_refused(
@@ -252,7 +252,7 @@ def test_progress_is_shown_to_a_person_who_watches(
 def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tmp_path: Path) -> None:
     arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
     assert command("fit", train, *arguments, "--time-limit", "1e-9") == 4
-    assert "before there was a mixture" in command.err
+    assert "before the first mixture" in command.err
 
 
 class Clock:
@@ -468,7 +468,7 @@ def test_a_mixture_is_exported_as_json(command: Command, model: Path) -> None:
 
 def test_more_shares_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "free_memory", lambda: 1000)
-    with pytest.raises(LimitError, match="shares of the rows"):
+    with pytest.raises(LimitError, match="responsibilities"):
         fit_mixture(two_parts(100, 1), 4, TREEWIDTH_1)
 
 

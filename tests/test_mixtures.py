@@ -196,7 +196,7 @@ def test_weighted_validation_rows_count_as_often_as_they_say() -> None:
 def test_as_many_components_as_rows_can_be_had_and_no_more() -> None:
     table = DataTable(("a", "b"), (("0", "1"),) * 2, np.array([[0, 0, 1], [0, 1, 1]]))
     assert len(fit_mixture(table, 3, EmOptions(learner=Learner(treewidth=1))).components) == 3
-    with pytest.raises(ChoiceError, match="3 different rows"):
+    with pytest.raises(ChoiceError, match="3 distinct rows"):
         fit_mixture(table, 4)
     with pytest.raises(ChoiceError, match="give 1 to 3"):
         fit_mixture(table, 0)

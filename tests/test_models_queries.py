@@ -235,11 +235,11 @@ def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_a
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        ({"X": "s0"}, "none called 'X'"),
+        ({"X": "s0"}, "there is no 'X'"),
         ({"V0": "s9"}, "no state 's9'"),
-        ({"V0": [1.0]}, "needs 2 finite numbers"),
-        ({"V0": [1.0, -1.0]}, "needs 2 finite numbers"),
-        ({"V0": [1.0, inf]}, "needs 2 finite numbers"),
+        ({"V0": [1.0]}, "needs 2 finite non-negative numbers"),
+        ({"V0": [1.0, -1.0]}, "needs 2 finite non-negative numbers"),
+        ({"V0": [1.0, inf]}, "needs 2 finite non-negative numbers"),
     ],
 )
 def test_what_is_no_evidence_is_refused(evidence: dict[str, str | list[float]], message: str) -> None:

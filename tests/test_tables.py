@@ -332,9 +332,7 @@ def test_numbers_are_read_for_gaussian_scores(tmp_path: Path) -> None:
 def test_one_state_is_allowed_and_many_are_not(states: Callable[..., DataTable]) -> None:
     assert states("a,b\nx,1\nx,2\n").states == (("x",), ("1", "2"))
     text = "a\n" + "".join(f"r{i}\n" for i in range(70_000))
-    with pytest.raises(
-        InputError, match=r"column 'a': it has 70000 distinct values, more than 1000.*--drop"
-    ):
+    with pytest.raises(InputError, match=r"column 'a': it has 70000 distinct values, more than 1000.*--drop"):
         states(text)
     table = states(text, Coding(max_states=10**6))
     assert table.codes.dtype == np.int32
@@ -359,7 +357,9 @@ def test_declared_states_count_and_others_are_refused(states: Callable[..., Data
 
 
 def test_codings_that_are_none_are_refused() -> None:
-    with pytest.raises(ChoiceError, match="'guess' is no treatment of missing values; choose among refuse, state"):
+    with pytest.raises(
+        ChoiceError, match="'guess' is no treatment of missing values; choose among refuse, state"
+    ):
         Coding(missing="guess")  # type: ignore[arg-type]
     with pytest.raises(ChoiceError, match="the largest number of states is 0"):
         Coding(max_states=0)
@@ -432,7 +432,11 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
         ("A B\n2 2\n0\n", "t.dat", "line 3: it has 1 values"),
         ("A B\n2 2\n", "t.dat", "there are no rows"),
         ("A A\n2 2\n0 1\n", "t.dat", "'A' occurs twice"),
-        ("@relation r\n@attribute a {x,x}\n@data\nx\n", "t.arff", "line 2: the attribute .* is not supported"),
+        (
+            "@relation r\n@attribute a {x,x}\n@data\nx\n",
+            "t.arff",
+            "line 2: the attribute .* is not supported",
+        ),
         ("@relation r\n@attribute a date\n@data\nx\n", "t.arff", "line 2: the attribute .* is not supported"),
         ("@relation r\n@attribute\n@data\nx\n", "t.arff", "line 2: the attribute .* is not supported"),
         ("@relation r\n@attribute a {x,'y}\n@data\nx\n", "t.arff", "line 2: no value can be read"),

@@ -1,7 +1,6 @@
-"""The tree of data: local scores from a table, and a backend that looks for the best junction tree.
+"""Learning a junction tree from a table: local scores, and a backend that searches for the best tree.
 
-What `jtsolve solve DATA --score …` does in one command, as a value that is called with a table: estimators
-and mixtures learn the trees of many tables in the same way.
+The library form of `jtsolve solve DATA --score …`, used by estimators and mixtures for each of their trees.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ class Learner:
     """Learns the junction tree of a table.
 
     Args:
-        score: a score of states.
-        backend: looks for the tree; None for what `auto` takes.
-        treewidth: at least 0; of fewer variables than this plus one, all that there are.
+        score: a discrete score.
+        backend: searches for the tree; None for the choice of `auto`.
+        treewidth: at least 0; values above n - 1 count as n - 1.
         time: seconds for each tree; None for no limit.
         threads: see `Limits`.
         seed: see `Limits`.
-        memory: bytes that the process may hold; see `Limits`.
+        memory: see `Limits`.
 
     Raises:
         ChoiceError: the treewidth is negative.
@@ -58,19 +57,19 @@ class Learner:
 
     def __post_init__(self) -> None:
         if self.treewidth < 0:
-            raise ChoiceError(f"a treewidth of {self.treewidth} is none; give a number of 0 or more")
+            raise ChoiceError(f"the treewidth is {self.treewidth}; give a number of 0 or more")
 
     def __call__(self, table: DataTable, deadline: float | None = None) -> JunctionTree:
         """Returns the best tree that the backend finds.
 
         Args:
             table: the data.
-            deadline: an instant of `time.monotonic()` at which to end with what there is, besides `time`.
+            deadline: of `time.monotonic()`, at which to stop in any case.
 
         Raises:
-            LimitError: it found none within the limits.
-            RefusedError: the backend does not take such a problem.
-            KeyboardInterrupt: the user asked it to end; whoever learns several trees has to know.
+            LimitError: no tree was found within the limits.
+            RefusedError: the backend does not support the problem.
+            KeyboardInterrupt: Ctrl-C, passed on to callers that learn several trees.
         """
         seconds = self.seconds(deadline)
         size = min(self.treewidth + 1, table.n)
@@ -91,10 +90,10 @@ class Learner:
         return result.tree
 
     def seconds(self, deadline: float | None) -> float | None:
-        """Returns how long the next tree may take; None for no limit.
+        """Returns the time limit of the next tree; None for no limit.
 
         Raises:
-            LimitError: the deadline is over.
+            LimitError: the deadline has passed.
         """
         if deadline is None:
             return self.time
