@@ -261,7 +261,7 @@ def test_the_time_limit_ends_the_work(
     monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", property(lambda _limits: next(clock)))
     clock = iter([0.0, 0.0, 5.0, 5.0, 5.0])
     assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
-    assert "the scoring was ended when" in command.err
+    assert "scoring was stopped after" in command.err
     assert output.read_text() == "old"
 
 

@@ -214,8 +214,8 @@ def test_a_spoilt_file_in_the_cache_is_fetched_again(server: str, cache: Path) -
     [
         ("wrong", "SHA-256"),
         ("cut", "damaged or cut off"),
-        ("short", "cannot be fetched .*IncompleteRead"),
-        ("absent", "cannot be fetched .*404"),
+        ("short", "cannot be downloaded .*IncompleteRead"),
+        ("absent", "cannot be downloaded .*404"),
     ],
 )
 def test_a_bad_download_is_an_error_and_leaves_nothing(
@@ -228,7 +228,7 @@ def test_a_bad_download_is_an_error_and_leaves_nothing(
 
 def test_no_network_is_an_error_that_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    with pytest.raises(InputError, match=r"cannot be fetched .*--from"):
+    with pytest.raises(InputError, match=r"cannot be downloaded .*--from"):
         download(served("http://127.0.0.1:9/closed"))
 
 
