@@ -132,7 +132,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
             print(f"{name}, cliques of {size}: {words}", file=sys.stderr, flush=True)
 
     began, spent = time.perf_counter(), time.process_time()
-    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, told=told)
+    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, progress=told)
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
         part: f"{of_mixture.log_likelihood(mixture, rows).mean():.4f}"

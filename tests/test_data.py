@@ -260,7 +260,7 @@ probability(rain){ table 0.25, 0.75; }
 """
 
 
-def test_a_network_is_read_whatever_its_layout(tmp_path: Path) -> None:
+def test_a_network_is_read_in_any_layout(tmp_path: Path) -> None:
     path = tmp_path / "two.bif"
     path.write_text(TWO)
     network = read_network(path)

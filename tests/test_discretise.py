@@ -27,7 +27,7 @@ def entropy(classes: list[int]) -> float:
 
 
 def plain_cuts(rows: list[tuple[float, int]]) -> list[float]:
-    """Fayyad's and Irani's recursion, as it is written in the paper."""
+    """The recursion of Fayyad and Irani, literally as in the paper."""
     values = sorted({value for value, _ in rows})
     best: tuple[float, float] | None = None
     for low, high in pairwise(values):

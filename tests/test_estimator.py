@@ -203,7 +203,7 @@ def test_mixtures_have_the_same_interface_and_survive_pickling() -> None:
     assert copy.sample(5, random_state=0).shape == (5, 3)
 
 
-def test_equal_numbers_are_one_state_whatever_their_type() -> None:
+def test_equal_numbers_are_one_state_regardless_of_type() -> None:
     coder = Coder.of("a", np.array([1, 1.0, True, "x", 2.5], dtype=object), 4, 20, gap_state=True)
     assert coder.labels == ("1", "2.5", "x")
     assert Coder.of("c", np.array([0.5, 1.5, 2.0]), None, 20, gap_state=True).labels == ("0.5", "1.5", "2")

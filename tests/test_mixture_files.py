@@ -1,4 +1,4 @@
-"""Mixtures in files and on the command line: what comes back, what is refused, and what ends a fit early."""
+"""Mixtures in files and on the command line: round trips, refusals, and fits that are stopped early."""
 
 from __future__ import annotations
 
@@ -311,11 +311,11 @@ def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
         if words.startswith("tree 3 of 4"):
             raise KeyboardInterrupt
 
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), told=told)
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), progress=told)
     assert found.provenance["stop"] == "interrupted"
     assert len(found.components) == 2
     with pytest.raises(KeyboardInterrupt):
-        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(4,), told=told)
+        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(4,), progress=told)
 
 
 def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
@@ -325,7 +325,7 @@ def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
         if words.startswith("round 1, iteration 9"):
             raise KeyboardInterrupt
 
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), told=told)
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), progress=told)
     assert found.provenance["stop"] == "interrupted"
     assert found.provenance["smoothing_ess"] == 1.0
     assert len(found.provenance["sizes_tried"]) == 1

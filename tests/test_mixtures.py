@@ -167,7 +167,7 @@ def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried
     train, validation = two_parts(1000, 1), two_parts(1000, 2)
     told: list[str] = []
     how = EmOptions(learner=Learner(treewidth=1), restarts=2)
-    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), told=told.append)
+    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), progress=told.append)
     tried = mixture.provenance["sizes_tried"]
     likelihoods = [one["validation_log_likelihood"] for one in tried]
     assert len(mixture.components) == tried[int(np.argmax(likelihoods))]["components"] > 1

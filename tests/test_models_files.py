@@ -392,7 +392,7 @@ def test_uai_files_are_read_by_pyagrum_and_pgmpy_with_the_same_marginals(tmp_pat
     assert any(clique.bit_count() > 1 for clique in model.tree.cliques)
     path = tmp_path / "model.uai"
     path.write_text(to_uai(model), encoding="utf-8")
-    # In a process of its own: pyAgrum 3.3 can crash when it loads a Markov network after other work.
+    # In a separate process: pyAgrum 3.3 can crash when it loads a Markov network after other work.
     command = [sys.executable, "-c", POSTERIORS, str(path)]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)  # noqa: S603
     with warnings.catch_warnings():

@@ -600,7 +600,7 @@ def test_estimates_count_sets() -> None:
     assert estimate(make_scorer(NUMBERS, Bge(), 3), 3).seconds > 0
 
 
-# What is refused.
+# Refusals.
 
 
 @pytest.mark.parametrize("max_size", [0, 7])

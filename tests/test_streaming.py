@@ -1,4 +1,4 @@
-"""Files read in pieces, equal rows put together: the scores are those of whole files, to the bit."""
+"""Files read in blocks, equal rows merged: scores are bit-identical to those of files read whole."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_small_pieces_change_no_bit_of_the_scores(
         assert (table.names, table.states) == (expected.names, expected.states)
         assert dict(table.provenance) == dict(expected.provenance)
         assert table.total == expected.total
-        assert table.rows < expected.rows, "rows were put together"
+        assert table.rows < expected.rows, "rows were merged"
         assert distinct_rows(table).digest() == distinct_rows(expected).digest()
         assert scores_of(table) == scores_of(expected)
 
@@ -252,7 +252,7 @@ def test_a_watch_is_told_of_rows_and_memory_and_may_end_the_reading(
     assert max(memory for _, memory in told) > 100 * 5
 
 
-def test_rows_are_counted_whatever_their_hash() -> None:
+def test_rows_are_counted_with_any_hash() -> None:
     """All rows in a table that is nearly full: every probe sequence is long."""
     generator = np.random.default_rng(0)
     codes = generator.integers(0, 300, (2, 3000))

@@ -1,4 +1,4 @@
-"""Data files: every format, every coding, and what is wrong with a file is said."""
+"""Data files: all formats and codings, and error messages."""
 
 from __future__ import annotations
 
@@ -402,7 +402,7 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
     assert states(NUMBERS, Coding(schema=read_schema(path))).digest() == table.digest()
 
 
-# What is wrong with a file.
+# Invalid files.
 
 
 @pytest.mark.parametrize(

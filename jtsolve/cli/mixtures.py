@@ -91,7 +91,7 @@ def fit_components(
             columns = columns_of(table)
             rows = read_codes(task.validate, columns, gaps=task.coding.gaps, header=task.header)
             mixture = fit_mixture_validated(
-                table, rows, how, sizes=wanted.sizes, told=told, deadline=deadline
+                table, rows, how, sizes=wanted.sizes, progress=told, deadline=deadline
             )
     return _with_remarks(mixture, task, wanted, how), table
 

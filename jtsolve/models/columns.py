@@ -14,7 +14,7 @@ from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.reading import read_raw
-from jtsolve.tables.selection import listed
+from jtsolve.tables.selection import name_list
 from jtsolve.tables.source import Source
 from jtsolve.tables.table import code_type
 
@@ -72,7 +72,7 @@ class Column:
         """
         if label not in self.states:
             reason = f"it has no state '{label}'"
-            raise InputError("model", f"column '{self.name}'", reason, f"use one of {listed(self.states)}")
+            raise InputError("model", f"column '{self.name}'", reason, f"use one of {name_list(self.states)}")
         return self.states.index(label)
 
 
@@ -83,7 +83,7 @@ def position(names: Sequence[str], name: str) -> int:
         InputError: there is no variable of this name.
     """
     if name not in names:
-        raise InputError("model", "variables", f"there is no '{name}'", f"use one of {listed(names)}")
+        raise InputError("model", "variables", f"there is no '{name}'", f"use one of {name_list(names)}")
     return names.index(name)
 
 
@@ -218,7 +218,7 @@ def _unseen(source: str, column: Column, label: str) -> InputError:
     return InputError(
         source,
         f"column '{column.name}'",
-        f"'{label}' {what}, {listed(column.states)}: the model assigns it no probability",
+        f"'{label}' {what}, {name_list(column.states)}: the model assigns it no probability",
         "correct the value, leave it empty to sum over it, or fit a model with the state declared",
     )
 
@@ -229,6 +229,6 @@ def _require_columns(names: Sequence[str], place: Mapping[str, int], source: str
         raise InputError(
             source,
             "columns",
-            f"there is none called {listed(missing)}",
+            f"there is none called {name_list(missing)}",
             "give every column of the model, or an empty one to sum over it",
         )

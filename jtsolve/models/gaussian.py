@@ -21,7 +21,7 @@ from jtsolve.core.varset import members
 from jtsolve.errors import InputError
 from jtsolve.models.columns import position
 from jtsolve.models.layout import require_room, rooted
-from jtsolve.tables.selection import listed
+from jtsolve.tables.selection import name_list
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def gaussian_log_likelihood(
         missing = [name for name in model.names if name not in rows.names]
         if missing:
             raise InputError(
-                "table", "columns", f"there is none called {listed(missing)}", "give every column"
+                "table", "columns", f"there is none called {name_list(missing)}", "give every column"
             )
         values = rows.values[[rows.names.index(name) for name in model.names]]
     else:

@@ -16,7 +16,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.raw import GAP, signed_type
-from jtsolve.tables.selection import listed, selected
+from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     if continuous:
         raise InputError(
             source,
-            f"column{'s' * (len(continuous) > 1)} {listed(continuous)}",
+            f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
             "numbers with many distinct values are not states",
             "cut them with --discretise quantile:4, declare states or cuts in a --schema, leave them out "
             "with --drop, or use a Gaussian score (--score gaussian-bic)",
@@ -200,7 +200,7 @@ def _labelled(
             raise InputError(
                 source,
                 f"column '{column.name}'",
-                f"'{unseen[0]}' is not among its declared states, {listed(declared)}",
+                f"'{unseen[0]}' is not among its declared states, {name_list(declared)}",
                 "correct the value, or declare the state",
             )
     elif len(occurring) > coding.max_states:

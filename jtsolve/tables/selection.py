@@ -57,8 +57,8 @@ def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
         raise InputError(
             source,
             "columns",
-            f"there is none called {listed(unknown)}",
-            f"choose among {listed(raw.names)}",
+            f"there is none called {name_list(unknown)}",
+            f"choose among {name_list(raw.names)}",
         )
     out = {*coding.drop, coding.weights}
     keep = [name for name in coding.columns or raw.names if name not in out]
@@ -115,11 +115,11 @@ def _without_gaps(selection: Selection, coding: Coding, source: str) -> Selectio
         return selection
     selection.remarks["missing_values"] = counts
     if coding.missing == "refuse":
-        told = ", ".join(f"{gaps} in '{name}'" for name, gaps in counts.items())
+        listed = ", ".join(f"{gaps} in '{name}'" for name, gaps in counts.items())
         raise InputError(
             source,
             "missing values",
-            f"there are {told}",
+            f"there are {listed}",
             "say what to do: --missing state, drop-rows, drop-columns or impute-mode; or --missing-values to "
             "name the words for one",
         )
@@ -127,7 +127,7 @@ def _without_gaps(selection: Selection, coding: Coding, source: str) -> Selectio
     if empty and coding.missing != "drop-columns":
         raise InputError(
             source,
-            f"column{'s' * (len(empty) > 1)} {listed(empty)}",
+            f"column{'s' * (len(empty) > 1)} {name_list(empty)}",
             "every value is missing",
             "leave it out with --drop, or give --missing drop-columns",
         )
@@ -146,7 +146,7 @@ def _without_gaps(selection: Selection, coding: Coding, source: str) -> Selectio
     return selection  # "state" and "impute-mode" are applied by `coding`
 
 
-def listed(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     """Returns the first names in quotes, and the number of others."""
     shown = ", ".join(f"'{name}'" for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"  # noqa: PLR2004 - a line of text

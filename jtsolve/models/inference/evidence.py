@@ -99,9 +99,9 @@ def _impossible(
     """Returns the error for evidence of probability 0; names the variables that are impossible alone."""
     single = marginals(model)
     alone = [model.columns[v].name for v, weight in weights.items() if not (weight @ single[v] > 0)]
-    told = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
-    reason = f"{told} is impossible: the model gives it probability 0"
+    listed = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
+    reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:
-        reason = f"{told} are possible one by one, but impossible together: their probability is 0"
+        reason = f"{listed} are possible one by one, but impossible together: their probability is 0"
     remedy = "check it; with a prior (ess above 0), a fitted model has no impossible states"
     return InputError("evidence", "", reason, remedy)

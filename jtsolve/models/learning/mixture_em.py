@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes, DataTable
 
-    Told = Callable[[str], None]
+    ProgressMessage = Callable[[str], None]
 
 _FIRST_SHARE = 0.9
 """Initial responsibility of the component with the nearest centre."""
@@ -92,7 +92,7 @@ def fit_mixture(
     table: DataTable,
     components: int,
     how: EmOptions | None = None,
-    told: Told | None = None,
+    progress: ProgressMessage | None = None,
     *,
     deadline: float | None = None,
 ) -> Mixture:
@@ -105,7 +105,7 @@ def fit_mixture(
         table: the data, with its weights.
         components: at least 1 and at most the number of distinct rows.
         how: the options.
-        told: receives progress messages.
+        progress: called with messages.
         deadline: of `time.monotonic()`, at which to return the best mixture so far.
 
     Raises:
@@ -115,7 +115,7 @@ def fit_mixture(
         KeyboardInterrupt: Ctrl-C came before the first mixture.
     """
     how = how or EmOptions()
-    told = told or (lambda _words: None)
+    progress = progress or (lambda _words: None)
     rows = distinct_rows(table)
     if not 1 <= components <= rows.rows:
         raise ChoiceError(f"{components} components for {rows.rows} distinct rows; give 1 to {rows.rows}")
@@ -131,7 +131,7 @@ def fit_mixture(
     likelihood, stop = -inf, Stop.FINISHED
     for start in range(how.restarts):
         generator = np.random.default_rng([how.seed, start])
-        run = _EmRun(rows, times, components, how, generator=generator, told=told, deadline=deadline)
+        run = _EmRun(rows, times, components, how, generator=generator, progress=progress, deadline=deadline)
         try:
             stop = run.go()
             if run.found is None:  # stopped before its first mixture
@@ -139,7 +139,7 @@ def fit_mixture(
             mean = _mean(log_likelihood(run.found, rows), times)
             if best is None or mean > likelihood:
                 best, likelihood = run.found, mean
-            told(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
+            progress(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
         except KeyboardInterrupt:  # between two starts
             best, stop = best or run.found, Stop.INTERRUPTED
         if stop is not Stop.FINISHED:
@@ -163,7 +163,7 @@ def fit_mixture_validated(
     *,
     sizes: Sequence[int] = SIZES,
     candidates: Sequence[float] = CANDIDATES,
-    told: Told | None = None,
+    progress: ProgressMessage | None = None,
     deadline: float | None = None,
 ) -> Mixture:
     """Returns the mixture, over several sizes and priors, that maximises the likelihood of validation rows.
@@ -178,7 +178,7 @@ def fit_mixture_validated(
         how: the options; after fitting with its `ess`, the tables are refitted with each candidate.
         sizes: numbers of components to try, at least one.
         candidates: equivalent sample sizes to try, above 0, at least one.
-        told: receives progress messages.
+        progress: called with messages.
         deadline: see `fit_mixture`.
 
     Raises:
@@ -197,7 +197,7 @@ def fit_mixture_validated(
     for size in sizes:
         mixture = None
         try:
-            mixture = fit_mixture(table, size, how, told, deadline=deadline)
+            mixture = fit_mixture(table, size, how, progress, deadline=deadline)
             stop = mixture.provenance["stop"]
             tries = candidates if stop == Stop.FINISHED.value else ()
             here, mean = _tuned(mixture, table, validation, times, tries)
@@ -210,8 +210,8 @@ def fit_mixture_validated(
             stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
             break
         tried.append({"components": size, "validation_log_likelihood": mean})
-        if told is not None:
-            told(f"{size} components: {mean:.4f} nats per row of validation")
+        if progress is not None:
+            progress(f"{size} components: {mean:.4f} nats per row of validation")
         worse = best is not None and mean <= likelihood
         if not worse:
             best, likelihood = here, mean
@@ -281,11 +281,11 @@ class _EmRun:
         how: EmOptions,
         *,
         generator: np.random.Generator,
-        told: Told,
+        progress: ProgressMessage,
         deadline: float | None,
     ) -> None:
         self.rows, self.times, self.k, self.how = rows, times, components, how
-        self.generator, self.told, self.deadline = generator, told, deadline
+        self.generator, self.progress, self.deadline = generator, progress, deadline
         self.found: Mixture | None = None
 
     @property
@@ -351,7 +351,7 @@ class _EmRun:
             drawn[int(np.argmax(share))] = 1
         kept = drawn > 0
         part = replace(self.rows, codes=self.rows.codes[:, kept], weights=drawn[kept])
-        self.told(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
+        self.progress(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
         new = self.how.learner(part, self.deadline)
         if old is None or (new != old and self.expected_score(new, share) > self.expected_score(old, share)):
             return new
@@ -385,7 +385,7 @@ class _EmRun:
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)
-            self.told(f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
+            self.progress(f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
             if mean - before < self.how.tolerance or self.is_late:
                 break
             before = mean
