@@ -42,7 +42,7 @@ from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
-    from jtsolve.networks.bif import Network
+    from jtsolve.networks.network import Network
 
 METHODS = "chowliu:ml,forward:bic,consistent:ml,consistent:bic,search:ml,search:bic,lns:ml,lns:bic"
 TEST_SEED = 1_000_003

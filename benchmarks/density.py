@@ -33,9 +33,9 @@ from jtsolve.core.machine import describe
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning.em import Expectation, fit_mixture_validated
 from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture_validated
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solve import solve
@@ -124,7 +124,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
-    how = Expectation(learner, seed=arguments.seed)
+    how = EmOptions(learner, seed=arguments.seed)
     sizes = [int(count) for count in arguments.components.split(",")]
 
     def told(words: str) -> None:
@@ -132,7 +132,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
             print(f"{name}, cliques of {size}: {words}", file=sys.stderr, flush=True)
 
     began, spent = time.perf_counter(), time.process_time()
-    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, told=told)
+    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, progress=told)
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
         part: f"{of_mixture.log_likelihood(mixture, rows).mean():.4f}"

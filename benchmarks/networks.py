@@ -26,7 +26,7 @@ from publishing import publish
 from jtsolve.backends.parse import split_backend
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.io.instance import write_problem
-from jtsolve.networks.bif import Network, Node
+from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
@@ -49,7 +49,7 @@ def random_network(seed: int, n: int) -> Network:
     for v in range(n):
         rows = int(np.prod(states[list(parents[v])], dtype=np.int64))
         table = generator.dirichlet(np.ones(states[v]), size=rows)
-        nodes.append(Node(f"V{v}", tuple(map(str, range(states[v]))), parents[v], table))
+        nodes.append(NetworkNode(f"V{v}", tuple(map(str, range(states[v]))), parents[v], table))
     return Network(f"random-{seed}", tuple(nodes))
 
 

@@ -1,12 +1,12 @@
-"""A directive of Sphinx: a picture, below the program that makes it, which runs when the site is built.
+"""A Sphinx directive for a program and the picture that it writes when the site is built.
 
     ```{picture} tree.svg
     :caption: The best tree.
     draw_tree(result.tree, problem.names, "tree.svg", format="svg")
     ```
 
-The program runs in a folder of its own, in which `instances` are the shipped ones, and writes the picture
-there. The programs of a page run in order and share their names.
+The program runs in a temporary folder with a link to `instances`. Programs of a page run in order and share
+their variables.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Picture(SphinxDirective):  # type: ignore[misc]
     option_spec: ClassVar[dict[str, Any]] = {"caption": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
-        """Runs the program, and returns its text, and the picture with its caption."""
+        """Runs the program; returns its text and the captioned picture."""
         name, caption = self.arguments[0], self.options["caption"]
         program = "\n".join(self.content)
         target = Path(self.env.srcdir) / _FOLDER / name
         names = self.env.temp_data.setdefault("names of the page's programs", {})
         try:
             make(program, names, target)
-        except Exception as error:  # whatever it is, it is a fault of the page
+        except Exception as error:  # any exception is an error of the page
             raise self.error(f"the program of {name} fails: {type(error).__name__}: {error}") from error
         text = nodes.literal_block(program, program, language="python")
         image = nodes.image(uri=f"/{_FOLDER}/{name}", alt=caption)
@@ -52,12 +52,12 @@ class Picture(SphinxDirective):  # type: ignore[misc]
 
 
 def make(program: str, names: dict[str, Any], target: Path) -> None:
-    """Runs a program in a folder of its own and keeps the picture that it writes there.
+    """Runs a program in a temporary folder and moves the picture that it writes to `target`.
 
     Args:
         program: in Python.
-        names: what programs before it defined; it adds its own.
-        target: where the picture is kept; the program writes a file of that name.
+        names: the shared variables of the page's programs, updated.
+        target: final path; the program writes a file of this name.
 
     Raises:
         OSError: the program does not write it.
@@ -65,7 +65,7 @@ def make(program: str, names: dict[str, Any], target: Path) -> None:
     instances = Path(__file__).parents[1] / "instances"
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("instances").symlink_to(instances, target_is_directory=True)
-        exec(compile(program, target.name, "exec"), names)  # noqa: S102 - the pages are ours
+        exec(compile(program, target.name, "exec"), names)  # noqa: S102 - our own pages
         target.parent.mkdir(exist_ok=True)
         shutil.move(target.name, target)
 

@@ -1,8 +1,8 @@
-"""Makes the instances in `instances/uci` from the raw UCI files: BDeu local scores, equivalent sample size 1.
+"""Makes the instances in `instances/uci` from the raw UCI files: BDeu scores, equivalent sample size 1.
 
     python instances/make_uci.py --data FOLDER [NAME ...]
 
-The raw files are not part of this project; `instances/README.md` names them. The output is deterministic.
+The raw files are not part of this project; `instances/README.md` lists them. The output is deterministic.
 """
 
 from __future__ import annotations
@@ -18,29 +18,27 @@ from jtsolve.errors import InputError
 from jtsolve.io.instance import write_problem
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.tables.table import DataTable
 from raw_tables import RECIPES, Recipe, read_table
 
 ESS = 1.0
 """The equivalent sample size of Kangas et al. (2014)."""
 
 UNBOUNDED_VARIABLES = 13
-"""Up to here all 2^n sets are scored (flare: 8192 values); above, the table would outgrow a repository."""
+"""Up to this n all 2^n sets are scored (flare: 8192 values); beyond, the file would be too large."""
 
 MAX_SIZE = 5
-"""The size of the largest scored sets above `UNBOUNDED_VARIABLES`: enough for treewidth 4."""
+"""Size of the largest scored sets beyond `UNBOUNDED_VARIABLES`: enough for treewidth 4."""
 
 
 def make_problem(recipe: Recipe, data: Path) -> Problem:
-    """Returns the problem of a data set whose raw file lies in `data`.
+    """Returns the problem of a data set whose raw file is in `data`.
 
     Raises:
-        InputError: the raw file is missing, or is another one.
+        InputError: the raw file is missing or different.
     """
     table = read_table(recipe, data)
-    rows, n = table.values.shape
-    max_size = n if n <= UNBOUNDED_VARIABLES else MAX_SIZE
-    scores = tabulate(DataTable(table.names, table.states, table.values.T), Bdeu(ESS), max_size)
+    max_size = table.n if table.n <= UNBOUNDED_VARIABLES else MAX_SIZE
+    scores = tabulate(table, Bdeu(ESS), max_size)
     return Problem(
         variables=tuple(map(Variable, table.names, table.states)),
         scores=scores,
@@ -49,9 +47,9 @@ def make_problem(recipe: Recipe, data: Path) -> Problem:
             "data": recipe.file,
             "sha256_unpacked": recipe.sha256,
             "source": "UCI Machine Learning Repository",
-            "rows": rows if recipe.rows is None else f"the first {rows}",
+            "rows": table.rows if recipe.rows is None else f"the first {table.rows}",
             "columns_dropped": list(recipe.drop),
-            "coding": table.coding,
+            **table.provenance,
             "score": "bdeu",
             "ess": ESS,
             "command": f"python instances/make_uci.py --data FOLDER {recipe.name}",

@@ -2,13 +2,13 @@
 
     python instances/prove.py [NAME ...]
 
-For each treewidth it runs `jtsolve solve` as a process of its own, takes nothing but a proved optimum, and
-writes the file after each, so that an interrupted run goes on where it ended. An optimum that is there for
-the same scores is not proved again unless `--again` is given; `--help` lists the other options. Afterwards,
+For each treewidth, `jtsolve solve` runs in a separate process and must prove the optimum. The file is written
+after each, so that an interrupted run can be resumed. Optima recorded for the same scores are kept unless
+`--again` is given; `--help` lists the other options. Afterwards,
 
     python instances/prove.py --table
 
-puts the optima into the table of instances/README.md.
+updates the table of optima in instances/README.md.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ TABLE_BEGIN = "<!-- optima: written by python instances/prove.py --table -->"
 TABLE_END = "<!-- end of optima -->"
 
 TREEWIDTHS: tuple[int | None, ...] = (1, 2, 3, 4, None)
-"""None stands for no bound; it is for instances in which every set has a score."""
+"""None means unbounded, for instances in which every set has a score."""
 MOST_FOR_4 = 19
-"""Variables of the largest instances that are solved at treewidth 4; 22 would take 40 GB."""
+"""Most variables for treewidth 4; 22 would take 40 GB."""
 
 
 class Optimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One proved optimum.
 
     Args:
-        treewidth: the bound that held, or None.
+        treewidth: the constraint, or None.
         score: of the tree, in nats.
-        bound: no tree of at most this treewidth scores more, in nats.
+        bound: on the score of all trees of at most this treewidth, in nats.
         cliques: of the tree, by name; they determine it.
         proved_by: the backend.
-        versions: of the programs that took part.
-        command: to run it again, from the root of the repository.
-        seconds: of wall clock, for the whole command.
-        machine: what it ran on.
+        versions: of the programs involved.
+        command: to reproduce it, from the root of the repository.
+        seconds: wall-clock time of the whole command.
+        machine: processor, cores and threads.
     """
 
     treewidth: int | None
@@ -67,7 +67,7 @@ class Optimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Optima(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file: the proved optima of one instance, by increasing treewidth, the unbounded one last."""
+    """The file format: proved optima of one instance by increasing treewidth, the unbounded one last."""
 
     format: Literal["jtsolve-optima"]
     version: Literal[1]
@@ -77,7 +77,7 @@ class Optima(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def optima_path(instance: Path) -> Path:
-    """Returns the file of an instance's optima.
+    """Returns the path of an instance's optima.
 
     >>> optima_path(Path("uci/zoo.json.gz")).name
     'zoo.opt.json'
@@ -89,13 +89,13 @@ def read_optima(path: Path) -> Optima:
     """Returns the optima in a file.
 
     Raises:
-        InputError: the file is missing, or is not of this format.
+        InputError: the file is missing or malformed.
     """
     return decode(read_file(path), Optima, str(path))
 
 
 def treewidths_of(instance: Path) -> list[int | None]:
-    """Returns the treewidths to prove: no bound only where every set has a score, 4 only where it fits."""
+    """Returns the treewidths to prove: unbounded only if every set has a score, 4 only if it fits."""
     problem = read_problem(instance)
     left_out: set[int | None] = {None} if problem.scores.max_size < problem.n else set()
     left_out |= {4} if problem.n > MOST_FOR_4 else set()
@@ -103,34 +103,34 @@ def treewidths_of(instance: Path) -> list[int | None]:
 
 
 def known_optima(instance: Path) -> Optima:
-    """Returns what is proved of an instance: nothing if its scores have changed since."""
+    """Returns the recorded optima of an instance, or none if its scores have changed since."""
     problem = read_problem(instance)
     path = optima_path(instance)
     if path.exists():
         optima = read_optima(path)
         if optima.digest == problem.digest():
             return optima
-        print(f"{problem.name}: its scores have changed; everything is proved again", flush=True)
+        print(f"{problem.name}: its scores have changed; all optima are proved again", flush=True)
     return Optima("jtsolve-optima", 1, problem.name, problem.digest(), [])
 
 
 def add_optimum(optima: Optima, optimum: Optimum) -> Optima:
-    """Returns the optima with one more; it replaces one of the same treewidth."""
+    """Returns the optima with one added or replaced."""
     kept = [entry for entry in optima.optima if entry.treewidth != optimum.treewidth]
     order = sorted([*kept, optimum], key=lambda entry: TREEWIDTHS.index(entry.treewidth))
     return msgspec.structs.replace(optima, optima=order)
 
 
 def write_optima(optima: Optima, path: Path) -> None:
-    """Writes a file of optima, whole or not at all."""
+    """Writes a file of optima atomically."""
     write_atomically(path, (lay_out(msgspec.to_builtins(optima)) + "\n").encode())
 
 
 def run_solve(instance: Path, treewidth: int | None, extra: list[str]) -> Optimum:
-    """Runs `jtsolve solve` and returns the optimum that it proved.
+    """Runs `jtsolve solve` and returns the proved optimum.
 
     Raises:
-        RuntimeError: the command failed, or proved no optimum; with what it said.
+        RuntimeError: the command failed, or proved no optimum.
     """
     asked = [] if treewidth is None else ["--treewidth", str(treewidth)]
     with tempfile.TemporaryDirectory() as folder:
@@ -169,14 +169,14 @@ def optimum_of(result: ResultDocument, treewidth: int | None, command: str) -> O
 
 
 def shown_path(instance: Path) -> str:
-    """Returns the path from the root of the repository, which is the same on every machine."""
+    """Returns the path relative to the root of the repository, the same on every machine."""
     root = Path(__file__).resolve().parents[1]
     resolved = instance.resolve()
     return resolved.relative_to(root).as_posix() if resolved.is_relative_to(root) else resolved.name
 
 
 def prove(instance: Path, treewidths: list[int | None], extra: list[str], *, again: bool) -> None:
-    """Proves and writes the optima that are missing, or all of them."""
+    """Proves and writes the missing optima, or all."""
     optima = known_optima(instance)
     for treewidth in treewidths_of(instance):
         there = any(entry.treewidth == treewidth for entry in optima.optima)
@@ -193,7 +193,7 @@ def prove(instance: Path, treewidths: list[int | None], extra: list[str], *, aga
 
 
 def optima_table(folder: Path) -> str:
-    """Returns the optima of all instances in a folder as a Markdown table, fewest variables first."""
+    """Returns the optima of all instances in a folder as a Markdown table, by number of variables."""
     rows = []
     for path in folder.glob("*.json.gz"):
         problem = read_problem(path)
@@ -210,10 +210,10 @@ def optima_table(folder: Path) -> str:
 
 
 def with_table(text: str, table: str) -> str:
-    """Returns a Markdown text with the table between the two marks replaced.
+    """Returns a Markdown text with the table between the two markers replaced.
 
     Raises:
-        ValueError: a mark is missing.
+        ValueError: a marker is missing.
 
     >>> with_table(f"a {TABLE_BEGIN} old {TABLE_END} b", "| new |").splitlines()[1]
     '| new |'
@@ -231,7 +231,7 @@ def _treewidth(text: str) -> int | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Proves the optima of the named instances, or of all, the smallest first; returns the exit code."""
+    """Proves the optima of the named instances, or of all, smallest first; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, default=INSTANCES, help="where the instances are")
     parser.add_argument(
@@ -239,7 +239,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--threads", help="passed on to jtsolve solve")
     parser.add_argument("--memory-limit", help="in GB; passed on to jtsolve solve")
-    parser.add_argument("--again", action="store_true", help="prove again what is proved")
+    parser.add_argument("--again", action="store_true", help="prove recorded optima again")
     parser.add_argument("--table", action="store_true", help="only rewrite the table in README.md")
     parser.add_argument("names", nargs="*", metavar="NAME", help="of an instance; default: all")
     chosen = parser.parse_args(arguments)

@@ -1,9 +1,8 @@
-"""The UCI data sets of the instances: how each raw file is read and coded.
+"""The UCI data sets of the instances, and the coding of their raw files.
 
-The ten sets are those of Kangas, Niinimäki and Koivisto (Learning chordal Markov networks by dynamic
-programming, NIPS 2014), Table 1, and nursery. Coding: the distinct raw values are the states, nothing is
-discretised but hypothyroid's six continuous columns, "?" is a state, identifiers are dropped, the class is
-kept, and the arity of a column is the number of its observed values.
+The sets are those of Table 1 of Kangas, Niinimäki and Koivisto (Learning chordal Markov networks by dynamic
+programming, NIPS 2014), and nursery. Coding: the distinct raw values are the states, including "?"; only the
+six continuous columns of hypothyroid are discretised; identifiers are dropped, the class is kept.
 """
 
 from __future__ import annotations
@@ -17,29 +16,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
 _RAW_STATES = "distinct raw values are the states, '?' is a state, arity = number of observed values"
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How to read one raw file.
+    """How to read a raw file.
 
     Args:
         name: of the instance.
-        file: the raw file's name; one that ends in .gz is unpacked.
-        sha256: of the unpacked file.
-        columns: a name for every column of the file, in its order.
+        file: name of the raw file, gzipped if it ends in .gz.
+        sha256: of the decompressed file.
+        columns: names of all columns, in file order.
         separator: between the values of a row; None for blanks.
-        skip: lines before the first row (a header).
-        rows: how many rows to take; None for all.
-        drop: names of columns to leave out.
-        quartiles: names of continuous columns to cut at their quartiles.
+        skip: lines before the first row.
+        rows: number of rows to take; None for all.
+        drop: columns to leave out.
+        quartiles: continuous columns, cut at their quartiles.
     """
 
     name: str
@@ -53,28 +51,11 @@ class Recipe:
     quartiles: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """A coded data set.
-
-    Args:
-        names: of the kept columns.
-        states: the labels of each column's states.
-        values: shape (rows, n): positions in `states`.
-        coding: how raw values became states, in words.
-    """
-
-    names: tuple[str, ...]
-    states: tuple[tuple[str, ...], ...]
-    values: NDArray[np.int64]
-    coding: str
-
-
-def read_table(recipe: Recipe, folder: Path) -> Table:
-    """Reads and codes a data set.
+def read_table(recipe: Recipe, folder: Path) -> DataTable:
+    """Reads and codes a data set; the provenance describes the coding.
 
     Raises:
-        InputError: the file is missing, or is not the one that the recipe was written for.
+        InputError: the file is missing, or is not the one that the recipe is for.
     """
     lines = _unpacked(recipe, folder).decode("ascii").splitlines()[recipe.skip :]
     rows = [tuple(cell.strip() for cell in line.split(recipe.separator)) for line in lines if line.strip()][
@@ -93,8 +74,7 @@ def read_table(recipe: Recipe, folder: Path) -> Table:
     coding = _RAW_STATES
     if recipe.quartiles:
         coding += f"; {', '.join(recipe.quartiles)} are cut at the quartiles of their observed values"
-    values = np.ascontiguousarray(np.array(coded, dtype=np.int64).T)
-    return Table(tuple(names), tuple(states), values, coding)
+    return DataTable(tuple(names), tuple(states), np.array(coded), provenance={"coding": coding})
 
 
 def _unpacked(recipe: Recipe, folder: Path) -> bytes:
@@ -104,7 +84,7 @@ def _unpacked(recipe: Recipe, folder: Path) -> bytes:
             str(path),
             "",
             "there is no such file",
-            "give the folder of the raw UCI files (--data), which this project does not ship",
+            "give the folder of the raw UCI files (--data), which are not part of this project",
         )
     content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found = hashlib.sha256(content).hexdigest()
@@ -112,14 +92,14 @@ def _unpacked(recipe: Recipe, folder: Path) -> bytes:
         raise InputError(
             str(path),
             "",
-            f"its unpacked content has the sha256 {found}, not {recipe.sha256}: it would give other scores",
-            "fetch the file named in instances/README.md",
+            f"its decompressed content has the sha256 {found}, not {recipe.sha256}, so scores would differ",
+            "download the file named in instances/README.md",
         )
     return content
 
 
 def _quartile_labels(column: tuple[str, ...]) -> list[str]:
-    """Cuts numbers at the three quartiles (interpolated); a value equal to a cut lies above it."""
+    """Cuts numbers at the three interpolated quartiles; a value equal to a cut lies above it."""
     numbers = np.array([float(cell) for cell in column])
     cuts = np.unique(np.quantile(numbers, [0.25, 0.5, 0.75]))
     bounds = [f"{cut:g}" for cut in cuts]
@@ -130,7 +110,7 @@ def _quartile_labels(column: tuple[str, ...]) -> list[str]:
 
 
 def _state_order(label: str) -> tuple[int, float, str]:
-    """Orders states: numbers by value, then quartile ranges by their lower end, then words."""
+    """Sort key of states: numbers by value, then ranges by their lower end, then words."""
     if label.startswith("<"):
         return (1, -np.inf, label)
     if label.startswith(">="):
@@ -267,4 +247,4 @@ RECIPES: dict[str, Recipe] = {
         ),
     )
 }  # fmt: skip
-"""Every data set by the name of its instance, in the order of the paper; nursery is an example of Junctor."""
+"""All data sets by name, in the order of the paper; nursery, last, is an example of Junctor."""

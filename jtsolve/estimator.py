@@ -1,8 +1,8 @@
-"""`JunctionTreeDensity`: a junction tree model as a scikit-learn estimator. Needs scikit-learn.
+"""`JunctionTreeDensity`: a junction tree model as a scikit-learn density estimator and classifier.
 
-Columns of words, and columns of numbers with few different values, are variables whose states are these
-values; other columns of numbers are cut into ranges at quantiles of the training rows, and what is estimated
-is the probability of the range. A class column y is one more variable, so that P(y | x) is a query.
+The states of a column are its values if these are strings or few numbers. Other numbers are discretised at
+quantiles of the training rows, and probabilities are those of the ranges. A class column y is one more
+variable, so that P(y | x) is a query.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from jtsolve.backends.parse import parse_backend
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.coder import Coder
-from jtsolve.models.learning.em import Expectation, fit_mixture
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.scoring.registry import DISCRETE
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from jtsolve.scoring.score import DiscreteScore
 
 CLASS = "class"
-"""The name of the class column, unless a feature has it."""
+"""Name of the class column, unless a feature has it."""
 _BLOCK = 1 << 18
-"""Rows times classes whose likelihoods are computed at one time."""
+"""Likelihoods, rows × classes, computed at a time."""
 
 
 def _has_classes(estimator: JunctionTreeDensity) -> bool:
@@ -44,30 +44,30 @@ def _has_classes(estimator: JunctionTreeDensity) -> bool:
 
 
 class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """The density of rows by a junction tree, or by a mixture of such.
+    """Density estimation by a junction tree, or by a mixture of junction trees.
 
     Args:
         treewidth: of the trees; at least 0.
-        local_score: the name of a score of states ("bic", "bdeu", …), or such a score.
-        backend: what looks for the tree: a name as on the command line ("forward", "dp", "lns", "auto"), or a
+        local_score: name of a discrete score ("bic", "bdeu", …), or the score itself.
+        backend: searches for the tree: a name as on the command line ("forward", "dp", "lns", "auto"), or a
             `Backend`.
-        ess: the equivalent sample size of the prior of the tables, above 0: unseen cells are not impossible.
-        components: 1 for one tree, more for a mixture.
-        bins: the ranges into which a column of many different numbers is cut, at least 2.
-        max_states: a column of numbers is cut if they are not whole, or are more different ones than this.
-        missing: what missing cells (NaN, None) are. "state": in a column that has some in training, a state
-            of their own; "sum": unknown, so that training leaves out their rows, and queries sum over them.
-            In either case, queries sum over missing cells of columns that had none in training.
-        unseen: what a value that no training row had is in a query: an "error", or "sum" to sum over it.
+        ess: equivalent sample size of the prior of the tables, above 0, so that unseen cells are possible.
+        components: 1 for a single tree, more for a mixture.
+        bins: number of ranges of a discretised column, at least 2.
+        max_states: numeric columns with fractions or with more distinct values are discretised.
+        missing: treatment of missing values (NaN, None). "state": they are a state of columns with missing
+            values in training; "sum": training omits their rows, and queries sum over them. Columns without
+            missing values in training are summed over in either case.
+        unseen: treatment in queries of values that no training row has: "error", or "sum" to sum over them.
         time_limit: seconds for each tree; None for no limit.
         random_state: seed of backends and mixtures; see scikit-learn.
 
     Attributes:
-        model_: a `JunctionTreeModel`, or with several components a `Mixture`.
-        coders_: how each column is coded; that of y last, if there was one.
-        classes_: the values of y, if there was one.
-        n_features_in_: the number of features.
-        feature_names_in_: their names, if X had names.
+        model_: a `JunctionTreeModel`, or a `Mixture` of several components.
+        coders_: the coding of each column, that of y last, if given.
+        classes_: the values of y, if given.
+        n_features_in_: number of features.
+        feature_names_in_: their names, if X has names.
 
     >>> import numpy as np
     >>> X = np.array([[0, 0], [0, 0], [1, 1], [1, 1], [1, 1], [0, 1]])
@@ -108,11 +108,11 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: shape (rows, features): an array or a frame.
-            y: shape (rows,): a class for each row, or None.
+            y: shape (rows,): the class of each row, or None.
 
         Raises:
-            ValueError: no row is complete, or a parameter or the shape is wrong.
-            ChoiceError: there is no such score or backend, or an option of it is wrong.
+            ValueError: no row is complete, or a parameter or shape is invalid.
+            ChoiceError: the score or backend, or an option of it, is invalid.
             LimitError: the backend found no tree in time.
         """
         data = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan")
@@ -123,7 +123,7 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             check_consistent_length(data, classes)
             columns.append(classes)
             names.append(CLASS if CLASS not in names else f"{CLASS}_")
-        bins = [self.bins] * data.shape[1] + [None]  # classes are not cut
+        bins = [self.bins] * data.shape[1] + [None]  # classes are not discretised
         coders = [
             Coder.of(name, column, into, self.max_states, gap_state=self.missing == "state")
             for name, column, into in zip(names, columns, bins, strict=False)
@@ -131,7 +131,7 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         codes = np.array([coder.codes(column) for coder, column in zip(coders, columns, strict=True)])
         complete = (codes >= 0).all(axis=0)
         if not complete.any():
-            raise ValueError("every row has a missing value; leave out columns, or say missing='state'")
+            raise ValueError("every row has a missing value; leave out columns, or set missing='state'")
         codes = codes[:, complete]
         table = DataTable(tuple(names), tuple(coder.labels for coder in coders), codes)
         self.coders_ = tuple(coders)
@@ -148,17 +148,17 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return [f"x{i}" for i in range(self.n_features_in_)]
 
     def _fitted(self, table: DataTable) -> JunctionTreeModel | Mixture:
-        """Returns the model of a table."""
+        """Returns the model fitted to a table."""
         score = self.local_score
         if isinstance(score, str) and score not in DISCRETE:
-            raise ChoiceError(f"there is no score of states '{score}'; there are {', '.join(DISCRETE)}")
+            raise ChoiceError(f"there is no discrete score '{score}'; choose among {', '.join(DISCRETE)}")
         if self.missing not in ("state", "sum") or self.unseen not in ("error", "sum"):
             raise ValueError(
-                f"missing={self.missing!r} and unseen={self.unseen!r}: say 'state' or 'sum' of the first, "
-                "'error' or 'sum' of the second"
+                f"missing={self.missing!r} and unseen={self.unseen!r}: the first must be 'state' or 'sum', "
+                "the second 'error' or 'sum'"
             )
         if not self.ess > 0:
-            raise ValueError(f"ess={self.ess} is no prior; give a number above 0")
+            raise ValueError(f"ess={self.ess} must be above 0")
         backend = self.backend
         named = parse_backend(backend) if isinstance(backend, str) and backend != "auto" else None
         seed = int(check_random_state(self.random_state).randint(1 << 31))
@@ -173,26 +173,26 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{self.components} components for n_samples={table.rows}; give fewer")
         if self.components == 1:
             return fit(learner(table), table, ess=self.ess)
-        return fit_mixture(table, self.components, Expectation(learner, ess=self.ess, seed=seed))
+        return fit_mixture(table, self.components, EmOptions(learner, ess=self.ess, seed=seed))
 
     def _codes(self, X: Any) -> NDArray[np.int32]:
-        """Returns the codes of rows, shape (features, rows), -1 where a value is missing."""
+        """Returns the codes of rows, shape (features, rows), -1 for missing values to sum over."""
         check_is_fitted(self)
         data = validate_data(self, X, dtype=None, ensure_all_finite="allow-nan", reset=False)
-        pairs = zip(self.coders_, data.T, strict=False)  # the coder of classes is left over
+        pairs = zip(self.coders_, data.T, strict=False)  # ignores the coder of classes
         return np.array([coder.codes(column, unseen=self.unseen) for coder, column in pairs])
 
     def _log_likelihood(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
         return log_likelihood(self.model_, codes)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """Returns ln P(x) for every row, in nats, shape (rows,); classes are summed over."""
+        """Returns ln P(x) for every row, in nats, shape (rows,), summed over classes."""
         codes = self._codes(X)
         missing = np.full((len(self.coders_) - codes.shape[0], codes.shape[1]), -1, dtype=np.int32)
         return self._log_likelihood(np.vstack([codes, missing]))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Returns the mean of ln P(x) per row, in nats; of ln P(x, y) if y is given and was in training."""
+        """Returns the mean of ln P(x), in nats; of ln P(x, y) if y is given and was in training."""
         if y is None or not hasattr(self, "classes_"):
             return float(self.score_samples(X).mean())
         codes = self._codes(X)
@@ -222,14 +222,14 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_has_classes)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray[Any]:
-        """Returns the most probable class of every row; of equals the first."""
+        """Returns the most probable class of every row; ties go to the first."""
         best: NDArray[Any] = self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
         return best
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """Returns rows drawn from the density, shape (n_samples, features); classes are left out.
+        """Returns sampled rows, shape (n_samples, features), without classes.
 
-        A number of a column that was cut is drawn evenly from its range.
+        Values of discretised columns are uniform within their range.
 
         Args:
             n_samples: at least 0.

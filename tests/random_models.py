@@ -1,4 +1,4 @@
-"""Random models for tests, and their distributions by brute force: all configurations in one array."""
+"""Random models for tests, and their joint distributions by brute force."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def random_tree(n: int, treewidth: int, random: Random) -> JunctionTree:
-    """Returns a tree of at most this treewidth: each vertex is joined to a part of an earlier family."""
+    """Returns a tree of at most this treewidth, built by joining each vertex to part of an earlier family."""
     families: list[tuple[int, int]] = []
     order = list(range(n))
     random.shuffle(order)
@@ -50,8 +50,8 @@ def projected(joint: NDArray[np.float64], tree: JunctionTree) -> JunctionTreeMod
 
 
 def random_model(seed: int, n: int | None = None, *, zeros: bool | None = None) -> JunctionTreeModel:
-    """Returns a model on at most eight variables of one to four states; every third one has cells of 0."""
-    random = Random(seed)  # noqa: S311 - nothing here is secret
+    """Returns a model of at most eight variables with one to four states; every third has zero cells."""
+    random = Random(seed)  # noqa: S311 - not for secrets
     generator = np.random.default_rng(seed)
     count = random.randint(1, 8) if n is None else n
     arities = [random.choice((1, 2, 2, 2, 3, 3, 4)) for _ in range(count)]
@@ -65,7 +65,7 @@ def random_model(seed: int, n: int | None = None, *, zeros: bool | None = None) 
 
 
 def brute(model: JunctionTreeModel) -> NDArray[np.float64]:
-    """Returns the probability of every configuration, from the definition: cliques over separators."""
+    """Returns the joint distribution by definition: the cliques' product over that of the separators."""
     names = [chr(97 + v) for v in range(model.n)]
 
     def spread(table: NDArray[np.float64], variables: Sequence[int]) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ def brute(model: JunctionTreeModel) -> NDArray[np.float64]:
 
 @st.composite
 def models(draw: st.DrawFn) -> JunctionTreeModel:
-    """Models with ties and zeros: joint distributions of small whole numbers."""
+    """Models with ties and zeros, from joint distributions of small integers."""
     arities = draw(st.lists(st.integers(1, 3), min_size=1, max_size=5))
     cells = prod(arities)
     weights = draw(st.lists(st.integers(0, 3), min_size=cells, max_size=cells).filter(any))

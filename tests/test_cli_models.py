@@ -21,10 +21,10 @@ from jtsolve.models.directed import to_network
 from jtsolve.models.files.document import read_model, write_model
 from jtsolve.models.files.pace import read_pace
 from jtsolve.models.files.uai import read_uai, to_uai
-from jtsolve.models.gaussian import GaussianTreeModel, fit_gaussian, gaussian_log_likelihood
+from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.marginals import marginals
-from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.fit import fit, fit_gaussian
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.write import to_bif
@@ -260,7 +260,7 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     assert command.json("loglik", out, gaps)["mean"] == pytest.approx(each.mean())
     gaps.write_text("0.1,high,1\n", encoding="utf-8")
     assert command("loglik", out, gaps, "--no-header") == 2
-    assert "'high' is no finite number" in command.err
+    assert "'high' is not a finite number" in command.err
     answer = command.json("query", out, "--target", "x,z", "--given", "y=1.5")
     assert len(answer["targets"][0]["covariance"]) == 2
     assert command("query", out, "--given", "y=1.5") == 0
@@ -312,7 +312,7 @@ def test_probabilities_are_told_given_hard_and_soft_evidence(command: Command, m
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "X"], "none called 'X'"),
+        (["--target", "X"], "there is no 'X'"),
         (["--given", "X=1"], "does not begin with a variable"),
         (["--given", "V0=s9"], "no state 's9'"),
         (["--given", "V0=s0", "--given", "V0=s0"], "given twice"),

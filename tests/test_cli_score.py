@@ -195,7 +195,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
             "an equivalent sample size is for the score 'bdeu', not for 'bic'",
         ),
         (["--ess", "-1"], "the equivalent sample size is -1.0"),
-        (["--missing", "guess"], "cannot be handled by 'guess'"),
+        (["--missing", "guess"], "'guess' is no treatment"),
         (["--discretise", "mdlp"], "none is named; give --discretise mdlp:CLASS or --class"),
         (["--discretise", "tree:4"], "no discretisation 'tree:4'"),
         (["--class", "z"], "there is none called 'z'"),
@@ -263,7 +263,7 @@ def test_the_time_limit_ends_the_work(
     monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", property(lambda _limits: next(clock)))
     clock = chain([0.0, 0.0, 0.0], repeat(5.0))
     assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
-    assert "the scoring was ended when" in command.err
+    assert "scoring was stopped after" in command.err
     assert output.read_text() == "old"
 
 

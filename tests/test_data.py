@@ -22,7 +22,8 @@ from jtsolve.cli import run
 from jtsolve.data.fetch import cache_folder, download
 from jtsolve.data.registry import DataSet, find, registry
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.networks.bif import Network, Node, read_network
+from jtsolve.networks.bif import read_network
+from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_states
@@ -215,8 +216,8 @@ def test_a_spoilt_file_in_the_cache_is_fetched_again(server: str, cache: Path) -
     [
         ("wrong", "SHA-256"),
         ("cut", "damaged or cut off"),
-        ("short", "cannot be fetched .*IncompleteRead"),
-        ("absent", "cannot be fetched .*404"),
+        ("short", "cannot be downloaded .*IncompleteRead"),
+        ("absent", "cannot be downloaded .*404"),
     ],
 )
 def test_a_bad_download_is_an_error_and_leaves_nothing(
@@ -229,7 +230,7 @@ def test_a_bad_download_is_an_error_and_leaves_nothing(
 
 def test_no_network_is_an_error_that_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "*")
-    with pytest.raises(InputError, match=r"cannot be fetched .*--from"):
+    with pytest.raises(InputError, match=r"cannot be downloaded .*--from"):
         download(served("http://127.0.0.1:9/closed"))
 
 
@@ -261,7 +262,7 @@ probability(rain){ table 0.25, 0.75; }
 """
 
 
-def test_a_network_is_read_whatever_its_layout(tmp_path: Path) -> None:
+def test_a_network_is_read_in_any_layout(tmp_path: Path) -> None:
     path = tmp_path / "two.bif"
     path.write_text(TWO)
     network = read_network(path)
@@ -284,17 +285,17 @@ def test_a_network_is_read_whatever_its_layout(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "reason"),
     [
-        ("network", "net", 1, "'net' stands where 'network'"),
+        ("network", "net", 1, "'net' found where 'network'"),
         ('"a toy"', "", 1, "the name of the network is missing before '{'"),
-        ('"very wet"', '"very wet', 6, "a quotation has no end"),
+        ('"very wet"', '"very wet', 6, "a quotation is not closed"),
         ("variable wet", "variable rain", 6, "'rain' is declared twice"),
-        ("variable wet", "variabel wet", 6, "'variabel' begins no block"),
+        ("variable wet", "variabel wet", 6, "'variabel' does not begin a block"),
         ("[2]", "[3]", 6, "has 2 states, but declares 3"),
-        ('dry, "very wet"', "dry, dry", 6, "two states of one label"),
+        ('dry, "very wet"', "dry, dry", 6, "two states of the same label"),
         ("type discrete [ 2 ] { yes, no };", "", 5, "variable 'rain' has no type"),
         ("{ yes, no };", "{ yes, no }; type discrete [1] {a};", 5, "has two types"),
-        ("discrete", "continuous", 5, "'continuous' stands where 'discrete'"),
-        ("yes, no", "yes no", 5, "'no' stands where ','"),
+        ("discrete", "continuous", 5, "'continuous' found where 'discrete'"),
+        ("yes, no", "yes no", 5, "'no' found where ','"),
         ("probability(rain){ table 0.25, 0.75; }", "", 6, "variable 'rain' has no table"),
         ("probability(rain)", "probability(wet)", 7, "'wet' has two tables"),
         ("probability(rain)", "probability(snow)", 7, "'snow' is not declared"),
@@ -303,17 +304,17 @@ def test_a_network_is_read_whatever_its_layout(tmp_path: Path) -> None:
         ("wet | rain", "wet", 4, "has 2 rows, but 1 are needed"),
         ("(no) 0.9, 0.1;", "", 4, "has 1 rows, but 2 are needed"),
         ("(no)", "(yes)", 4, "two rows of"),
-        ("(no)", "(maybe)", 4, "'maybe' is no state of 'rain'"),
+        ("(no)", "(maybe)", 4, "'maybe' is not a state of 'rain'"),
         ("(no)", "(no, no)", 4, "names 2 states, but there are 1 parents"),
-        ("(no)", "default", 4, "'default' begins no row"),
-        ("(no)", "table", 4, "'table' begins no row"),
+        ("(no)", "default", 4, "'default' does not begin a row"),
+        ("(no)", "table", 4, "'table' does not begin a row"),
         ("0.9, 0.1", "0.9", 4, "has 1 probabilities, but there are 2 states"),
         ("0.9, 0.1", "0.9, 0.2", 4, "sums to 1.1"),
-        ("0.9, 0.1", "0.9, x", 4, "'x' is no number"),
-        ("0.9, 0.1", "nan, 0.1", 4, "nan is no probability"),
-        ("0.9, 0.1", "1.1, -0.1", 4, "1.1 is no probability"),
-        ("table 0.25, 0.75; }", "table 0.25, 0.75;", 7, "ends too early"),
-        ("its parents are declared */", "", 2, "a comment has no end"),
+        ("0.9, 0.1", "0.9, x", 4, "'x' is not a number"),
+        ("0.9, 0.1", "nan, 0.1", 4, "nan is not a probability"),
+        ("0.9, 0.1", "1.1, -0.1", 4, "1.1 is not a probability"),
+        ("table 0.25, 0.75; }", "table 0.25, 0.75;", 7, "ends prematurely"),
+        ("its parents are declared */", "", 2, "a comment is not closed"),
     ],
 )
 def test_a_fault_is_refused_with_its_line(old: str, new: str, line: int, reason: str, tmp_path: Path) -> None:
@@ -329,8 +330,8 @@ def test_a_fault_is_refused_with_its_line(old: str, new: str, line: int, reason:
     ("text", "reason"),
     [
         ("network a { }", "line 1: there is no variable"),
-        ("  // nothing", "line 1: the file ends too early"),
-        ("network a { }\n\xff", "line 2: it is no UTF-8"),
+        ("  // nothing", "line 1: the file ends prematurely"),
+        ("network a { }\n\xff", "line 2: it is not UTF-8"),
         (
             (
                 "network a { } variable x { type discrete [1] {s}; } variable y { type discrete [1] {s}; }\n"
@@ -358,7 +359,7 @@ def test_a_table_that_would_fill_the_memory_is_refused(
 
 
 def test_the_constructor_holds_what_a_network_is() -> None:
-    node = Node("a", ("x", "y"), (), np.array([[0.5, 0.5]]))
+    node = NetworkNode("a", ("x", "y"), (), np.array([[0.5, 0.5]]))
     with pytest.raises(ValueError, match="unique names"):
         Network("", ())
     with pytest.raises(ValueError, match="unique names"):
@@ -413,7 +414,7 @@ def test_conditional_frequencies_are_the_tables(shared: Path) -> None:
 
 
 def test_a_state_of_probability_zero_is_never_drawn() -> None:
-    node = Node("a", ("x", "y", "z"), (), np.array([[0.0, 1.0, 0.0]]))
+    node = NetworkNode("a", ("x", "y", "z"), (), np.array([[0.0, 1.0, 0.0]]))
     assert (sample(Network("", (node,)), 10_000, 3) == 1).all()
 
 

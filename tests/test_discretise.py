@@ -27,7 +27,7 @@ def entropy(classes: list[int]) -> float:
 
 
 def plain_cuts(rows: list[tuple[float, int]]) -> list[float]:
-    """Fayyad's and Irani's recursion, as it is written in the paper."""
+    """The recursion of Fayyad and Irani, literally as in the paper."""
     values = sorted({value for value, _ in rows})
     best: tuple[float, float] | None = None
     for low, high in pairwise(values):
@@ -147,10 +147,10 @@ def test_a_class_that_is_none_is_refused(tmp_path: Path) -> None:
         Coding(discretise=Discretisation("mdlp"))
     with pytest.raises(InputError, match="there is none called 'z'"):
         read(tmp_path, Coding(discretise=Discretisation("mdlp", by="z")))
-    with pytest.raises(InputError, match="column 'x': it holds no classes by which 'x' could be cut"):
+    with pytest.raises(InputError, match="column 'x': it cannot serve as the class by which 'x' is cut"):
         read(tmp_path, Coding(discretise=Discretisation("mdlp", by="x")))
     text = "x,c\n" + "".join(f"{i / 2},?\n" for i in range(40))
-    with pytest.raises(InputError, match="column 'c': it holds no classes"):
+    with pytest.raises(InputError, match="column 'c': it cannot serve as the class"):
         read(tmp_path, Coding(discretise=Discretisation("mdlp", by="c"), drop=("c",)), text)
 
 
@@ -168,7 +168,7 @@ def test_a_schema_may_declare_the_class(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{"a": {"class": 1.5}}', "'a': its class is neither true nor false"),
-        ('{"a": {"class": true}, "b": {"class": true}}', "'b': 'a' is a class already"),
+        ('{"a": {"class": true}, "b": {"class": true}}', "'b': the class is 'a' already"),
         ('{"a": {"kind": "class"}}', "'a': it is neither"),
         ('{"a": {}}', "'a': it is neither"),
         ('{"a": {"states": []}}', "'a': it is neither"),

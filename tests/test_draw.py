@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jtsolve import draw
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
-from jtsolve.draw import draw_tree, tree_dot, tree_text
+from jtsolve.draw import draw_tree, layout, picture, tree_dot, tree_text
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def test_svg_is_the_same_every_time_and_has_every_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n", [2, 17, 60, 100])
 def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
     tree = random_tree(n, seed)
-    drawing = draw.arrange(tree, [f"name_{v}" * (1 + v % 3) for v in range(n)])
+    drawing = layout.arrange(tree, [f"name_{v}" * (1 + v % 3) for v in range(n)])
     width, height = drawing.extent
     deep = 0 if drawing.across else 1
     places = []
@@ -136,7 +135,7 @@ def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
         x, y = drawing.place(box.middle, box.start + box.size[deep] / 2)
         places.append((f"clique {i}", x, y, *box.size))
         if box.depth:
-            place = drawing.place(box.middle, box.start - draw.PADDING - box.label_size[deep] / 2)
+            place = drawing.place(box.middle, box.start - layout.PADDING - box.label_size[deep] / 2)
             places.append((f"label {i}", *place, *box.label_size))
     for k, (what, x, y, w, h) in enumerate(places):
         assert w / 2 <= x + 1e-9, what
@@ -151,17 +150,17 @@ def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
 def test_a_layout_is_as_broad_as_needed_only() -> None:
     # A star and its leaves stand side by side, so neither direction is a long line.
     star = JunctionTree(41, tuple(varset([0, v]) for v in range(1, 41)), tuple((0, v) for v in range(1, 40)))
-    assert 0.05 < draw.arrange(star, [f"X{v}" for v in range(41)]).ratio < 20
+    assert 0.05 < layout.arrange(star, [f"X{v}" for v in range(41)]).ratio < 20
 
 
 def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:
     name = "a_rather_long_name_of_a_variable_in_some_data_set"
-    pieces = draw._pieces(name)
+    pieces = layout._pieces(name)
     assert len(pieces) == 3
-    assert "".join(piece.removesuffix(draw._BROKEN) for piece in pieces) == name
-    assert all(piece.endswith("_" + draw._BROKEN) for piece in pieces[:-1])
-    assert draw._pieces("x" * 30) == ["x" * 24 + draw._BROKEN, "x" * 6]
-    assert draw._pieces("short") == ["short"]
+    assert "".join(piece.removesuffix(layout._BROKEN) for piece in pieces) == name
+    assert all(piece.endswith("_" + layout._BROKEN) for piece in pieces[:-1])
+    assert layout._pieces("x" * 30) == ["x" * 24 + layout._BROKEN, "x" * 6]
+    assert layout._pieces("short") == ["short"]
 
 
 def test_trees_too_large_for_a_picture_are_refused(tmp_path: Path) -> None:
@@ -172,7 +171,7 @@ def test_trees_too_large_for_a_picture_are_refused(tmp_path: Path) -> None:
 
 
 def test_pictures_too_long_for_png_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draw, "_PNG_SIDE", 200)
+    monkeypatch.setattr(picture, "_PNG_SIDE", 200)
     tree = path_tree(10)
     with pytest.raises(ChoiceError, match="draw it as SVG"):
         draw_tree(tree, NAMES, tmp_path / "tree.png", format="png")

@@ -1,4 +1,4 @@
-"""Mixtures in files and on the command line: what comes back, what is refused, and what ends a fit early."""
+"""Mixtures in files and on the command line: round trips, refusals, and fits that are stopped early."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.models import layout
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
-from jtsolve.models.learning import em as expectation
 from jtsolve.models.learning import learner as learning
-from jtsolve.models.learning.em import Expectation, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning import mixture_em
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture, fit_mixture_validated
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.solve import solve
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.table import DataTable
 
-TREEWIDTH_1 = Expectation(learner=Learner(treewidth=1))
+TREEWIDTH_1 = EmOptions(learner=Learner(treewidth=1))
 
 
 @pytest.fixture
@@ -124,9 +124,9 @@ def with_part(**change: Any) -> dict[str, Any]:
         ({"weights": [1.5, -0.5, 0.0]}, "sum to 1"),
         ({"weights": []}, "length"),
         ({"components": []}, "length"),
-        ({"variables": [{"name": "p"}, *BASE["variables"][1:]]}, "do not lack states"),
-        ({"variables": [BASE["variables"][0]] * 4}, "there twice"),
-        (with_part(cliques=[["s", "p"]]), r"components\[1\]\.cliques\[0\]: the names are not variables"),
+        ({"variables": [{"name": "p"}, *BASE["variables"][1:]]}, "need states"),
+        ({"variables": [BASE["variables"][0]] * 4}, "occurs twice"),
+        (with_part(cliques=[["s", "p"]]), r"components\[1\]\.cliques\[0\]: its members are not variables"),
         (with_part(tables=[]), r"components\[1\]\.tables: 2 cliques need as many"),
         (with_part(tables=["AAAA", "AAAA"]), r"components\[1\]\.tables\[0\]: it holds 3 bytes"),
         (with_part(tree_edges=[]), r"components\[1\]\.cliques"),
@@ -167,7 +167,7 @@ def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_pat
     options = ("--components", "2", "--treewidth", "1", "--score", "bic", "--seed", "3", "--restarts", "2")
     facts = command.json("fit", train, *options, "--smoothing", "2", "--output", out)
     found = mixture(out)
-    how = Expectation(Learner(treewidth=1, seed=3), ess=2.0, seed=3, restarts=2)
+    how = EmOptions(Learner(treewidth=1, seed=3), ess=2.0, seed=3, restarts=2)
     expected = fit_mixture(two_parts(600, 1), 2, how)
     # The file's states may be numbered in another order: rows are compared by the probability they have.
     rows = np.unique(two_parts(600, 1).codes, axis=1)
@@ -223,7 +223,7 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
         (["--components", "2", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
         (["--components", "2", "--treewidth", "1", "--option", "seed=1"], "auto chooses"),
         (["--components", "2", "--treewidth", "1", "--smoothing", "0"], "above 0"),
-        (["--components", "700", "--treewidth", "1"], "different rows"),
+        (["--components", "700", "--treewidth", "1"], "distinct rows"),
     ],
 )
 def test_what_makes_no_mixture_is_refused(
@@ -277,7 +277,7 @@ def test_the_deadline_ends_a_fit_with_the_mixture_so_far(monkeypatch: pytest.Mon
     whole = fit_mixture(table, 3, TREEWIDTH_1)
     assert whole.provenance["stop"] == "finished"
     clock = Clock()
-    monkeypatch.setattr(expectation, "monotonic", clock)
+    monkeypatch.setattr(mixture_em, "monotonic", clock)
     monkeypatch.setattr(Learner, "seconds", lambda self, _deadline: self.time)
     told: list[str] = []
     found = fit_mixture(table, 3, TREEWIDTH_1, told.append, deadline=5.0)
@@ -313,11 +313,11 @@ def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
         if words.startswith("tree 3 of 4"):
             raise KeyboardInterrupt
 
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), told=told)
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), progress=told)
     assert found.provenance["stop"] == "interrupted"
     assert len(found.components) == 2
     with pytest.raises(KeyboardInterrupt):
-        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(4,), told=told)
+        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(4,), progress=told)
 
 
 def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
@@ -327,7 +327,7 @@ def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
         if words.startswith("round 1, iteration 9"):
             raise KeyboardInterrupt
 
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), told=told)
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), progress=told)
     assert found.provenance["stop"] == "interrupted"
     assert found.provenance["smoothing_ess"] == 1.0
     assert len(found.provenance["sizes_tried"]) == 1
@@ -337,28 +337,28 @@ def test_ctrl_c_while_priors_are_tried_keeps_the_mixture(monkeypatch: pytest.Mon
     def with_priors(*_arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(expectation, "_with_priors", with_priors)
+    monkeypatch.setattr(mixture_em, "_with_priors", with_priors)
     found = fit_mixture_validated(two_parts(300, 1), two_parts(300, 2), TREEWIDTH_1, sizes=(2,))
     assert found.provenance["stop"] == "interrupted"
     assert len(found.components) == 2
 
 
 def test_a_limit_of_the_learner_is_not_taken_for_the_deadline() -> None:
-    never = Expectation(learner=Learner(treewidth=1, memory=1))
+    never = EmOptions(learner=Learner(treewidth=1, memory=1))
     with pytest.raises(LimitError, match="memory"):
         fit_mixture_validated(two_parts(100, 1), two_parts(100, 2), never, sizes=(1,))
 
 
 def test_the_time_that_is_over_keeps_the_sizes_before(monkeypatch: pytest.MonkeyPatch) -> None:
     train, valid = two_parts(300, 1), two_parts(300, 2)
-    real = expectation.fit_mixture
+    real = mixture_em.fit_mixture
 
     def second_is_late(table: DataTable, size: int, *others: Any, **options: Any) -> Mixture:
         if size > 1:
             raise LimitError("the time ended")
         return real(table, size, *others, **options | {"deadline": None})
 
-    monkeypatch.setattr(expectation, "fit_mixture", second_is_late)
+    monkeypatch.setattr(mixture_em, "fit_mixture", second_is_late)
     found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2), deadline=time.monotonic() - 1)
     assert found.provenance["stop"] == "time"
     assert len(found.components) == 1
@@ -375,7 +375,7 @@ def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
         os.kill(os.getpid(), signal.SIGTERM)
         return real(*arguments)
 
-    monkeypatch.setattr(expectation, "log_joint", log_joint)
+    monkeypatch.setattr(mixture_em, "log_joint", log_joint)
     before = signal.getsignal(signal.SIGTERM)
     out = tmp_path / "m.json"
     assert command("fit", train, "--components", "2", "--treewidth", "1", "--output", out) == 0
@@ -470,7 +470,7 @@ def test_a_mixture_is_exported_as_json(command: Command, model: Path) -> None:
 
 def test_more_shares_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "free_memory", lambda: 1000)
-    with pytest.raises(LimitError, match="shares of the rows"):
+    with pytest.raises(LimitError, match="responsibilities"):
         fit_mixture(two_parts(100, 1), 4, TREEWIDTH_1)
 
 

@@ -16,9 +16,9 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.columns import Column
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning.em import Expectation, fit_mixture, fit_mixture_validated
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture, fit_mixture_validated
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.model import JunctionTreeModel, model_of
 from jtsolve.tables.table import DataTable
@@ -141,7 +141,7 @@ def two_parts(rows: int, seed: int) -> DataTable:
 
 def test_two_parts_are_found_and_are_worth_more_than_one_tree() -> None:
     train, test = two_parts(2000, 1), two_parts(2000, 2)
-    how = Expectation(learner=Learner(treewidth=1), seed=1)
+    how = EmOptions(learner=Learner(treewidth=1), seed=1)
     one, two = (fit_mixture(train, k, how) for k in (1, 2))
     single = fit(Learner(treewidth=1)(train), train)
     mean = of_mixture.log_likelihood(one, test).mean()
@@ -156,7 +156,7 @@ def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
     table = table_of(40, 7, weights=True)
     assert table.weights is not None
     repeated = DataTable(table.names, table.states, np.repeat(table.codes, table.weights, axis=1))
-    how = Expectation(learner=Learner(treewidth=1), seed=3, rounds=2)
+    how = EmOptions(learner=Learner(treewidth=1), seed=3, rounds=2)
     mixture = fit_mixture(table, 2, how)
     again = fit_mixture(repeated, 2, how)
     assert np.array_equal(mixture.weights, again.weights)
@@ -166,8 +166,8 @@ def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
 def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried() -> None:
     train, validation = two_parts(1000, 1), two_parts(1000, 2)
     told: list[str] = []
-    how = Expectation(learner=Learner(treewidth=1), restarts=2)
-    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), told=told.append)
+    how = EmOptions(learner=Learner(treewidth=1), restarts=2)
+    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), progress=told.append)
     tried = mixture.provenance["sizes_tried"]
     likelihoods = [one["validation_log_likelihood"] for one in tried]
     assert len(mixture.components) == tried[int(np.argmax(likelihoods))]["components"] > 1
@@ -184,7 +184,7 @@ def test_weighted_validation_rows_count_as_often_as_they_say() -> None:
     repeated = DataTable(
         validation.names, validation.states, np.repeat(validation.codes, validation.weights, axis=1)
     )
-    how = Expectation(learner=Learner(treewidth=1))
+    how = EmOptions(learner=Learner(treewidth=1))
     found = [
         fit_mixture_validated(train, rows, how, sizes=(1, 2)).provenance["sizes_tried"]
         for rows in (validation, repeated)
@@ -195,8 +195,8 @@ def test_weighted_validation_rows_count_as_often_as_they_say() -> None:
 
 def test_as_many_components_as_rows_can_be_had_and_no_more() -> None:
     table = DataTable(("a", "b"), (("0", "1"),) * 2, np.array([[0, 0, 1], [0, 1, 1]]))
-    assert len(fit_mixture(table, 3, Expectation(learner=Learner(treewidth=1))).components) == 3
-    with pytest.raises(ChoiceError, match="3 different rows"):
+    assert len(fit_mixture(table, 3, EmOptions(learner=Learner(treewidth=1))).components) == 3
+    with pytest.raises(ChoiceError, match="3 distinct rows"):
         fit_mixture(table, 4)
     with pytest.raises(ChoiceError, match="give 1 to 3"):
         fit_mixture(table, 0)
@@ -208,7 +208,7 @@ def test_as_many_components_as_rows_can_be_had_and_no_more() -> None:
 )
 def test_wrong_options_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ChoiceError):
-        Expectation(**wrong)  # type: ignore[arg-type]
+        EmOptions(**wrong)  # type: ignore[arg-type]
 
 
 def test_the_learner_takes_any_backend_and_says_when_it_found_nothing() -> None:

@@ -17,7 +17,6 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.files.document import read_model, write_model
 from jtsolve.models.gaussian import (
     GaussianTreeModel,
-    fit_gaussian,
     gaussian_log_likelihood,
     precision_matrix,
 )
@@ -28,6 +27,7 @@ from jtsolve.models.inference.gaussian import (
     gaussian_entropy,
     sample_gaussian,
 )
+from jtsolve.models.learning.fit import fit_gaussian
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
@@ -158,11 +158,11 @@ def test_what_cannot_be_fitted_is_refused() -> None:
     whole = JunctionTree(3, (0b111,), ())
     with pytest.raises(InputError, match="2 rows are too few"):
         fit_gaussian(whole, table)
-    with pytest.raises(InputError, match="2 finite numbers"):
+    with pytest.raises(InputError, match="they are all 0"):
         fit_gaussian(whole, table, weights=[0.0, 0.0])
     with pytest.raises(ChoiceError, match="0 or more"):
         fit_gaussian(whole, table, ess=-1)
-    with pytest.raises(InputError, match="1 variables, and the table 3"):
+    with pytest.raises(InputError, match="1 variables, but the table has 3"):
         fit_gaussian(JunctionTree(1, (1,), ()), table)
 
 
@@ -174,11 +174,11 @@ def test_what_does_not_fit_a_model_is_refused() -> None:
         gaussian_log_likelihood(model, np.full((3, 1), np.inf))
     with pytest.raises(InputError, match="none called 'x1'"):
         gaussian_log_likelihood(model, ContinuousTable(("x0",), np.array([[1.0, 2.0]])))
-    with pytest.raises(InputError, match="none called 'y'"):
+    with pytest.raises(InputError, match="there is no 'y'"):
         covariance(model, ["y"])
-    with pytest.raises(InputError, match="no finite number"):
+    with pytest.raises(InputError, match="not a finite number"):
         condition_gaussian(model, {"x0": float("nan")})
-    with pytest.raises(InputError, match="leaves no variable"):
+    with pytest.raises(InputError, match="observes every variable"):
         condition_gaussian(model, {"x0": 0.0, "x1": 0.0, "x2": 0.0})
     with pytest.raises(InputError, match="different variables"):
         gaussian_divergence(model, random_gaussian(0, 4, 2))
@@ -200,14 +200,14 @@ CHAIN = JunctionTree(3, (0b011, 0b110), ((0, 1),))
 @pytest.mark.parametrize(
     ("names", "tree", "mean", "covariances", "message"),
     [
-        (("a", "a"), APART, [0, 0], ([[1]], [[1]]), "all different"),
-        (("a",), ONE, [0, 0], ([[1]],), "too many or too few"),
-        (("a",), ONE, [0], (), "too many or too few"),
-        (("a",), ONE, [0], ([[1, 0]],), "no finite matrix"),
+        (("a", "a"), APART, [0, 0], ([[1]], [[1]]), "all distinct"),
+        (("a",), ONE, [0, 0], ([[1]],), "does not match the tree"),
+        (("a",), ONE, [0], (), "does not match the tree"),
+        (("a",), ONE, [0], ([[1, 0]],), "not a finite matrix"),
         (("a",), ONE, [np.nan], ([[1]],), "not finite"),
         (("a",), ONE, [0], ([[-1]],), "positive definite"),
         (("a", "b", "c"), CHAIN, [0, 0, 0], ([[1, 0.5], [0.1, 1]], np.eye(2)), "not symmetric"),
-        (("a", "b", "c"), CHAIN, [0, 0, 0], (np.eye(2), np.diag([2, 1])), "do not agree"),
+        (("a", "b", "c"), CHAIN, [0, 0, 0], (np.eye(2), np.diag([2, 1])), "disagree"),
     ],
 )
 def test_a_gaussian_model_is_a_distribution_or_an_error(

@@ -147,7 +147,7 @@ def test_divergence_aligns_variables_and_states_by_name() -> None:
         model.tree,
         model.tables,
     )
-    with pytest.raises(InputError, match="different states"):
+    with pytest.raises(InputError, match="its states differ"):
         divergence(model, strange)
 
 
@@ -191,7 +191,7 @@ def test_paths_decide_what_the_tree_makes_independent() -> None:
     model = chain(4)
     assert are_independent(model, ["V0"], ["V2", "V3"], ["V1"])
     assert not are_independent(model, ["V0"], ["V2"])
-    with pytest.raises(InputError, match="share"):
+    with pytest.raises(InputError, match="overlap"):
         are_independent(model, ["V0"], ["V0"])
 
 
@@ -235,11 +235,11 @@ def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_a
 @pytest.mark.parametrize(
     ("evidence", "message"),
     [
-        ({"X": "s0"}, "none called 'X'"),
+        ({"X": "s0"}, "there is no 'X'"),
         ({"V0": "s9"}, "no state 's9'"),
-        ({"V0": [1.0]}, "needs 2 finite numbers"),
-        ({"V0": [1.0, -1.0]}, "needs 2 finite numbers"),
-        ({"V0": [1.0, inf]}, "needs 2 finite numbers"),
+        ({"V0": [1.0]}, "needs 2 finite non-negative numbers"),
+        ({"V0": [1.0, -1.0]}, "needs 2 finite non-negative numbers"),
+        ({"V0": [1.0, inf]}, "needs 2 finite non-negative numbers"),
     ],
 )
 def test_what_is_no_evidence_is_refused(evidence: dict[str, str | list[float]], message: str) -> None:

@@ -23,7 +23,7 @@ from jtsolve.scoring.kernels.bitcounting import WIDEST, entropy_terms, packed
 from jtsolve.scoring.kernels.counting import colex_sets
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import Entropy, is_discrete
-from jtsolve.scoring.scorer import Bits, CountingScorer, make_scorer
+from jtsolve.scoring.scorer import BitColumns, CountingScorer, make_scorer
 from jtsolve.solve import solve
 from jtsolve.tables.table import DataTable
 
@@ -127,7 +127,7 @@ def test_bits_give_the_sums_of_rows_to_the_bit(rows: int) -> None:
         scorer = make_scorer(table, score, 5)
         assert isinstance(scorer, CountingScorer)
         entropy = isinstance(score.cell_terms, Entropy)
-        bits = Bits(packed(table.codes), entropy_terms(rows if entropy else -1), 5)
+        bits = BitColumns(packed(table.codes), entropy_terms(rows if entropy else -1), 5)
         by_bits, by_rows = replace(scorer, bits=bits), replace(scorer, bits=None)
         for some in (sets, shuffled, sets[-1:]):
             assert by_bits.values(some).tobytes() == by_rows.values(some).tobytes()

@@ -1,4 +1,4 @@
-"""Files read in pieces, equal rows put together: the scores are those of whole files, to the bit."""
+"""Files read in blocks, equal rows merged: scores are bit-identical to those of files read whole."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 PIECES = {
     "jtsolve.tables.source._PIECE": 50,
-    "jtsolve.tables.separated._QUOTED_ROWS": 3,
+    "jtsolve.tables.csv_text._QUOTED_ROWS": 3,
     "jtsolve.tables.arff._ROWS": 3,
-    "jtsolve.tables.columnar._ROWS": 3,
-    "jtsolve.tables.gathering.KEPT": 10,
+    "jtsolve.tables.parquet._ROWS": 3,
+    "jtsolve.tables.gatherer.KEPT": 10,
     "jtsolve.tables.distinct._BLOCK": 7,
 }
 """So small that every file of the tests comes in many pieces."""
@@ -101,7 +101,7 @@ def test_small_pieces_change_no_bit_of_the_scores(
         assert (table.names, table.states) == (expected.names, expected.states)
         assert dict(table.provenance) == dict(expected.provenance)
         assert table.total == expected.total
-        assert table.rows < expected.rows, "rows were put together"
+        assert table.rows < expected.rows, "rows were merged"
         assert distinct_rows(table).digest() == distinct_rows(expected).digest()
         assert scores_of(table) == scores_of(expected)
 
@@ -122,7 +122,7 @@ def test_any_text_in_any_pieces_gives_the_same_scores(
     expected = read_states(path, coding)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jtsolve.tables.source._PIECE", piece)
-        patch.setattr("jtsolve.tables.gathering.KEPT", piece // 4)
+        patch.setattr("jtsolve.tables.gatherer.KEPT", piece // 4)
         table = read_states(path, coding)
     assert table.states == expected.states
     assert scores_of(table) == scores_of(expected)
@@ -132,7 +132,7 @@ def test_rows_that_all_differ_need_no_weights(tmp_path: Path, monkeypatch: pytes
     path = tmp_path / "t.csv"
     path.write_text("a,b\n" + "".join(f"{i // 20},{i % 20}\n" for i in range(400)))
     expected = read_states(path)
-    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 10)
+    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 10)
     assert read_states(path).weights is None
     assert read_states(path).digest() == expected.digest()
 
@@ -143,7 +143,7 @@ def test_many_labels_widen_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     path.write_text("a,b\n" + "".join(f"s{value},{value % 2}\n" for value in values.tolist()))
     coding = Coding(max_states=10**6)
     expected = distinct_rows(read_states(path, coding))
-    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 10)
+    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 10)
     monkeypatch.setattr("jtsolve.tables.source._PIECE", 1000)
     table = read_states(path, coding)
     assert table.digest() == expected.digest()
@@ -152,14 +152,14 @@ def test_many_labels_widen_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_columns_that_are_left_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 10)
+    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 10)
     path = tmp_path / "t.parquet"
     data = frame(100, 2).with_columns(pl.Series("list", [[i] for i in range(100)]))
     data.write_parquet(path)
     table = read_states(path, Coding(columns=("b",)))
     assert table.rows == 2, "row numbers and lists would keep all rows apart, and be refused"
     assert table.provenance["columns_dropped"] == ["a", "x", "w", "id", "list"]
-    with pytest.raises(InputError, match="column 'list': its type is List"):
+    with pytest.raises(InputError, match="column 'list': values of type List"):
         read_states(path)
     with pytest.raises(InputError, match="none is left"):
         read_states(path, Coding(drop=tuple(data.columns)))
@@ -175,7 +175,7 @@ def test_numbers_keep_their_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + 30 * "1,2\n2,1\n")
     expected = read_numbers(path)
-    monkeypatch.setattr("jtsolve.tables.gathering.KEPT", 5)
+    monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 5)
     assert read_numbers(path).digest() == expected.digest()
 
 
@@ -200,7 +200,7 @@ def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: 
         (b"a,b\n" + 20 * b"1,2\n" + b'"1",2\n"3"\n', "line 23: it has 1 values"),
         (b"a,b\n" + 20 * b"1,2\n" + b'"1\n', "line 22: the quotes do not close"),
         (b"a,b\n" + 20 * b"1,2\n" + b"\xe9,1\n", "line 22: a byte is not UTF-8"),
-        (b"a,b\n" + 20 * b"1,2\n" + b"\0,1\n", "line 22: it holds a zero byte"),
+        (b"a,b\n" + 20 * b"1,2\n" + b"\0,1\n", "line 22: it contains a zero byte"),
         (b" \n" * 40, "nothing but blanks"),
     ],
 )
@@ -226,7 +226,7 @@ def test_lines_without_end_and_files_that_cannot_be_read_in_pieces_are_refused(
     monkeypatch.setattr("jtsolve.tables.source.LARGEST", 100)
     packed = tmp_path / "t.parquet"
     packed.write_bytes(gzip.compress(written(frame(100, 0), "parquet")))
-    with pytest.raises(InputError, match="unpacked, and cannot be read in pieces"):
+    with pytest.raises(InputError, match="decompressed, and its format cannot be streamed"):
         read_states(packed)
     path.write_text("a,b\n" + 500 * "1,2\n")
     assert read_states(path).total == 500
@@ -252,7 +252,7 @@ def test_a_watch_is_told_of_rows_and_memory_and_may_end_the_reading(
     assert max(memory for _, memory in told) > 100 * 5
 
 
-def test_rows_are_counted_whatever_their_hash() -> None:
+def test_rows_are_counted_with_any_hash() -> None:
     """All rows in a table that is nearly full: every probe sequence is long."""
     generator = np.random.default_rng(0)
     codes = generator.integers(0, 300, (2, 3000))

@@ -1,4 +1,4 @@
-"""Data files: every format, every coding, and what is wrong with a file is said."""
+"""Data files: all formats and codings, and error messages."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_weights_count_rows_and_zero_leaves_one_out(states: Callable[..., DataTa
 @pytest.mark.parametrize("weights", ["1\n0.5", "1\n-1", "1\nx", "0\n0", "1\n?", "1\n1e300"])
 def test_weights_have_to_be_counts(weights: str, states: Callable[..., DataTable]) -> None:
     one, two = weights.split()
-    with pytest.raises(InputError, match="not all weights are whole numbers of 0 or more"):
+    with pytest.raises(InputError, match="weights must be whole numbers, none negative"):
         states(f"a,w\nx,{one}\ny,{two}\n", Coding(weights="w"))
 
 
@@ -304,7 +304,7 @@ def test_other_ways_to_cut_are_refused(text: str) -> None:
 
 
 def test_cuts_need_numbers(states: Callable[..., DataTable]) -> None:
-    with pytest.raises(InputError, match="column 'a': 'x' is no finite number, so it lies in no range"):
+    with pytest.raises(InputError, match="column 'a': 'x' is not a finite number"):
         states("a\n1\nx\n", Coding(schema={"a": (0.5,)}))
 
 
@@ -314,12 +314,12 @@ def test_numbers_are_read_for_gaussian_scores(tmp_path: Path) -> None:
     table = read_numbers(path, Coding(drop=("z",), missing="drop-rows"))
     assert table.values.tolist() == [[1.0, 2.0], [0.5, 1000.0]]
     assert read_numbers(path, Coding(columns=("x", "y"), missing="drop-columns")).names == ("y",)
-    with pytest.raises(InputError, match="column 'z': 'a' is no finite number"):
+    with pytest.raises(InputError, match="column 'z': 'a' is not a finite number"):
         read_numbers(path, Coding(missing="drop-rows"))
-    with pytest.raises(ChoiceError, match="real numbers take no weights"):
+    with pytest.raises(ChoiceError, match="real numbers do not support weights"):
         read_numbers(path, Coding(missing="impute-mode"))
     path.write_text("x\n1\ninf\n")
-    with pytest.raises(InputError, match="column 'x': 'inf' is no finite number"):
+    with pytest.raises(InputError, match="column 'x': 'inf' is not a finite number"):
         read_numbers(path)
     path.write_text("x\n1\n1\n")
     with pytest.raises(InputError, match=r"t\.csv: column 'x': every value is 1: a constant"):
@@ -332,9 +332,7 @@ def test_numbers_are_read_for_gaussian_scores(tmp_path: Path) -> None:
 def test_one_state_is_allowed_and_many_are_not(states: Callable[..., DataTable]) -> None:
     assert states("a,b\nx,1\nx,2\n").states == (("x",), ("1", "2"))
     text = "a\n" + "".join(f"r{i}\n" for i in range(70_000))
-    with pytest.raises(
-        InputError, match=r"column 'a': it has 70000 different values, more than 1000.*--drop"
-    ):
+    with pytest.raises(InputError, match=r"column 'a': it has 70000 distinct values, more than 1000.*--drop"):
         states(text)
     table = states(text, Coding(max_states=10**6))
     assert table.codes.dtype == np.int32
@@ -359,9 +357,11 @@ def test_declared_states_count_and_others_are_refused(states: Callable[..., Data
 
 
 def test_codings_that_are_none_are_refused() -> None:
-    with pytest.raises(ChoiceError, match="by 'guess', but by refuse, state"):
+    with pytest.raises(
+        ChoiceError, match="'guess' is no treatment of missing values; choose among refuse, state"
+    ):
         Coding(missing="guess")  # type: ignore[arg-type]
-    with pytest.raises(ChoiceError, match="at most 0 states"):
+    with pytest.raises(ChoiceError, match="the largest number of states is 0"):
         Coding(max_states=0)
 
 
@@ -377,9 +377,9 @@ def test_a_schema_declares_states_and_cuts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "it is no JSON"),
-        ("[" * 100_000, "it is no JSON"),
-        ("[]", "it is no object"),
+        ("{", "it is not JSON"),
+        ("[" * 100_000, "it is not JSON"),
+        ("[]", "it is not an object"),
         ('{"a": "x"}', "'a': it is neither"),
         ('{"a": []}', "'a': it is neither"),
         ('{"a": ["x", 1]}', "'a': it is neither"),
@@ -402,7 +402,7 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
     assert states(NUMBERS, Coding(schema=read_schema(path))).digest() == table.digest()
 
 
-# What is wrong with a file.
+# Invalid files.
 
 
 @pytest.mark.parametrize(
@@ -418,31 +418,35 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
         ("a b\n1 2 3\n", "t.txt", "line 2: it has 3 values, but there are 2 columns"),
         ('a,b\n"1,2\n', "t.csv", "line 2: the quotes do not close"),
         ('a,b\n"1"x,2\n', "t.csv", "line 2: the quotes do not close"),
-        ("a,a\n1,2\n", "t.csv", "the name of column 2: 'a' is there twice.*--no-header"),
+        ("a,a\n1,2\n", "t.csv", "the name of column 2: 'a' occurs twice.*--no-header"),
         ("a,\n1,2\n", "t.csv", "the name of column 2: it is empty"),
         (b"a\nx\n\xe9\n", "t.csv", "line 3: a byte is not UTF-8"),
         (CSV.encode("utf-16"), "t.csv", "it is UTF-16"),
-        (b"a\nx\n\0\n", "t.csv", "line 3: it holds a zero byte"),
+        (b"a\nx\n\0\n", "t.csv", "line 3: it contains a zero byte"),
         ("A B\n0 1\n", "t.dat", "line 2: 'A' has 0 states"),
-        ("A B\n2 x\n0 1\n", "t.dat", "line 2: here should be the number of states"),
-        ("A B\n", "t.dat", "line 2: here should be the number of states"),
-        ("# A\n", "t.dat", "line 2: here should be the number of states"),
+        ("A B\n2 x\n0 1\n", "t.dat", "line 2: the number of states of every column is expected"),
+        ("A B\n", "t.dat", "line 2: the number of states of every column is expected"),
+        ("# A\n", "t.dat", "line 2: the number of states of every column is expected"),
         ("A B\n2 2\n0 2\n", "t.dat", "column 'B': '2' is not among its declared states"),
         ("A B\n2 2\n0 x\n", "t.dat", "column 'B': 'x' is not among its declared states"),
         ("A B\n2 2\n0\n", "t.dat", "line 3: it has 1 values"),
         ("A B\n2 2\n", "t.dat", "there are no rows"),
-        ("A A\n2 2\n0 1\n", "t.dat", "'A' is there twice"),
-        ("@relation r\n@attribute a {x,x}\n@data\nx\n", "t.arff", "line 2: the attribute .* is not read"),
-        ("@relation r\n@attribute a date\n@data\nx\n", "t.arff", "line 2: the attribute .* is not read"),
-        ("@relation r\n@attribute\n@data\nx\n", "t.arff", "line 2: the attribute .* is not read"),
+        ("A A\n2 2\n0 1\n", "t.dat", "'A' occurs twice"),
+        (
+            "@relation r\n@attribute a {x,x}\n@data\nx\n",
+            "t.arff",
+            "line 2: the attribute .* is not supported",
+        ),
+        ("@relation r\n@attribute a date\n@data\nx\n", "t.arff", "line 2: the attribute .* is not supported"),
+        ("@relation r\n@attribute\n@data\nx\n", "t.arff", "line 2: the attribute .* is not supported"),
         ("@relation r\n@attribute a {x,'y}\n@data\nx\n", "t.arff", "line 2: no value can be read"),
-        ("@relation r\n@attribute a {x}\n@data\n{0 x}\n", "t.arff", "line 4: sparse rows are not read"),
+        ("@relation r\n@attribute a {x}\n@data\n{0 x}\n", "t.arff", "line 4: sparse rows are not supported"),
         ("@relation r\n@attribute a {x}\n@data\nx,x\n", "t.arff", "line 4: it has 2 values"),
         ("@relation r\n@attribute a {x}\n@data\nx,\n", "t.arff", "line 4: no value can be read"),
         ("@relation r\n@attribute a {x}\n@data\n", "t.arff", "there are no rows"),
-        ("@relation r\n@attribute a {x}\n@attribute a {x}\n@data\nx,x\n", "t.arff", "'a' is there twice"),
+        ("@relation r\n@attribute a {x}\n@attribute a {x}\n@data\nx,x\n", "t.arff", "'a' occurs twice"),
         ("@relation r\n@attribute a {x}\n", "t.arff", "there are no rows"),
-        ("relation r\n", "t.arff", "line 1: 'relation r' is no part of a header"),
+        ("relation r\n", "t.arff", "line 1: 'relation r' is not a header line"),
         ("@relation r\n@attribute a {x}\n@data\ny\n", "t.arff", "'y' is not among its declared states"),
         (b"PAR1", "t.parquet", "it cannot be read as parquet"),
         (b"ARROW1", "t.arrow", "it cannot be read as arrow"),
@@ -458,8 +462,8 @@ def test_what_is_wrong_with_a_file_is_said(
 
 def test_columns_that_hold_no_states_are_refused(states: Callable[..., DataTable]) -> None:
     for frame, message in (
-        (pl.DataFrame({"a": [[1], [2]]}), r"column 'a': its type is List"),
-        (pl.DataFrame({"a": [b"x"]}), "column 'a': its type is Binary"),
+        (pl.DataFrame({"a": [[1], [2]]}), r"column 'a': values of type List"),
+        (pl.DataFrame({"a": [b"x"]}), "column 'a': values of type Binary"),
         (pl.DataFrame({"a": []}, schema={"a": pl.String}), "there are no rows"),
     ):
         buffer = io.BytesIO()
@@ -481,7 +485,7 @@ def test_files_are_read_in_pieces(states: Callable[..., DataTable], monkeypatch:
     frame = pl.DataFrame({"a": [row.split(",")[0] for row in rows], "b": [row.split(",")[1] for row in rows]})
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    monkeypatch.setattr("jtsolve.tables.columnar._ROWS", 7)
+    monkeypatch.setattr("jtsolve.tables.parquet._ROWS", 7)
     assert states(buffer.getvalue(), name="t.parquet").digest() == whole.digest()
     for piece in (1, 20, 100):
         monkeypatch.setattr("jtsolve.tables.source._PIECE", piece)
@@ -496,6 +500,6 @@ def test_a_piece_may_hold_gaps_alone(
     frame = pl.DataFrame({"a": [None, None, "x", None]})
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    monkeypatch.setattr("jtsolve.tables.columnar._ROWS", 2)
+    monkeypatch.setattr("jtsolve.tables.parquet._ROWS", 2)
     table = states(buffer.getvalue(), Coding(missing="state"), "t.parquet")
     assert rows_of(table) == [("?",), ("?",), ("x",), ("?",)]

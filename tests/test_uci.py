@@ -133,19 +133,19 @@ def test_raw_values_are_states_and_quartiles_cut(tmp_path: Path) -> None:
     assert table.states[0] == ("?", "blue", "red")
     assert table.states[1] == ("9", "10", "x")
     assert table.states[2] == ("< 0.875", ">= 0.875, < 1.5", ">= 1.5, < 2.25", ">= 2.25")
-    assert table.values.tolist() == [[2, 1, 0], [0, 0, 1], [2, 0, 2], [1, 2, 3]]
-    assert "weight" in table.coding
+    assert table.codes.T.tolist() == [[2, 1, 0], [0, 0, 1], [2, 0, 2], [1, 2, 3]]
+    assert "weight" in table.provenance["coding"]
 
 
 def test_packed_files_are_unpacked_and_rows_are_limited(tmp_path: Path) -> None:
     (tmp_path / "toy.data.gz").write_bytes(gzip.compress(TOY_TEXT))
     table = read_table(toy(file="toy.data.gz", rows=2, quartiles=()), tmp_path)
-    assert table.values.shape == (2, 3)
+    assert table.codes.shape == (3, 2)
 
 
 def test_another_raw_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "toy.data").write_bytes(TOY_TEXT + b"5,red,9,1\n")
-    with pytest.raises(InputError, match=r"toy\.data: its unpacked content has the sha256"):
+    with pytest.raises(InputError, match=r"toy\.data: its decompressed content has the sha256"):
         read_table(toy(), tmp_path)
 
 

@@ -169,9 +169,8 @@ def _model(
 ) -> "JunctionTreeModel | GaussianTreeModel":
     """Returns the fitted model."""
     from jtsolve import __version__
-    from jtsolve.models.gaussian import fit_gaussian
     from jtsolve.models.learning.fit import fit as fit_tables
-    from jtsolve.models.learning.fit import fit_validated
+    from jtsolve.models.learning.fit import fit_gaussian, fit_validated
     from jtsolve.tables.table import DataTable
 
     remarks = {**table.provenance, **facts, "jtsolve": __version__}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jtsolve.cli.fit_task import FitTask
     from jtsolve.core.backend import Backend, Limits
-    from jtsolve.models.learning.em import Expectation
+    from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
     from jtsolve.tables.table import DataTable
@@ -64,7 +64,7 @@ def fit_components(
         LimitError: the time ended before there was a mixture.
     """
     from jtsolve.cli.progress import progress, tell
-    from jtsolve.models.learning.em import fit_mixture, fit_mixture_validated
+    from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
     from jtsolve.tables.table import DataTable
 
     if len(options.sizes) > 1 and task.validate is None:
@@ -83,16 +83,16 @@ def fit_components(
         else:
             rows = task.validation_rows(table)
             mixture = fit_mixture_validated(
-                table, rows, how, sizes=options.sizes, told=told, deadline=deadline
+                table, rows, how, sizes=options.sizes, progress=told, deadline=deadline
             )
     return _with_provenance(mixture, task, options, how), table
 
 
-def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> "Expectation":
+def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> "EmOptions":
     """Returns how to fit."""
     from jtsolve.backends.registry import REGISTRY
-    from jtsolve.models.learning.em import Expectation
     from jtsolve.models.learning.learner import Learner
+    from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.scoring.score import is_discrete
 
     score = task.data.score
@@ -109,11 +109,11 @@ def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> 
         seed=limits.seed,
         memory=limits.memory,
     )
-    return Expectation(learner, ess=task.ess, restarts=options.restarts, seed=limits.seed)
+    return EmOptions(learner, ess=task.ess, restarts=options.restarts, seed=limits.seed)
 
 
 def _with_provenance(
-    mixture: "Mixture", task: "FitTask", options: MixtureOptions, how: "Expectation"
+    mixture: "Mixture", task: "FitTask", options: MixtureOptions, how: "EmOptions"
 ) -> "StateModel":
     """Returns the mixture with its provenance; a mixture of one tree is that tree."""
     from jtsolve import __version__

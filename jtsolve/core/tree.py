@@ -233,7 +233,7 @@ def _validate(n: int, cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]
         raise ValueError(f"the cliques hold {list(members(covered))}, not exactly the variables 0 to {n - 1}")
     if len(edges) != len(cliques) - 1:
         raise ValueError(f"{len(cliques)} cliques need {len(cliques) - 1} tree edges, not {len(edges)}")
-    if len(_reachable(len(cliques), edges)) != len(cliques):
+    if len(reachable(len(cliques), edges)) != len(cliques):
         raise ValueError("the tree edges do not connect the cliques")
     # In a tree, the cliques that contain v are connected iff they number one more than the edges among them.
     count = Counter(v for clique in cliques for v in members(clique))
@@ -250,7 +250,8 @@ def _validate(n: int, cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]
             )
 
 
-def _adjacency(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]]:
+def adjacency(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Returns the neighbours of each position under the edges."""
     adjacent: list[list[int]] = [[] for _ in range(count)]
     for i, j in edges:
         adjacent[i].append(j)
@@ -258,9 +259,9 @@ def _adjacency(count: int, edges: Sequence[tuple[int, int]]) -> list[list[int]]:
     return adjacent
 
 
-def _reachable(count: int, edges: Sequence[tuple[int, int]]) -> set[int]:
+def reachable(count: int, edges: Sequence[tuple[int, int]]) -> set[int]:
     """Returns the positions reachable from position 0."""
-    adjacent = _adjacency(count, edges)
+    adjacent = adjacency(count, edges)
     seen = {0}
     stack = [0]
     while stack:
@@ -280,7 +281,7 @@ def _canonical_edges(
     same parts in every junction tree of the graph. The canonical tree joins these parts in a path through
     the first clique of each.
     """
-    adjacent = _adjacency(len(cliques), edges)
+    adjacent = adjacency(len(cliques), edges)
     ends: dict[VarSet, set[int]] = {}
     for i, j in edges:
         ends.setdefault(cliques[i] & cliques[j], set()).update((i, j))

@@ -1,6 +1,6 @@
-"""Data sets from the network, through a cache, or from a local folder; always verified.
+"""Downloads data sets through a cache, or reads them from a local folder; always verified by hash.
 
-The cache holds contents unpacked. `JTSOLVE_CACHE` names another folder for it than that of the system.
+The cache holds decompressed files, in the folder `JTSOLVE_CACHE` or else the system's cache folder.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ _TIMEOUT = 30
 
 
 def cache_folder() -> Path:
-    """Returns the folder where fetched data sets are kept; it need not exist."""
+    """Returns the cache folder, which need not exist."""
     import pooch
 
     return Path(os.environ.get("JTSOLVE_CACHE") or pooch.os_cache("jtsolve"))
 
 
 def cached_path(data_set: DataSet) -> Path:
-    """Returns where a data set lies once it is fetched."""
+    """Returns the path of a data set in the cache."""
     return cache_folder() / data_set.file
 
 
 def download(data_set: DataSet) -> Path:
-    """Fetches a data set into the cache, if its right content is not there, and returns its path.
+    """Downloads a data set into the cache unless it is there intact, and returns its path.
 
-    Nothing half-written or wrong takes the name in the cache.
+    A file appears in the cache only once it is complete and verified.
 
     Raises:
-        InputError: no network, a server's refusal, content of another hash, a cache that cannot be written.
+        InputError: the download failed, the hash does not match, or the cache cannot be written.
     """
     import pooch
 
     target = cached_path(data_set)
     _make_folder(target.parent)
-    # pooch tells of each download at level INFO on standard error, which is for errors here.
+    # pooch logs downloads at level INFO to standard error, which is for errors here.
     pooch.get_logger().setLevel(logging.WARNING)
     try:
         pooch.retrieve(
@@ -55,14 +55,14 @@ def download(data_set: DataSet) -> Path:
             path=target.parent,
             downloader=_download_unpacked,
         )
-    except ValueError:  # pooch's error for a wrong hash
+    except ValueError:  # what pooch raises for a wrong hash
         raise _mismatch(data_set, data_set.url) from None
-    except OSError as error:  # the errors of requests are some, too
+    except OSError as error:  # includes the errors of requests
         raise InputError(
             data_set.url,
             "",
-            f"data set '{data_set.name}' cannot be fetched ({_first_line(error)})",
-            "look at the network, try again, or give a folder that holds it with --from",
+            f"data set '{data_set.name}' cannot be downloaded ({_first_line(error)})",
+            "check the network and try again, or give a folder that contains it with --from",
         ) from None
     return target
 
@@ -70,13 +70,13 @@ def download(data_set: DataSet) -> Path:
 def read_local(data_set: DataSet, folder: Path) -> bytes:
     """Returns the verified content of a data set from a folder.
 
-    The file may be packed (.gz), and may lie in the subfolder of its kind or in the folder itself.
+    The file may be gzipped (.gz), and in the folder itself or in the subfolder of its kind.
 
     Raises:
-        InputError: it is not there, cannot be read, or its content has another hash.
+        InputError: it is missing, cannot be read, or its hash does not match.
     """
     if not folder.is_dir():
-        raise InputError(str(folder), "", "there is no such folder", "check the path for spelling")
+        raise InputError(str(folder), "", "there is no such folder", "check the path")
     names = [data_set.file, Path(data_set.file).name]
     places = [folder / f"{name}{ending}" for name in names for ending in ("", ".gz")]
     path = next((place for place in places if place.is_file()), None)
@@ -85,7 +85,7 @@ def read_local(data_set: DataSet, folder: Path) -> bytes:
             str(folder),
             "",
             f"data set '{data_set.name}' is not in it, as {data_set.file} or {data_set.file}.gz",
-            "give the folder that holds it, or leave out --from to fetch it from the network",
+            "give the folder that contains it, or omit --from to download it",
         )
     content = read_file(path)
     if hashlib.sha256(content).hexdigest() != data_set.sha256:
@@ -106,7 +106,7 @@ def keep(data_set: DataSet, content: bytes) -> Path:
 
 
 def _download_unpacked(url: str, output_file: str, pooch_object: Any) -> None:
-    """Downloads to a temporary file and unpacks it there, before pooch compares the hash and renames it."""
+    """Downloads to a temporary file and decompresses it, before pooch checks the hash and renames it."""
     import pooch
 
     pooch.HTTPDownloader(timeout=_TIMEOUT)(url, output_file, pooch_object)
@@ -124,7 +124,7 @@ def _make_folder(folder: Path) -> None:
         raise InputError(
             str(folder),
             "",
-            f"the cache cannot be made ({error.strerror})",
+            f"the cache cannot be created ({error.strerror})",
             "name another folder in the environment variable JTSOLVE_CACHE, or use --from with --output",
         ) from None
 
@@ -133,9 +133,9 @@ def _mismatch(data_set: DataSet, source: str) -> InputError:
     return InputError(
         source,
         "",
-        f"the content of data set '{data_set.name}' does not have the SHA-256 {data_set.sha256}, so it is "
-        "damaged or another version",
-        "fetch it again, or take it from another place",
+        f"data set '{data_set.name}' does not have the SHA-256 {data_set.sha256}: it is damaged or another "
+        "version",
+        "download it again, or from another source",
     )
 
 

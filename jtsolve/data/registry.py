@@ -1,7 +1,7 @@
-"""The data sets that are known by name: where each lies, and the hash of its content.
+"""The registry of data sets: source and hash of each, read from `registry.json`.
 
-The list is `registry.json` beside this module. Every address names one commit, so that its content cannot
-change; the hash is that of the content unpacked, whether the source holds it packed or not.
+Every URL is pinned to a commit, so that its content cannot change. The hash is that of the decompressed
+content.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class DataSet:
     """One data set.
 
     Attributes:
-        name: what `jtsolve data fetch` takes.
+        name: as given to `jtsolve data fetch`.
         kind: "uci" (tables), "bnlearn" (Bayesian networks, BIF), or "density" (binary tables).
-        file: its name in the cache and, packed or not, in a local folder; relative, with slashes.
-        url: where it is downloaded; the source may be packed.
-        sha256: of the content unpacked, as 64 hexadecimal digits.
-        rows: the number of rows; None for a network.
-        columns: the number of columns, or of a network's variables.
-        terms: what the source says about use.
+        file: path in the cache, and in a local folder, gzipped or not; relative, with slashes.
+        url: of the download, gzipped or not.
+        sha256: of the decompressed content, as 64 hexadecimal digits.
+        rows: number of rows; None for a network.
+        columns: number of columns, or of a network's variables.
+        terms: terms of use, according to the source.
     """
 
     name: str
@@ -53,10 +53,10 @@ def registry() -> dict[str, DataSet]:
 
 
 def find(name: str) -> DataSet:
-    """Returns the data set of a name.
+    """Returns the data set of this name.
 
     Raises:
-        ChoiceError: there is none; names the nearest.
+        ChoiceError: there is none; suggests similar names.
     """
     known = registry()
     if name in known:

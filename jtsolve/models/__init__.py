@@ -1,3 +1,1 @@
-"""Models: a junction tree with the tables of its cliques, fitted to data, asked, written and read."""
-
-from __future__ import annotations
+"""Junction trees with clique tables: fitting to data, inference, files."""

@@ -1,4 +1,4 @@
-"""How the columns of data are coded: names, states, and cuts; new rows are brought into the same code."""
+"""The coding of a model's columns (names, states, cuts), and its application to new data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.coding import GAP_STATE
-from jtsolve.tables.formats import read_raw
-from jtsolve.tables.gathering import Intake
+from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.selecting import listed
+from jtsolve.tables.reading import read_raw
+from jtsolve.tables.selection import name_list
 from jtsolve.tables.source import Source
 from jtsolve.tables.table import code_type
 
@@ -34,12 +34,12 @@ class Column:
 
     Args:
         name: not empty.
-        states: their labels, at least one, unique.
-        cuts: increasing numbers between the ranges that the states stand for, one fewer than states; None if
-            the column was not cut.
+        states: labels, at least one, unique.
+        cuts: increasing boundaries of the ranges that the states stand for, one fewer than states; None if
+            the column was not discretised.
 
     Raises:
-        ValueError: something is not as said.
+        ValueError: a condition above is violated.
 
     >>> Column("a", ("no", "yes")).arity
     2
@@ -51,7 +51,7 @@ class Column:
 
     def __post_init__(self) -> None:
         if not self.name or not self.states or len(set(self.states)) < len(self.states):
-            raise ValueError(f"column '{self.name}' needs a name, and states that differ")
+            raise ValueError(f"column '{self.name}' needs a name and distinct states")
         if self.cuts is None:
             return
         numbers = [*self.cuts, *map(float, self.cuts)]
@@ -71,17 +71,24 @@ class Column:
             InputError: there is no such state.
         """
         if label not in self.states:
-            raise InputError(
-                "model",
-                f"column '{self.name}'",
-                f"it has no state '{label}'",
-                f"take one of {listed(self.states)}",
-            )
+            reason = f"it has no state '{label}'"
+            raise InputError("model", f"column '{self.name}'", reason, f"use one of {name_list(self.states)}")
         return self.states.index(label)
 
 
+def position(names: Sequence[str], name: str) -> int:
+    """Returns the position of a variable of a model.
+
+    Raises:
+        InputError: there is no variable of this name.
+    """
+    if name not in names:
+        raise InputError("model", "variables", f"there is no '{name}'", f"use one of {name_list(names)}")
+    return names.index(name)
+
+
 def columns_of(table: DataTable) -> tuple[Column, ...]:
-    """Returns the columns of a table, with the cuts that its provenance tells of."""
+    """Returns the columns of a table, with the cuts that its provenance records."""
     cuts: dict[str, Sequence[float]] = table.provenance.get("cuts", {})
     return tuple(
         Column(name, states, tuple(cuts[name]) if name in cuts else None)
@@ -90,14 +97,12 @@ def columns_of(table: DataTable) -> tuple[Column, ...]:
 
 
 def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
-    """Returns the codes of a table in the order and the states of the columns, shape (columns, rows).
+    """Returns the rows of a table in the coding of a model, shape (columns, rows).
 
     Raises:
-        InputError: a column is missing, or a state that occurs in it is not among those of the model.
+        InputError: a column is missing, or an observed state is unknown to the model.
     """
-    if tuple(table.names) == tuple(c.name for c in columns) and table.states == tuple(
-        c.states for c in columns
-    ):
+    if list(zip(table.names, table.states, strict=True)) == [(c.name, c.states) for c in columns]:
         return table.codes
     place = {name: i for i, name in enumerate(table.names)}
     _require_columns([column.name for column in columns], place, "table")
@@ -121,28 +126,24 @@ def read_codes(
     header: bool = True,
     separator: str | None = None,
 ) -> NDArray[np.int32]:
-    """Returns the rows of a data file in the code of a model, shape (columns, rows); -1 where nothing stands.
+    """Returns the rows of a data file in the coding of a model, shape (columns, rows); -1 where missing.
 
-    Columns that the model does not have are left out. Where the model has the state "?", a gap is that state.
+    Extra columns are ignored. If a column has the state "?", a gap is coded as that state.
 
     Args:
-        path: of the file; see `tables.formats` for what is read.
+        path: of the file; for formats, see `tables.reading`.
         columns: of the model.
-        gaps: words that stand for a missing value.
-        header: whether the first line names the columns; if not, they are those of the model, in its order.
-        separator: of separated text; None to find out.
+        gaps: words that mean a missing value.
+        header: whether the first line names the columns; otherwise they are those of the model, in its order.
+        separator: of delimited text; None to guess.
 
     Raises:
-        InputError: the file cannot be read, a column is missing, or a value is none of its states.
+        InputError: the file cannot be read, a column is missing, or a value is not among its states.
     """
-    source = str(path)
-    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
-    place = _places(raw, [column.name for column in columns], source, header=header)
-    found = [
-        _coded(raw.columns[place[column.name]], column, () if raw.typed else gaps, source)
-        for column in columns
-    ]
-    return np.array(found, dtype=np.int32)
+    raw, found = _raw_columns(path, [column.name for column in columns], header=header, separator=separator)
+    words = () if raw.typed else gaps
+    codes = [_coded(there, column, words, str(path)) for there, column in zip(found, columns, strict=True)]
+    return np.array(codes, dtype=np.int32)
 
 
 def read_values(
@@ -153,47 +154,47 @@ def read_values(
     header: bool = True,
     separator: str | None = None,
 ) -> NDArray[np.float64]:
-    """Returns the rows of a data file as numbers, shape (columns, rows); NaN where nothing stands.
+    """Returns the rows of a data file as numbers, shape (columns, rows); NaN where missing.
 
-    Args, Raises: as `read_codes`; a value that is no finite number is an error.
+    Args, Raises: as `read_codes`; a value that is not a finite number is an error.
     """
-    source = str(path)
-    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
-    place = _places(raw, names, source, header=header)
+    raw, columns = _raw_columns(path, names, header=header, separator=separator)
     found = np.empty((len(names), raw.columns[0].codes.size))
-    for row, name in zip(found, names, strict=True):
-        column = raw.columns[place[name]]
+    for row, name, column in zip(found, names, columns, strict=True):
         labels = column.numbers()
         for i in column.occurring():
             if np.isnan(labels[i]) and (raw.typed or column.labels[i] not in gaps):
                 raise InputError(
-                    source,
+                    str(path),
                     f"column '{name}'",
-                    f"'{column.labels[i]}' is no finite number",
-                    "mend the value, or leave it empty to integrate it out",
+                    f"'{column.labels[i]}' is not a finite number",
+                    "correct the value, or leave it empty to integrate it out",
                 )
-        row[:] = np.append(labels, np.nan)[column.codes]  # GAP is -1: the entry added at the end
+        row[:] = np.append(labels, np.nan)[column.codes]  # GAP is -1, which indexes the appended entry
     return found
 
 
-def _places(raw: RawTable, names: Sequence[str], source: str, *, header: bool) -> dict[str, int]:
-    """Returns where each column of the model is in a file."""
+def _raw_columns(
+    path: str | Path, names: Sequence[str], *, header: bool, separator: str | None
+) -> tuple[RawTable, list[RawColumn]]:
+    """Returns a file, and its columns of these names, or by position if it has no header."""
+    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     if not header and not all(name in place for name in names):
         if len(raw.columns) != len(names):
             raise InputError(
-                source,
+                str(path),
                 "",
-                f"it has {len(raw.columns)} columns and no header, and the model has {len(names)}",
+                f"it has {len(raw.columns)} columns and no header, but the model has {len(names)}",
                 "name the columns in a first line",
             )
-        return {name: i for i, name in enumerate(names)}
-    _require_columns(names, place, source)
-    return place
+        return raw, list(raw.columns)
+    _require_columns(names, place, str(path))
+    return raw, [raw.columns[place[name]] for name in names]
 
 
 def _coded(raw: RawColumn, column: Column, gaps: Sequence[str], source: str) -> NDArray[np.int32]:
-    """Returns the codes of one column of a file."""
+    """Returns the codes of a column of a file."""
     known = {label: code for code, label in enumerate(column.states)}
     numbers = raw.numbers() if column.cuts is not None else None
     gap = known.get(GAP_STATE, GAP)
@@ -217,8 +218,8 @@ def _unseen(source: str, column: Column, label: str) -> InputError:
     return InputError(
         source,
         f"column '{column.name}'",
-        f"'{label}' {what}, {listed(column.states)}: the model gives it no probability",
-        "mend the value, leave it empty to sum over it, or fit a model in which the state is declared",
+        f"'{label}' {what}, {name_list(column.states)}: the model assigns it no probability",
+        "correct the value, leave it empty to sum over it, or fit a model with the state declared",
     )
 
 
@@ -228,6 +229,6 @@ def _require_columns(names: Sequence[str], place: Mapping[str, int], source: str
         raise InputError(
             source,
             "columns",
-            f"there is none called {listed(missing)}",
+            f"there is none called {name_list(missing)}",
             "give every column of the model, or an empty one to sum over it",
         )

@@ -1,8 +1,8 @@
-"""Bayesian networks of models and models of Bayesian networks.
+"""Conversion between junction tree models and Bayesian networks.
 
-A junction tree rooted at any clique is a Bayesian network without v-structures: within the root each variable
-has those before it as parents, and in every other clique each new variable has the separator and the new ones
-before it. The other way round, a network is moralised and triangulated (`triangulation`).
+A junction tree rooted at any clique is a Bayesian network without v-structures: each variable that a clique
+adds to its separator has as parents the separator and the variables added before it. In the other direction,
+a network is moralised and triangulated (`triangulation`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import numpy as np
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column
+from jtsolve.models.layout import rooted
 from jtsolve.models.triangulation import Factor, Heuristic, calibrated
-from jtsolve.networks.bif import Network, Node
+from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def to_network(model: JunctionTreeModel, root: int = 0, name: str = "jtsolve") -> Network:
-    """Returns the model as a Bayesian network, its nodes in the order of the model's columns.
+    """Returns the model as a Bayesian network, nodes in the order of the model's columns.
 
-    Where parents are in a configuration of probability 0, a row of the table is uniform.
+    Rows of a table whose parent configuration has probability 0 are uniform.
 
     Args:
         model: the distribution.
-        root: position in `model.tree.cliques` of the clique without parents.
+        root: index in `model.tree.cliques` of the root clique.
         name: of the network.
 
     Raises:
@@ -39,24 +40,18 @@ def to_network(model: JunctionTreeModel, root: int = 0, name: str = "jtsolve") -
     tree = model.tree
     if not 0 <= root < len(tree.cliques):
         raise ChoiceError(f"there is no clique {root}; there are 0 to {len(tree.cliques) - 1}")
-    adjacent: list[list[int]] = [[] for _ in tree.cliques]
-    for i, j in tree.edges:
-        adjacent[i].append(j)
-        adjacent[j].append(i)
-    nodes: dict[int, Node] = {}
-    stack = [(root, root)]
-    while stack:
-        clique, above = stack.pop()
-        parents = [] if clique == root else list(members(tree.cliques[clique] & tree.cliques[above]))
-        for v in members(tree.cliques[clique]):
-            if v not in parents and v not in nodes:
-                nodes[v] = _node(model, clique, v, parents)
-                parents.append(v)
-        stack.extend((other, clique) for other in adjacent[clique] if other != above)
+    nodes: dict[int, NetworkNode] = {}
+    order, parent = rooted(tree, root)
+    for clique, above in zip(order, parent, strict=True):
+        separator = tree.cliques[clique] & tree.cliques[order[above]] if above >= 0 else 0
+        parents = list(members(separator))
+        for v in members(tree.cliques[clique] & ~separator):
+            nodes[v] = _node(model, clique, v, parents)
+            parents.append(v)
     return Network(name, tuple(nodes[v] for v in range(model.n)))
 
 
-def _node(model: JunctionTreeModel, clique: int, v: int, parents: list[int]) -> Node:
+def _node(model: JunctionTreeModel, clique: int, v: int, parents: list[int]) -> NetworkNode:
     inside = list(members(model.tree.cliques[clique]))
     kept = [u for u in inside if u == v or u in parents]
     table = model.tables[clique].sum(axis=tuple(k for k, u in enumerate(inside) if u not in kept))
@@ -66,7 +61,7 @@ def _node(model: JunctionTreeModel, clique: int, v: int, parents: list[int]) -> 
     conditional = np.full_like(rows, 1 / column.arity)
     np.divide(rows, totals, out=conditional, where=totals > 0)
     conditional.setflags(write=False)
-    return Node(column.name, column.states, tuple(parents), conditional)
+    return NetworkNode(column.name, column.states, tuple(parents), conditional)
 
 
 def from_network(network: Network, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
@@ -82,6 +77,6 @@ def from_network(network: Network, heuristic: Heuristic = "min-fill") -> Junctio
     return calibrated(columns, factors, heuristic=heuristic, provenance=provenance).model
 
 
-def _factor(network: Network, node: Node) -> NDArray[np.float64]:
-    """Returns the table of a node with an axis for each parent, and one for the node."""
+def _factor(network: Network, node: NetworkNode) -> NDArray[np.float64]:
+    """Returns the table of a node, with an axis for each parent and a last one for the node."""
     return node.table.reshape([*(len(network.nodes[p].states) for p in node.parents), len(node.states)])

@@ -1,4 +1,4 @@
-"""Where the tables of a junction tree lie: cliques from the root down, side by side in one array."""
+"""Memory layout of the clique tables: side by side in one array, from the root down."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.core.machine import free_memory
+from jtsolve.core.tree import adjacency
 from jtsolve.core.varset import members
 from jtsolve.errors import LimitError
 
@@ -19,24 +20,22 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 BYTES_PER_CELL = 40
-"""Of memory for each cell of a model at work: its probability, its logarithm, a copy with evidence, and
-room."""
+"""Working memory for each cell: probability, logarithm, a copy with evidence, and temporaries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """A junction tree over discrete variables, seen from its root.
+    """A rooted junction tree over discrete variables.
 
     Attributes:
-        arities: the number of states of each variable.
-        order: positions in `tree.cliques`, the root first, each clique after its parent; what follows is in
-            this order.
-        parent: the place in this order of each clique's parent; -1 at the root.
-        cliques: the members of each clique, increasing.
-        separators: the members of each separator to the parent, increasing; () at the root.
-        offset: where each table begins in the array of all tables, and the end; shape (m + 1,).
-        home: for each variable, the place of the clique nearest to the root that holds it.
-        shape: the same for the kernels; see `kernels.cliques.Shape`.
+        arities: number of states of each variable.
+        order: indices in `tree.cliques`, each clique after its parent; the attributes below have this order.
+        parent: place in this order of each clique's parent; -1 at the root.
+        cliques: members of each clique, increasing.
+        separators: members of each separator to the parent, increasing; () at the root.
+        offset: shape (m + 1,), start of each table in the array, and the end.
+        home: for each variable, the place of the clique nearest to the root that contains it.
+        shape: the same as arrays; see `kernels.cliques.Shape`.
     """
 
     arities: tuple[int, ...]
@@ -50,12 +49,12 @@ class Layout:
 
     @property
     def cells(self) -> int:
-        """The number of cells of all tables."""
+        """The total number of cells."""
         return int(self.offset[-1])
 
     @property
     def first_states(self) -> NDArray[np.int64]:
-        """Where each variable begins if the states of all lie side by side, and the end; shape (n + 1,)."""
+        """Start of each variable in an array of all variables' states, and the end; shape (n + 1,)."""
         return np.concatenate([[0], np.cumsum(self.arities, dtype=np.int64)])
 
     def dims(self, place: int) -> tuple[int, ...]:
@@ -63,20 +62,26 @@ class Layout:
         return tuple(self.arities[v] for v in self.cliques[place])
 
     def table(self, values: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-        """Returns the table of a clique in an array of all tables, with an axis for each member: a view."""
+        """Returns the table of a clique in an array of all tables, as a view with one axis a member."""
         return values[self.offset[place] : self.offset[place + 1]].reshape(self.dims(place))
+
+    def normalised(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the tables with these logarithms, each scaled to sum to 1."""
+        values: NDArray[np.float64] = np.exp(logs)
+        values /= np.repeat(np.add.reduceat(values, self.offset[:-1]), np.diff(self.offset))
+        return values
 
 
 def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:
-    """Returns the number of cells of all cliques' tables."""
+    """Returns the total number of cells of the clique tables."""
     return sum(prod(arities[v] for v in members(clique)) for clique in tree.cliques)
 
 
 def require_room(cells: int, what: str, remedy: str, bytes_per_cell: int = BYTES_PER_CELL) -> None:
-    """Finds out whether tables of so many cells fit the memory.
+    """Checks that tables of this many cells fit in memory.
 
     Raises:
-        LimitError: they do not; with the need and what is free.
+        LimitError: they do not.
     """
     free = free_memory()
     if cells * bytes_per_cell > free:
@@ -91,12 +96,12 @@ def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     """Returns the layout of a tree's tables, rooted at the first clique.
 
     Raises:
-        ValueError: the tree is over another number of variables, or a variable has no state.
-        LimitError: the tables need more memory than there is.
+        ValueError: the number of variables does not match, or a variable has no state.
+        LimitError: the tables do not fit in memory.
     """
     if tree.n != len(arities) or min(arities) < 1:
         raise ValueError(
-            f"the tree has {tree.n} variables, and numbers of states are given for {len(arities)}"
+            f"the tree has {tree.n} variables, but numbers of states are given for {len(arities)}"
         )
     require_room(table_cells(tree, arities), "the tables of the cliques", "a smaller treewidth, fewer states")
     order, parent = rooted(tree)
@@ -116,14 +121,11 @@ def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     return Layout(arities, tuple(order), tuple(parent), cliques, separators, offset, homes, shape)
 
 
-def rooted(tree: JunctionTree) -> tuple[list[int], list[int]]:
-    """Returns the cliques from the first one outwards, and the place of each one's parent."""
-    adjacent: list[list[int]] = [[] for _ in tree.cliques]
-    for i, j in tree.edges:
-        adjacent[i].append(j)
-        adjacent[j].append(i)
-    order, parent, seen = [0], [-1], {0}
-    for place, i in enumerate(order):  # the list grows while it is gone through
+def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
+    """Returns the cliques from the root outwards, and the place in this order of each one's parent."""
+    adjacent = adjacency(len(tree.cliques), tree.edges)
+    order, parent, seen = [root], [-1], {root}
+    for place, i in enumerate(order):  # the list grows during the iteration
         for j in adjacent[i]:
             if j not in seen:
                 seen.add(j)
@@ -165,7 +167,7 @@ def _shape(
 
 
 def strides(variables: tuple[int, ...], arities: tuple[int, ...]) -> dict[int, int]:
-    """Returns what a step of each variable adds to the cell of a table; the last variable runs fastest."""
+    """Returns the stride of each variable in a table; the last one varies fastest."""
     steps: dict[int, int] = {}
     cells = 1
     for v in reversed(variables):

@@ -1,10 +1,10 @@
-"""Mixtures of junction trees: P(x) = Σ_k w_k P_k(x), each P_k with a tree of its own.
+"""Mixtures of junction trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
 
-Everything that a sum of distributions keeps simple has the names and arguments that it has for one tree:
-`log_likelihood`, `condition`, `marginal`, `marginals`, `sample`. Most probable explanations, entropies and
-conditional independences have no such form and are not offered. Reference: M. Meilă and M. I. Jordan,
-Learning with mixtures of trees, Journal of Machine Learning Research 1, 2000. Time: that of one tree, times
-components.
+Queries that are linear in P have the same names and arguments as for a single tree: `log_likelihood`,
+`condition`, `marginal`, `marginals`, `sample`. Most probable explanations, entropies and conditional
+independences do not decompose over the components and are not offered. Time: that of one tree, times the
+number of components. Reference: M. Meilă and M. I. Jordan, Learning with mixtures of trees, Journal of
+Machine Learning Research 1, 2000.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.columns import Column
-    from jtsolve.models.inference.evidence import Evidence
+    from jtsolve.models.inference.evidence import Conditioned, Evidence
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes, DataTable
 
 _TOLERANCE = 1e-9
-"""How far the weights' sum may be from 1: see `model.TOLERANCE`."""
+"""How far the sum of the weights may be from 1, as in `model.TOLERANCE`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,12 +40,12 @@ class Mixture:
     """A mixture of junction trees over the same columns.
 
     Args:
-        weights: shape (k,): how probable each component is; not negative, their sum is 1.
+        weights: shape (k,), the probabilities of the components.
         components: k models with equal columns, at least one.
-        provenance: remarks on where it is from.
+        provenance: remarks on the origin.
 
     Raises:
-        ValueError: the weights are not as said, or the columns differ.
+        ValueError: the weights are not a distribution, or the columns differ.
     """
 
     weights: NDArray[np.float64]
@@ -60,12 +60,12 @@ class Mixture:
         if not self.components or weights.shape != (len(self.components),):
             raise ValueError(f"{len(self.components)} components and weights of shape {weights.shape}")
         if not (np.isfinite(weights).all() and weights.min() >= 0 and abs(weights.sum() - 1) <= _TOLERANCE):
-            raise ValueError(f"the weights {weights.tolist()} are no probabilities that sum to 1")
+            raise ValueError(f"the weights {weights.tolist()} are not probabilities that sum to 1")
         if any(component.columns != self.columns for component in self.components):
             raise ValueError("the components have different columns")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and processes."""
+        """Supports copying and pickling: mapping proxies do not."""
         return Mixture, (self.weights, self.components, dict(self.provenance))
 
     @property
@@ -80,7 +80,7 @@ class Mixture:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables' names."""
+        """The names of the variables."""
         return self.components[0].names
 
     def variable(self, name: str) -> int:
@@ -93,33 +93,20 @@ class Mixture:
 
     @property
     def parameters(self) -> int:
-        """The number of free parameters: those of the components, and all weights but one."""
+        """The number of free parameters: those of the components, and the weights less one."""
         return sum(component.parameters for component in self.components) + len(self.components) - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Conditioned:
-    """A mixture given evidence.
-
-    Attributes:
-        model: P(x | evidence): the components given the evidence, weighted by how well they explain it.
-        log_probability: ln P(evidence) in nats; of soft evidence, ln of the expected likelihood.
-    """
-
-    model: Mixture
-    log_probability: float
-
-
 def log_joint(mixture: Mixture, rows: DataTable | Codes) -> NDArray[np.float64]:
-    """Returns ln w_k + ln P_k(row), shape (k, rows); rows are as `likelihood.log_likelihood` takes them."""
+    """Returns ln w_k + ln P_k(row), shape (k, rows); for rows, see `likelihood.log_likelihood`."""
     each = np.array([of_tree_likelihood.log_likelihood(one, rows) for one in mixture.components])
-    with np.errstate(divide="ignore"):  # a component of weight 0 has -inf
+    with np.errstate(divide="ignore"):  # a weight of 0 gives -inf
         each += np.log(mixture.weights)[:, None]
     return each
 
 
 def log_sum(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns ln Σ_k exp(logs[k]) without underflow; -inf where every term is.
+    """Returns ln Σ_k exp(logs[k]) without underflow; -inf where all terms are.
 
     >>> log_sum(np.array([[-1000.0, -np.inf], [-1000.0, -np.inf]])).round(6).tolist()
     [-999.306853, -inf]
@@ -136,18 +123,18 @@ def log_likelihood(mixture: Mixture, rows: DataTable | Codes) -> NDArray[np.floa
     return log_sum(log_joint(mixture, rows))
 
 
-def condition(mixture: Mixture, evidence: Evidence) -> Conditioned:
-    """Returns the mixture given evidence; see `evidence.condition`.
+def condition(mixture: Mixture, evidence: Evidence) -> Conditioned[Mixture]:
+    """Returns the mixture given evidence, components reweighted by its likelihood; see `evidence.condition`.
 
     Raises:
-        InputError: a variable or a state is unknown, or every component holds the evidence impossible.
+        InputError: a variable or state is unknown, or the evidence is impossible under every component.
     """
     logs, components = [], []
     refused: InputError | None = None
     for weight, component in zip(mixture.weights.tolist(), mixture.components, strict=True):
         try:
             given = of_tree_evidence.condition(component, evidence)
-        except InputError as error:  # impossible here; a wrong name or state is so in every component
+        except InputError as error:  # impossible here; an unknown name or state fails in every component
             refused = error
             continue
         if weight > 0:
@@ -158,7 +145,9 @@ def condition(mixture: Mixture, evidence: Evidence) -> Conditioned:
         raise refused
     total = float(log_sum(np.array(logs)[:, None])[0])
     weights = np.exp(np.array(logs) - total)
-    return Conditioned(Mixture(weights / weights.sum(), tuple(components), mixture.provenance), total)
+    return of_tree_evidence.Conditioned(
+        Mixture(weights / weights.sum(), tuple(components), mixture.provenance), total
+    )
 
 
 def marginals(mixture: Mixture) -> tuple[NDArray[np.float64], ...]:

@@ -1,8 +1,7 @@
-"""A junction tree with the tables of its cliques: a probability distribution of states.
+"""A discrete distribution that factorises over a junction tree, given by the marginals of its cliques.
 
-    P(x) = Π over cliques C of P(x_C) / Π over separators S of P(x_S)
+    P(x) = Π_C P(x_C) / Π_S P(x_S)   (C over the cliques, S over the separators)
 
-The tables are the distribution's own marginals, so that those of two cliques agree on what they share.
 Reference: S. L. Lauritzen, Graphical Models, 1996, section 4.4 (decomposable models).
 """
 
@@ -14,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import InputError
+from jtsolve.models.columns import position
 from jtsolve.models.layout import Layout, layout_of
-from jtsolve.tables.selecting import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column
 
 TOLERANCE = 1e-9
-"""How far two tables may differ on what they share, and a table's sum from 1: far above the rounding of sums
-of 10^7 cells, far below what files with a handful of digits would have."""
+"""How far two tables may differ on their separator, and a table's sum from 1: well above the rounding error
+of 10^7 summands, well below that of files with few digits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,21 +36,21 @@ class JunctionTreeModel:
     Args:
         columns: one for each variable of the tree, in its order.
         tree: the junction tree.
-        tables: for each clique of `tree.cliques` its marginal: probabilities, an axis for each member in
-            increasing order. Stored are copies, views of `values`.
-        provenance: remarks on where it is from.
+        tables: the marginal of each of `tree.cliques`, one axis a member in increasing order. They are
+            copied; the attribute holds views of `values`.
+        provenance: remarks on the origin.
 
     Attributes:
-        layout: where the tables lie in `values` and `families`.
+        layout: of `values` and `families`.
         values: the tables side by side, from the root down; read-only.
         families: ln P(C) - ln P(S), S the separator to the parent, for every cell of `values`; read-only.
 
     Raises:
-        ValueError: names repeat, or a table has the wrong shape, holds what is no probability, does not sum
-            to 1, or does not agree with its neighbour on their separator.
+        ValueError: names repeat, or a table has the wrong shape, is not a distribution, or disagrees with its
+            neighbour on their separator.
 
-    Two cliques' tables agree to rounding. Where a separator's table is needed, it is summed from the table of
-    the clique farther from the root, so that P sums to 1.
+    The tables of neighbours agree only up to rounding. A separator's table is always summed from the clique
+    farther from the root, so that P sums to 1.
     """
 
     columns: tuple[Column, ...]
@@ -72,23 +70,21 @@ class JunctionTreeModel:
         layout = layout_of(self.tree, tuple(column.arity for column in self.columns))
         values = _side_by_side(self.tables, layout)
         if not (np.isfinite(values).all() and values.min() >= 0):
-            raise ValueError("a table holds what is no probability")
+            raise ValueError("a table has an entry that is not a probability")
         below, above = separator_sums(values, layout.shape)
         totals = np.add.reduceat(values, layout.offset[:-1])
         if np.abs(totals - 1).max() > TOLERANCE or np.abs(below - above).max() > TOLERANCE:
-            raise ValueError("a table does not sum to 1, or two tables do not agree on their separator")
+            raise ValueError("a table does not sum to 1, or two tables disagree on their separator")
         logs = families(values, below, layout.shape)
         for array in (values, logs):
             array.setflags(write=False)
-        views = [layout.table(values, place) for place in range(len(layout.order))]
-        in_tree_order = sorted(zip(layout.order, views, strict=True), key=lambda pair: pair[0])
         object.__setattr__(self, "layout", layout)
         object.__setattr__(self, "values", values)
         object.__setattr__(self, "families", logs)
-        object.__setattr__(self, "tables", tuple(view for _, view in in_tree_order))
+        object.__setattr__(self, "tables", _in_tree_order(values, layout))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and processes: what is given, from which the rest follows."""
+        """Supports copying and pickling: derived attributes are recomputed."""
         return model_of, (self.columns, self.tree, self.values, dict(self.provenance))
 
     @property
@@ -98,26 +94,18 @@ class JunctionTreeModel:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The variables' names."""
+        """The names of the variables."""
         return tuple(column.name for column in self.columns)
 
     @property
     def parameters(self) -> int:
-        """The number of free parameters: cells less one of the cliques, minus those of the separators."""
+        """The number of free parameters: Σ_C (cells - 1) - Σ_S (cells - 1)."""
         shape = self.layout.shape
         return int(self.layout.cells - shape.separator[-1])
 
     def variable(self, name: str) -> int:
-        """Returns the position of a variable.
-
-        Raises:
-            InputError: there is none of this name.
-        """
-        if name not in self.names:
-            raise InputError(
-                "model", "variables", f"there is none called '{name}'", f"take one of {listed(self.names)}"
-            )
-        return self.names.index(name)
+        """Returns the position of a variable; see `columns.position`."""
+        return position(self.names, name)
 
     def variables(self, names: Iterable[str]) -> tuple[int, ...]:
         """Returns the positions of variables; see `variable`."""
@@ -130,21 +118,20 @@ def model_of(
     values: NDArray[np.float64],
     provenance: Mapping[str, Any] | None = None,
 ) -> JunctionTreeModel:
-    """Returns the model of tables that lie side by side, as `Layout` has them."""
+    """Returns the model of tables in one array, as in `Layout`."""
     layout = layout_of(tree, tuple(column.arity for column in columns))
-    views = [layout.table(values, place) for place in range(len(layout.order))]
-    tables = tuple(
-        view for _, view in sorted(zip(layout.order, views, strict=True), key=lambda pair: pair[0])
-    )
+    tables = _in_tree_order(values, layout)
     return JunctionTreeModel(tuple(columns), tree, tables, MappingProxyType(dict(provenance or {})))
 
 
-def _side_by_side(tables: Sequence[NDArray[np.float64]], layout: Layout) -> NDArray[np.float64]:
-    """Returns the tables in one array, from the root down.
+def _in_tree_order(values: NDArray[np.float64], layout: Layout) -> tuple[NDArray[np.float64], ...]:
+    """Returns views of the tables in the order of `tree.cliques`."""
+    places = sorted(range(len(layout.order)), key=layout.order.__getitem__)
+    return tuple(layout.table(values, place) for place in places)
 
-    Raises:
-        ValueError: their number or a shape is wrong.
-    """
+
+def _side_by_side(tables: Sequence[NDArray[np.float64]], layout: Layout) -> NDArray[np.float64]:
+    """Returns the tables in one array, from the root down; checks their number and shapes."""
     if len(tables) != len(layout.order):
         raise ValueError(f"{len(layout.order)} cliques need as many tables, not {len(tables)}")
     for place, i in enumerate(layout.order):

@@ -1,7 +1,4 @@
-"""Queries of a model of states, whether it is one tree or a mixture: the one place that tells the two apart.
-
-What a mixture answers has the same name and arguments here as in the modules of single trees.
-"""
+"""Queries of discrete models, dispatched to a single tree or a mixture."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ def log_likelihood(model: StateModel, rows: DataTable | Codes) -> NDArray[np.flo
     return of_likelihood.log_likelihood(model, rows)
 
 
-def condition(model: StateModel, evidence: Evidence) -> Conditioned | of_mixture.Conditioned:
+def condition(model: StateModel, evidence: Evidence) -> Conditioned[JunctionTreeModel] | Conditioned[Mixture]:
     """Returns the model given evidence, and ln P(evidence); see `evidence.condition`."""
     if isinstance(model, Mixture):
         return of_mixture.condition(model, evidence)

@@ -1,11 +1,10 @@
-"""From factors to a junction tree: moralise, eliminate, calibrate.
+"""From factors to a calibrated junction tree: moralisation, elimination, message passing.
 
-The variables of each factor are joined; then the variables are eliminated one by one, the neighbours of each
-joined, which makes the graph chordal. Next comes the variable with the fewest missing edges among its
-neighbours (min-fill) or the fewest neighbours (min-degree); ties go to the smaller table, then to the lower
-number. Neither is optimal, both are good (U. Kjærulff, Triangulation of graphs, Aalborg 1990). Each factor is
-multiplied into one clique that holds it; messages (`kernels.cliques.propagate`) then turn the tables into
-marginals.
+The variables of each factor are made adjacent, and the graph is triangulated by eliminating greedily the
+variable with the fewest missing edges among its neighbours (min-fill) or the fewest neighbours (min-degree);
+ties go to the smaller table, then to the lower number. Both are good heuristics (U. Kjærulff, Triangulation
+of graphs, Aalborg 1990). Each factor is multiplied into a clique that contains it, and messages
+(`kernels.cliques.propagate`) turn the tables into marginals.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ HEURISTICS: tuple[str, ...] = get_args(Heuristic)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """A table of numbers of 0 or more over some variables.
+    """A non-negative function of some variables.
 
     Attributes:
-        variables: different ones, in the order of the axes.
-        table: an axis for each variable.
+        variables: distinct, in the order of the axes.
+        table: its values, one axis a variable.
     """
 
     variables: tuple[int, ...]
@@ -53,7 +52,7 @@ class Calibrated:
 
     Attributes:
         model: the distribution.
-        log_sum: ln of the sum of the product over all configurations (the partition function), in nats.
+        log_sum: ln of the partition function, in nats.
     """
 
     model: JunctionTreeModel
@@ -63,12 +62,12 @@ class Calibrated:
 def triangulated(
     arities: Sequence[int], scopes: Sequence[VarSet], heuristic: Heuristic = "min-fill"
 ) -> JunctionTree:
-    """Returns the tree of a chordal graph in which each scope is within a clique.
+    """Returns the junction tree of a triangulation, in which each scope lies within a clique.
 
     Args:
-        arities: the number of states of each variable; decides ties.
+        arities: number of states of each variable, for breaking ties.
         scopes: sets of variables.
-        heuristic: the order of elimination.
+        heuristic: the elimination order.
 
     Raises:
         ChoiceError: there is no such heuristic.
@@ -104,10 +103,10 @@ def triangulated(
         for u in members(around):
             added = around & ~neighbours[u] & ~(1 << u)
             if added and heuristic == "min-fill":
-                # An edge more between u and w matters to all that are next to both.
+                # A new edge {u, w} changes the fill-in of their common neighbours.
                 changed |= neighbours[u]
             neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
-        # Eliminated vertices are nobody's neighbours any more.
+        # Eliminated variables are in no neighbourhood any more.
         costs.update((u, cost(u)) for u in members(changed & ~(1 << v)))
     return JunctionTree.from_families(reversed(families))
 
@@ -119,12 +118,12 @@ def calibrated(
     heuristic: Heuristic = "min-fill",
     provenance: Mapping[str, Any] | None = None,
 ) -> Calibrated:
-    """Returns the distribution proportional to the product of factors, on a tree that holds them all.
+    """Returns the distribution proportional to the product of factors, on a triangulation of their graph.
 
     Raises:
-        InputError: a factor does not fit the columns or holds what is no factor, or the product is 0.
+        InputError: a factor does not fit the columns or is not finite and non-negative, or the product is 0.
         ChoiceError: there is no such heuristic.
-        LimitError: the tables need more memory than there is; said once the tree is known.
+        LimitError: the tables do not fit in memory.
     """
     arities = tuple(column.arity for column in columns)
     for number, factor in enumerate(factors):
@@ -144,8 +143,8 @@ def calibrated_on(
 
     Raises:
         InputError: the product is 0 everywhere.
-        LimitError: the tables need more memory than there is.
-        ValueError: a factor is within no clique.
+        LimitError: the tables do not fit in memory.
+        ValueError: a factor lies within no clique.
     """
     from jtsolve.models.kernels.cliques import propagate
 
@@ -163,20 +162,15 @@ def calibrated_on(
             rarest = min(factor.variables, key=lambda v: len(holding[v]), default=None)
             places = [0] if rarest is None else [p for p in holding[rarest] if not scope & ~masks[p]]
             if not places:
-                raise ValueError(f"no clique holds the factor over {factor.variables}")
+                raise ValueError(f"no clique contains the factor over {factor.variables}")
             view = layout.table(values, places[0])
             order = np.argsort(factor.variables)
             shape = [layout.arities[v] if scope >> v & 1 else 1 for v in layout.cliques[places[0]]]
             view += np.log(np.transpose(factor.table, order).reshape(shape))
     log_sum = propagate(values, layout.shape)
     if log_sum == -np.inf:
-        raise InputError(
-            "network", "factors", "their product is 0 everywhere", "mend the tables: no state is possible"
-        )
-    probabilities = np.exp(values)
-    sums = np.add.reduceat(probabilities, layout.offset[:-1])
-    probabilities /= np.repeat(sums, np.diff(layout.offset))
-    return Calibrated(model_of(columns, tree, probabilities, provenance), float(log_sum))
+        raise InputError("network", "factors", "their product is 0 everywhere", "correct the tables")
+    return Calibrated(model_of(columns, tree, layout.normalised(values), provenance), float(log_sum))
 
 
 def _require_fit(number: int, factor: Factor, arities: Sequence[int]) -> None:
@@ -190,12 +184,12 @@ def _require_fit(number: int, factor: Factor, arities: Sequence[int]) -> None:
             "network",
             f"factor {number + 1}",
             f"a table of shape {factor.table.shape} does not fit the variables {list(factor.variables)}",
-            "give different variables, and an axis of each one's states",
+            "give distinct variables, and one axis of states for each",
         )
     if not np.isfinite(factor.table).all() or (factor.table.size and factor.table.min() < 0):
         raise InputError(
             "network",
             f"factor {number + 1}",
-            f"its {prod(factor.table.shape)} numbers are not all finite and of 0 or more",
-            "mend the table",
+            f"its {prod(factor.table.shape)} numbers are not all finite and non-negative",
+            "correct the table",
         )

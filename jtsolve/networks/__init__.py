@@ -1,1 +1,1 @@
-"""Bayesian networks: BIF in and out, and rows drawn from them."""
+"""Bayesian networks: reading BIF, writing BIF and XMLBIF, and sampling."""

@@ -1,20 +1,19 @@
-"""Bayesian networks in the Bayesian Interchange Format (BIF), as the bnlearn repository writes it.
+"""Reader of the Bayesian Interchange Format (BIF), as used by the bnlearn repository.
 
     network NAME { }
     variable NAME { type discrete [ COUNT ] { STATE, … }; }
     probability ( NAME ) { table P, …; }
     probability ( NAME | PARENT, … ) { (STATE, …) P, …; … }
 
-Properties and comments are skipped. Tables with parents are given row by row; a `table` with parents, whose
-order programs do not agree on, and a `default` row are refused. Reference: F. Cozman, The Interchange Format
+Properties and comments are skipped. Tables with parents are given row by row; rejected are a `table` with
+parents, on whose order programs disagree, and a `default` row. Reference: F. Cozman, The Interchange Format
 for Bayesian Networks, 1998.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from graphlib import CycleError, TopologicalSorter
+from graphlib import CycleError
 from math import isfinite, prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
+from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TOLERANCE = 1e-4
-"""How far the sum of a row may be from 1: files round to some digits. What is left is divided out."""
+"""How far the sum of a row may be from 1, since files round; rows are then normalised."""
 
 LARGEST_TABLE = 1 << 27
-"""The largest number of cells of a table: 1 GiB. It keeps a short file from filling the memory."""
+"""Most cells of a table, 1 GiB: a short file must not exhaust the memory."""
 
 _TOKEN = re.compile(
     r'(?P<gap>\s+|//[^\n]*|/\*.*?\*/)|"(?P<quoted>[^"\n]*)"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+', re.DOTALL
@@ -40,68 +40,11 @@ _TOKEN = re.compile(
 _PUNCTUATION = frozenset("{}()[];,|")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
-    """A variable of a network with its conditional distribution.
-
-    Attributes:
-        name: unique in the network.
-        states: their labels, at least one, unique.
-        parents: positions of the parents in the network, in the order of the table.
-        table: probabilities, shape (product of the parents' state counts, states); a row for each
-            configuration of the parents, the last parent running fastest; each row sums to 1. Read-only.
-    """
-
-    name: str
-    states: tuple[str, ...]
-    parents: tuple[int, ...]
-    table: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Network:
-    """A Bayesian network: nodes in the order of the file.
-
-    Attributes:
-        name: free text.
-        nodes: at least one, with unique names.
-        order: positions of the nodes, parents before children.
-
-    Raises:
-        CycleError: the arcs have a cycle.
-        ValueError: there is no node, a name occurs twice, or a table does not fit the states.
-    """
-
-    name: str
-    nodes: tuple[Node, ...]
-    order: tuple[int, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        if not self.nodes or len({node.name for node in self.nodes}) < len(self.nodes):
-            raise ValueError("a network needs nodes with unique names")
-        for node in self.nodes:
-            shape = (prod(len(self.nodes[parent].states) for parent in node.parents), len(node.states))
-            if node.table.shape != shape:
-                raise ValueError(f"the table of '{node.name}' has shape {node.table.shape}, not {shape}")
-        arcs = {i: node.parents for i, node in enumerate(self.nodes)}
-        object.__setattr__(self, "order", tuple(TopologicalSorter(arcs).static_order()))
-
-    @property
-    def arc_count(self) -> int:
-        """The number of arcs."""
-        return sum(len(node.parents) for node in self.nodes)
-
-    @property
-    def parameter_count(self) -> int:
-        """The number of free parameters: for each row of a table, the states less one."""
-        return sum(node.table.shape[0] * (node.table.shape[1] - 1) for node in self.nodes)
-
-
 def read_network(path: str | Path) -> Network:
-    """Reads a network from a BIF file, packed or not.
+    """Reads a network from a BIF file, gzipped or not.
 
     Raises:
-        InputError: the file cannot be read, or something in it is wrong: says in which line.
+        InputError: the file cannot be read, or is invalid; names the line.
     """
     source = str(path)
     data = read_file(path)
@@ -109,7 +52,7 @@ def read_network(path: str | Path) -> Network:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(source, f"line {line}", "it is no UTF-8 text", "convert the file to UTF-8") from None
+        raise InputError(source, f"line {line}", "it is not UTF-8", "convert the file to UTF-8") from None
     return _Parser(text, source).network()
 
 
@@ -120,7 +63,7 @@ class _Token(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A probability block as it stands: parents by name, rows by the parents' states."""
+    """A parsed probability block: parents by name, rows by the parents' states."""
 
     parents: tuple[str, ...]
     rows: list[tuple[tuple[str, ...], list[float], int]]
@@ -138,7 +81,7 @@ class _Parser:
         self._tables: dict[str, _Table] = {}
 
     def network(self) -> Network:
-        """Returns the network of the whole text."""
+        """Parses the whole text."""
         name = self._header()
         while not self._at_end():
             token = self._next()
@@ -148,7 +91,7 @@ class _Parser:
                 self._probability()
             else:
                 raise self._error(
-                    token.line, f"'{token.text}' begins no block", "begin it with 'variable' or 'probability'"
+                    token.line, f"'{token.text}' does not begin a block", "write 'variable' or 'probability'"
                 )
         if not self._states:
             raise self._error(1, "there is no variable", "declare variables")
@@ -162,7 +105,7 @@ class _Parser:
         except CycleError as error:
             cycle = [nodes[i].name for i in error.args[1]]
             reason = f"the arcs have a cycle: {' → '.join(cycle)}"
-            raise self._error(self._tables[cycle[0]].line, reason, "leave out one of them") from None
+            raise self._error(self._tables[cycle[0]].line, reason, "remove one of them") from None
 
     def _split(self, text: str) -> list[_Token]:
         tokens: list[_Token] = []
@@ -170,9 +113,9 @@ class _Parser:
         while place < len(text):
             match = _TOKEN.match(text, place)
             if match is None:
-                raise self._error(line, "a quotation has no end", 'close it with " in the same line')
+                raise self._error(line, "a quotation is not closed", 'close it with " on the same line')
             if match["gap"] is None and match[0].startswith("/*"):
-                raise self._error(line, "a comment has no end", "close it with */")
+                raise self._error(line, "a comment is not closed", "close it with */")
             quoted = match["quoted"]
             if match["gap"] is None:
                 tokens.append(_Token(match[0] if quoted is None else quoted, line, quoted is not None))
@@ -199,7 +142,7 @@ class _Parser:
             if self._peek().text != "type":
                 self._property()
             elif states is not None:
-                raise self._error(self._peek().line, f"variable '{name}' has two types", "leave out one")
+                raise self._error(self._peek().line, f"variable '{name}' has two types", "remove one")
             else:
                 states = self._type(name)
         if states is None:
@@ -217,10 +160,12 @@ class _Parser:
         self._expect(";")
         if count != str(len(states)):
             raise self._error(
-                line, f"variable '{name}' has {len(states)} states, but declares {count}", "mend either"
+                line, f"variable '{name}' has {len(states)} states, but declares {count}", "correct either"
             )
         if len(set(states)) < len(states):
-            raise self._error(line, f"variable '{name}' has two states of one label", "rename one of them")
+            raise self._error(
+                line, f"variable '{name}' has two states of the same label", "rename one of them"
+            )
         return states
 
     def _probability(self) -> None:
@@ -232,7 +177,7 @@ class _Parser:
         else:
             self._expect(")")
         if name in self._tables:
-            raise self._error(line, f"variable '{name}' has two tables", "leave out one of them")
+            raise self._error(line, f"variable '{name}' has two tables", "remove one of them")
         rows: list[tuple[tuple[str, ...], list[float], int]] = []
         self._expect("{")
         while not self._accept("}"):
@@ -248,13 +193,13 @@ class _Parser:
             else:
                 raise self._error(
                     token.line,
-                    f"'{token.text}' begins no row of the table of '{name}'",
+                    f"'{token.text}' does not begin a row of the table of '{name}'",
                     "write '(states of the parents) probabilities;', or 'table …;' if there are no parents",
                 )
         self._tables[name] = _Table(parents, rows, line)
 
-    def _node(self, name: str, positions: dict[str, int]) -> Node:
-        """Returns a node, once everything is read: a table may come before its parents are declared."""
+    def _node(self, name: str, positions: dict[str, int]) -> NetworkNode:
+        """Returns a node; called at the end, since a table may precede the declaration of its parents."""
         if name not in self._tables:
             raise self._error(
                 self._tokens[-1].line, f"variable '{name}' has no table", "add its probability block"
@@ -265,7 +210,7 @@ class _Parser:
             if parent not in positions:
                 raise self._error(table.line, f"parent '{parent}' of '{name}' is not declared", "declare it")
         if len(set(table.parents)) < len(table.parents):
-            raise self._error(table.line, f"'{name}' has the same parent twice", "leave out one of them")
+            raise self._error(table.line, f"'{name}' has the same parent twice", "remove one of them")
         shape = [len(self._states[parent]) for parent in table.parents]
         if prod(shape) != len(table.rows):
             reason = f"the table of '{name}' has {len(table.rows)} rows, but {prod(shape)} are needed"
@@ -277,14 +222,14 @@ class _Parser:
         for key, numbers, line in table.rows:
             row = self._row(name, table.parents, key, line)
             if row in seen:
-                raise self._error(line, f"the table of '{name}' has two rows of {key}", "leave out one")
+                raise self._error(line, f"the table of '{name}' has two rows of {key}", "remove one")
             seen.add(row)
             values[row] = self._distribution(name, len(states), numbers, line)
         values.flags.writeable = False
-        return Node(name, states, tuple(positions[parent] for parent in table.parents), values)
+        return NetworkNode(name, states, tuple(positions[parent] for parent in table.parents), values)
 
     def _row(self, name: str, parents: tuple[str, ...], key: tuple[str, ...], line: int) -> int:
-        """Returns the row of a configuration of the parents; the last parent runs fastest."""
+        """Returns the row index of a parent configuration; the last parent varies fastest."""
         if len(key) != len(parents):
             reason = f"a row of '{name}' names {len(key)} states, but there are {len(parents)} parents"
             raise self._error(line, reason, "name one state of each parent")
@@ -293,7 +238,7 @@ class _Parser:
             states = self._states[parent]
             if state not in states:
                 raise self._error(
-                    line, f"'{state}' is no state of '{parent}'", f"take one of {', '.join(states)}"
+                    line, f"'{state}' is not a state of '{parent}'", f"use one of {', '.join(states)}"
                 )
             row = row * len(states) + states.index(state)
         return row
@@ -306,26 +251,26 @@ class _Parser:
         total = float(values.sum())
         if abs(total - 1) > TOLERANCE:
             raise self._error(
-                line, f"a row of '{name}' sums to {total:.9g}, not to 1", "mend the probabilities"
+                line, f"a row of '{name}' sums to {total:.9g}, not to 1", "correct the probabilities"
             )
         return values / total
 
     def _numbers(self) -> list[float]:
-        """Returns numbers up to the semicolon, which it takes too."""
+        """Returns numbers up to the semicolon, which it consumes."""
         line = self._peek().line
         numbers = []
         for word in self._words("a probability", ";"):
             try:
                 number = float(word)
             except ValueError:
-                raise self._error(line, f"'{word}' is no number", "write a probability") from None
+                raise self._error(line, f"'{word}' is not a number", "write a probability") from None
             if not isfinite(number) or not 0 <= number <= 1:
-                raise self._error(line, f"{word} is no probability", "write a number from 0 to 1")
+                raise self._error(line, f"{word} is not a probability", "write a number from 0 to 1")
             numbers.append(number)
         return numbers
 
     def _words(self, what: str, end: str) -> tuple[str, ...]:
-        """Returns words with commas between them, up to the mark `end`, which it takes too."""
+        """Returns comma-separated words up to `end`, which it consumes."""
         words = [self._word(what)]
         while not self._accept(end):
             self._expect(",")
@@ -335,7 +280,7 @@ class _Parser:
     def _word(self, what: str) -> str:
         token = self._next()
         if not token.is_quoted and token.text in _PUNCTUATION:
-            raise self._error(token.line, f"{what} is missing before '{token.text}'", "write it")
+            raise self._error(token.line, f"{what} is missing before '{token.text}'", "insert it")
         return token.text
 
     def _property(self) -> None:
@@ -347,7 +292,7 @@ class _Parser:
         token = self._next()
         if token.text != text or token.is_quoted:
             raise self._error(
-                token.line, f"'{token.text}' stands where '{text}' is expected", f"write '{text}'"
+                token.line, f"'{token.text}' found where '{text}' is expected", f"write '{text}'"
             )
         return token
 
@@ -363,7 +308,7 @@ class _Parser:
     def _peek(self) -> _Token:
         if self._at_end():
             line = self._tokens[-1].line if self._tokens else 1
-            raise self._error(line, "the file ends too early", "fetch or make it again")
+            raise self._error(line, "the file ends prematurely", "download or export it again")
         return self._tokens[self._place]
 
     def _next(self) -> _Token:

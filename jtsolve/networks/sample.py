@@ -1,4 +1,4 @@
-"""Rows drawn from a Bayesian network: ancestral sampling, parents before children."""
+"""Ancestral sampling from a Bayesian network."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from jtsolve.core.files import pack
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.networks.bif import Network, Node
+    from jtsolve.networks.network import Network, NetworkNode
 
 
 def sample(network: Network, rows: int, seed: int) -> NDArray[np.int32]:
-    """Returns independent rows as positions of states, shape (rows, nodes), columns in the network's order.
+    """Returns independent rows of state codes, shape (rows, nodes), columns in the network's order.
 
-    The same network, number of rows and seed give the same rows (numpy's PCG64). Time: rows × states, summed
-    over the nodes.
+    Reproducible by network, number of rows and seed (numpy's PCG64). Time: rows × states, summed over nodes.
 
     Args:
-        network: what to draw from.
+        network: the distribution.
         rows: at least 0.
         seed: at least 0.
     """
@@ -35,7 +34,7 @@ def sample(network: Network, rows: int, seed: int) -> NDArray[np.int32]:
 
 
 def sample_csv(network: Network, rows: int, seed: int) -> bytes:
-    """Returns the rows of `sample` as CSV in UTF-8: a header of names, then labels of states."""
+    """Returns the rows of `sample` as UTF-8 CSV with a header and state labels."""
     import polars as pl
 
     codes = sample(network, rows, seed)
@@ -47,12 +46,12 @@ def sample_csv(network: Network, rows: int, seed: int) -> bytes:
 
 
 def packed_for(name: str, content: bytes) -> bytes:
-    """Returns content as a file of this name holds it: packed if the name ends in .gz."""
+    """Returns the content, gzipped if the name ends in .gz."""
     return pack(content) if name.endswith(".gz") else content
 
 
-def _configurations(network: Network, node: Node, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns the row of the node's table for each drawn row; the last parent runs fastest."""
+def _configurations(network: Network, node: NetworkNode, codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Returns the row of the node's table for each sampled row; the last parent varies fastest."""
     configuration = np.zeros(codes.shape[1], dtype=np.int64)
     for parent in node.parents:
         configuration *= len(network.nodes[parent].states)
@@ -60,13 +59,15 @@ def _configurations(network: Network, node: Node, codes: NDArray[np.int32]) -> N
     return configuration
 
 
-def _draw(node: Node, configuration: NDArray[np.int64], uniform: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Returns the states whose cumulative probabilities first exceed `uniform`, which is in [0, 1)."""
+def _draw(
+    node: NetworkNode, configuration: NDArray[np.int64], uniform: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """Returns the first states whose cumulative probability exceeds `uniform`, in [0, 1)."""
     cumulative = np.cumsum(node.table, axis=1)
-    # Divided, so that the last sum is 1 exactly, and a state of probability 0 at the end is never drawn.
+    # Normalised to end at exactly 1, so that a last state of probability 0 is never drawn.
     cumulative /= cumulative[:, -1:]
     drawn = np.zeros(len(uniform), dtype=np.int32)
-    # State by state: no array of rows × states.
+    # State by state, to avoid an array of rows × states.
     for state in range(len(node.states) - 1):
         drawn += uniform >= cumulative[configuration, state]
     return drawn

@@ -1,1 +1,1 @@
-"""Local scores of data: counting, scores by name, tables of scores and scores on demand."""
+"""Local scores of data: counting, scores by name, tabulated or on demand."""

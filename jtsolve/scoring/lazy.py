@@ -1,4 +1,4 @@
-"""Local scores computed on demand, so that a thousand variables need no table."""
+"""Local scores computed on demand and cached: problems too large for a table."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
 DEFAULT_CACHE = 1_000_000
-"""Scores kept: some 150 bytes each in the dictionary, 150 MB in all."""
+"""Cached scores: about 150 bytes each in the dictionary, 150 MB in all."""
 _PAIR = 2
 _MANY = 4096
-"""Pairs in a batch from which on it counts as a part of all pairs."""
+"""A larger batch of pairs is taken for part of a scan over all pairs."""
 
 
 class DataScores:
-    """`LocalScores` computed from data when asked for, and kept; equal to those of a table, to the bit.
+    """`LocalScores` computed from data on demand and cached; bit-identical to tabulated ones.
 
-    Threads may share it. Where the cache is full, the oldest scores are forgotten. Pairs that are asked for
-    by thousands pass it by if it has no room for all pairs: they would push out everything else.
+    Thread-safe. A full cache evicts the oldest scores. Large batches of pairs bypass a cache that cannot hold
+    all pairs: a scan over them would evict everything else.
 
     Args:
         table: the data.
-        score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
-        max_size: the size of the largest sets that have a score, at least 1 and at most n.
+        score: discrete for a `DataTable`, Gaussian for a `ContinuousTable`.
+        max_size: size of the largest scored sets, from 1 to n.
         prior: on structures; None for none.
-        cache: how many scores to keep, at least 1.
+        cache: number of scores to keep, at least 1.
 
     Raises:
-        ChoiceError: the score is not for such a table, or a number is not as said.
+        ChoiceError: the score does not fit the kind of table, or a number is out of range.
         InputError: the table does not allow the score; see `scorer.make_scorer`.
 
     >>> from jtsolve.scoring.scores.ml import MaximumLikelihood
@@ -95,17 +95,17 @@ class DataScores:
 
     @property
     def rows(self) -> int:
-        """How many rows the data have; with weights, their sum."""
+        """The number of rows of the data, counting weights."""
         return self._scorer.table.total
 
     @property
     def stats(self) -> dict[str, int]:
-        """How many scores were found in the cache, and computed, and are in the cache now."""
+        """Cache hits and misses, and the number of scores cached now."""
         with self._lock:
             return {"hits": self._hits, "misses": self._misses, "cached": len(self._cache)}
 
     def score(self, mask: VarSet) -> float:
-        """Returns s(mask) in nats; -inf if it has more than `max_size` members."""
+        """Returns s(mask) in nats; -inf above `max_size` members."""
         if mask.bit_count() > self.max_size:
             return -inf
         with self._lock:
@@ -117,11 +117,11 @@ class DataScores:
         return float(self.batch(row)[0])
 
     def tabulated(self, max_size: int) -> NDArray[np.float64]:
-        """Returns the scores of all sets of at most `max_size` in colex order; the cache has no part."""
+        """Returns the scores of all sets of at most `max_size` in colex order, bypassing the cache."""
         return tabulate_with(self._scorer, max_size).values
 
     def extremes(self) -> tuple[float, float]:
-        """See `LocalScores.extremes`; from sizes and numbers of states alone, so not narrow."""
+        """See `LocalScores.extremes`; computed from sizes and numbers of states only, so loose."""
         return self._scorer.extremes(self.max_size)
 
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -130,9 +130,9 @@ class DataScores:
         if size > self.max_size:
             return np.full(count, -inf)
         if sets.size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
-            raise InputError("scores", "sets", f"a variable is not among 0 to {self.n - 1}", "mend the set")
+            raise InputError("scores", "sets", f"a variable is not in 0 to {self.n - 1}", "correct the set")
         if size == _PAIR and count > _MANY and comb(self.n, _PAIR) > self._room:
-            return self._passing(sets)
+            return self._uncached(sets)
         masks = [sum(1 << v for v in row) for row in sets.tolist()]
         values = np.empty(count)
         with self._lock:
@@ -147,8 +147,8 @@ class DataScores:
             self._misses += len(missing)
         if not missing:
             return values
-        # In colex order, in which neighbours share what they can. Counted outside the lock: two threads may
-        # compute the same score, and find the same.
+        # In colex order, consecutive sets share counts. Outside the lock, two threads may compute the same
+        # score, with the same result.
         ordered = sorted(missing)
         rows = np.ascontiguousarray(sets[[missing[mask] for mask in ordered]][:, ::-1], dtype=np.int64)
         computed = dict(zip(ordered, self._scorer.values(rows).tolist(), strict=True))
@@ -158,8 +158,8 @@ class DataScores:
         self._keep(computed)
         return values
 
-    def _passing(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns the scores of sets; the cache has no part."""
+    def _uncached(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Returns the scores of sets, bypassing the cache."""
         order = np.lexsort(sets.T)  # colex, as above
         values = np.empty(len(sets))
         values[order] = self._scorer.values(np.ascontiguousarray(sets[order, ::-1], dtype=np.int64))

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 DISCRETE: dict[str, DiscreteScore] = {
     score.name: score for score in (Bdeu(), Bdj(), MaximumLikelihood(), Aic(), Bic(), Mdl(), Qnml())
 }
-"""The scores of states, with their defaults; the first is the default."""
+"""Discrete scores, with default parameters; the first is the default score."""
 
 GAUSSIAN: dict[str, GaussianScore] = {score.name: score for score in (GaussianBic(), Bge())}
-"""The scores of real numbers."""
+"""Gaussian scores, with default parameters."""
 
 REGISTRY: dict[str, DiscreteScore | GaussianScore] = {**DISCRETE, **GAUSSIAN}
 """Every score by its name."""

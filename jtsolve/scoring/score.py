@@ -1,10 +1,10 @@
-"""What a score is: a frozen value that turns counts, or a covariance, into s(A) = ln p(A).
+"""The interface of scores: frozen values that turn counts, or a covariance, into s(A) = ln p(A).
 
-Every score here is a function s of *sets* of variables, with s(∅) = 0, and a junction tree scores Σ s(C)
-over its cliques minus Σ s(S) over its separators. With the family weights w(v,P) = s(P ∪ v) − s(P) that is
-also the score of every directed acyclic graph without v-structures that has the same cliques: the sum does
-not depend on the elimination order. Scores that are defined by families alone, and differ between equivalent
-graphs (K2, BDs, fNML, BDJ in its family form), cannot be written so, and are not offered.
+Every score is a function s of *sets* of variables, with s(∅) = 0, and a junction tree scores Σ s(C) over its
+cliques minus Σ s(S) over its separators. With the family weights w(v,P) = s(P ∪ v) − s(P), this is also the
+score of every directed acyclic graph without v-structures and with the same cliques: the sum telescopes along
+any elimination order. Scores defined by families only, which differ between equivalent graphs (K2, BDs, fNML,
+BDJ in its family form), are not of this form and not offered.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entropy:
-    """The sum of m ln m over the occupied cells, m being the number of rows in a cell."""
+    """Σ m ln m over the occupied cells, where m is the number of rows in a cell."""
 
     kind: Literal["entropy"] = "entropy"
 
 
 @dataclass(frozen=True, slots=True)
 class Dirichlet:
-    """The sum of ln Γ(m + a) − ln Γ(a) over the occupied cells, a = shared / cells + each."""
+    """Σ ln Γ(m + a) − ln Γ(a) over the occupied cells, with a = shared / cells + each."""
 
     shared: float = 0.0
     each: float = 0.0
@@ -37,12 +37,12 @@ CellTerms: TypeAlias = Entropy | Dirichlet
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """What a score may know of the marginal table of a set, beside the counts.
+    """The marginal table of a set A, without its counts.
 
     Args:
         size: |A|, at least 1.
         cells: q, the product of the numbers of states of A.
-        rows: N, the number of rows of the data, weights counted.
+        rows: N, the number of rows, counting weights.
         n: the number of variables of the data.
     """
 
@@ -63,7 +63,7 @@ class Marginal:
 
 
 class DiscreteScore(Protocol):
-    """A score of states: a sum over the occupied cells, and a rest that does not depend on the counts."""
+    """A score of discrete data: a sum over the occupied cells, plus a term independent of the counts."""
 
     @property
     def name(self) -> str:
@@ -72,16 +72,16 @@ class DiscreteScore(Protocol):
 
     @property
     def cell_terms(self) -> CellTerms:
-        """The function of the counts that is summed."""
+        """The summed function of the counts."""
         ...
 
     def rest(self, marginal: Marginal) -> float:
-        """Returns what is added to the sum, in nats."""
+        """Returns the term independent of the counts, in nats."""
         ...
 
 
 class GaussianScore(Protocol):
-    """A score of real numbers: a function of the log determinant of a submatrix of one matrix."""
+    """A score of continuous data: a function of ln det of a principal submatrix."""
 
     @property
     def name(self) -> str:
@@ -89,14 +89,14 @@ class GaussianScore(Protocol):
         ...
 
     def least_rows(self, size: int) -> int:
-        """Returns how many rows sets of a size need at least."""
+        """Returns the least number of rows for sets of this size."""
         ...
 
     def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
-        """Returns the matrix whose submatrices count.
+        """Returns the matrix whose principal submatrices are scored.
 
         Args:
-            scatter: shape (n, n): Σ over the rows of (x − mean)(x − mean)ᵀ.
+            scatter: shape (n, n): Σ (x − mean)(x − mean)ᵀ over the rows.
             rows: N.
         """
         ...
@@ -104,7 +104,7 @@ class GaussianScore(Protocol):
     def value(
         self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
     ) -> NDArray[np.float64]:
-        """Returns s(A) in nats of sets of one size, at least 1, from ln det of their submatrices."""
+        """Returns s(A), in nats, of sets of one size ≥ 1 from ln det of their submatrices."""
         ...
 
 
@@ -112,10 +112,10 @@ LocalScore: TypeAlias = DiscreteScore | GaussianScore
 
 
 def is_discrete(score: LocalScore) -> TypeGuard[DiscreteScore]:
-    """Tells whether a score is one of states."""
+    """Tells whether a score is for discrete data."""
     return hasattr(score, "cell_terms")
 
 
 def is_gaussian(score: LocalScore) -> TypeGuard[GaussianScore]:
-    """Tells whether a score is one of real numbers."""
+    """Tells whether a score is for continuous data."""
     return not is_discrete(score)

@@ -1,4 +1,4 @@
-"""s(A) for many sets A at once, from a table and a score: what tables and lazy scores both are made by."""
+"""Batch evaluation of s(A) from a table and a score; the basis of tabulated and lazy scores."""
 
 from __future__ import annotations
 
@@ -23,19 +23,15 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
 _LOG_LARGEST = 90 * log(10)
-"""A marginal table of more than 10^90 cells could have a penalty beyond the largest score, 10^100."""
+"""The penalty of a marginal table of more than 10^90 cells could exceed 10^100, the largest valid score."""
 
 _LEAST_PIVOT = 1e-10
-"""A column of which the others of a set leave less than this share of the variance makes the set singular:
-rounding takes some 10^-16 of it, times the condition number."""
-
-
-_WORDS_PER_ROW = 2
-"""Words of bit sets that take no longer than one row in bins; measured on plants: 0.4 and 1.2 ns."""
+"""A set is singular if a column keeps less than this share of its variance given the others: rounding errors
+are about 10^-16 times the condition number."""
 
 
 class Scorer(Protocol):
-    """Computes local scores; immutable, safe to share by threads."""
+    """Computes local scores in batches; immutable and thread-safe."""
 
     @property
     def table(self) -> Table:
@@ -54,19 +50,19 @@ class Scorer(Protocol):
 
     @property
     def steps(self) -> float:
-        """About how many nanoseconds a set takes, for plans; measured by `benchmarks/score_speed.py`."""
+        """Approximate nanoseconds for a set, fitted to `benchmarks/score_speed.py`; used for predictions."""
         ...
 
     def extremes(self, max_size: int) -> tuple[float, float]:
-        """Returns a lower and an upper bound of s(A), in nats, over sets of at most `max_size`."""
+        """Returns lower and upper bounds of s(A), in nats, over sets of at most `max_size`."""
         ...
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns s(A) in nats.
 
         Args:
-            sets: shape (count, width): the members of each set in decreasing order, then -1. Sets that begin
-                alike and follow one another are faster.
+            sets: shape (count, width): the members of each set in decreasing order, then -1. Fastest if
+                consecutive sets share prefixes.
         """
         ...
 
@@ -74,16 +70,16 @@ class Scorer(Protocol):
 def make_scorer(
     table: Table, score: LocalScore, max_size: int, prior: StructurePrior | None = None
 ) -> Scorer:
-    """Returns what computes the scores of sets of at most `max_size` columns.
+    """Returns the scorer of sets of at most `max_size` columns.
 
     Raises:
-        ChoiceError: the score is not for such a table, or `max_size` is not between 1 and n.
-        InputError: the table has too few rows for sets of this size, or sets of it have too many cells.
+        ChoiceError: the score does not fit the kind of table, or `max_size` is not from 1 to n.
+        InputError: the table has too few rows, or the sets too many cells.
     """
     if not 1 <= max_size <= table.n:
         raise ChoiceError(
-            f"sets of {max_size} variables are asked for, but there are {table.n}; give a --max-size between "
-            f"1 and {table.n}"
+            f"sets of {max_size} variables are asked for, but there are {table.n}; give a --max-size from "
+            f"1 to {table.n}"
         )
     prior = prior or StructurePrior()
     if isinstance(table, DataTable) and is_discrete(score):
@@ -91,14 +87,11 @@ def make_scorer(
     if isinstance(table, ContinuousTable) and is_gaussian(score):
         return _gaussian(table, score, max_size, prior)
     needed, given = ("states", "real numbers") if is_discrete(score) else ("real numbers", "states")
-    raise ChoiceError(f"the score '{score.name}' is for columns of {needed}, and these hold {given}")
-
-
-# States ---------------------------------------------------------------------------------------------------
+    raise ChoiceError(f"the score '{score.name}' is for columns of {needed}, but these hold {given}")
 
 
 def distinct_rows(table: DataTable) -> DataTable:
-    """Returns the different rows of a table, weighted by how often they occur, as they come first."""
+    """Returns the distinct rows of a table in order of first occurrence, with their counts as weights."""
     rows = DistinctRows(table.n)
     rows.add(list(table.codes), int(table.arities.max()) - 1, table.weights)
     codes, weights = rows.taken()
@@ -106,13 +99,13 @@ def distinct_rows(table: DataTable) -> DataTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bits:
-    """Two-valued columns as bits: see `kernels.bitcounting`.
+class BitColumns:
+    """Binary columns as bit sets; see `kernels.bitcounting`.
 
     Args:
         columns: shape (n, words), uint64.
-        terms: m ln m for every count m, or nothing where the score has no use for it.
-        width: the size of the largest sets that are counted so.
+        terms: m ln m for every count m; empty if the score does not need it.
+        width: size of the largest sets counted by bits.
     """
 
     columns: NDArray[np.uint64]
@@ -121,18 +114,18 @@ class Bits:
 
     @property
     def steps(self) -> float:
-        """See `Scorer`; of the largest sets, which are most of them."""
+        """See `Scorer`; for sets of the largest size, which are the majority."""
         return _bit_steps(self.columns.shape[1], self.width)
 
 
 def _bit_steps(words: int, width: int) -> float:
-    """Returns the nanoseconds of a set: a few for each word and for each cell."""
-    each = 25.0 if width < 4 else 50.0  # noqa: PLR2004 - sorts grow
+    """Returns the nanoseconds for a set: a few for each word and for each cell."""
+    each = 25.0 if width < 4 else 50.0  # noqa: PLR2004 - sorting the counts starts to dominate
     return 100 + (0.4 * words + each) * float(1 << (width - 1))
 
 
-def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -> Bits | None:
-    """Returns the columns as bits if all have at most two values and counting these takes fewer steps."""
+def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -> BitColumns | None:
+    """Returns the columns as bit sets if all are binary and counting by bits is predicted to be faster."""
     from jtsolve.scoring.kernels.bitcounting import WIDEST, entropy_terms, packed
 
     two_valued = int(table.arities.max()) <= 2  # noqa: PLR2004
@@ -141,20 +134,20 @@ def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -
     if _bit_steps(-(-table.rows // 64), max_size) >= steps:
         return None
     entropy = not isinstance(score.cell_terms, Dirichlet)
-    return Bits(packed(table.codes), entropy_terms(table.rows if entropy else -1), max_size)
+    return BitColumns(packed(table.codes), entropy_terms(table.rows if entropy else -1), max_size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountingScorer:
-    """Scores of states: counts, and a sum over the cells."""
+    """Scores of discrete data: counts, and a sum over the cells."""
 
     table: DataTable
     score: DiscreteScore
     prior: StructurePrior
     counted: DataTable
-    """The table that is counted: its distinct rows, if these are much fewer."""
-    bits: Bits | None = None
-    """The columns as bits, where counting these is faster."""
+    """The rows to count: the distinct ones if they are much fewer."""
+    bits: BitColumns | None = None
+    """The columns as bit sets, if counting by them is faster."""
 
     @property
     def steps(self) -> float:
@@ -186,14 +179,16 @@ class CountingScorer:
         return _with_rest(sets, sums, cells, self._rest)
 
     def extremes(self, max_size: int) -> tuple[float, float]:
-        """See `Scorer`: the sum and the rest are bounded one by one; the rest is monotone in the cells."""
+        """See `Scorer`; bounds the sum and the rest separately, the rest being monotone in the cells."""
         arities = np.sort(self.table.arities).astype(float)
         rows = self.table.total
         terms = self.score.cell_terms
         least, most = 0.0, 0.0  # s(∅)
         for size in range(1, max_size + 1):
             few, many = float(arities[:size].prod()), float(arities[-size:].prod())
-            if isinstance(terms, Dirichlet):  # a^m ≤ Γ(m + a)/Γ(a), and all rows in one cell are the most
+            if isinstance(
+                terms, Dirichlet
+            ):  # a^m ≤ Γ(m + a)/Γ(a); the sum is largest with all rows in one cell
                 low, high = (terms.shared / cells + terms.each for cells in (many, few))
                 sums = rows * min(0.0, log(low)), lgamma(rows + high) - lgamma(high)
             else:
@@ -216,11 +211,11 @@ def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: Stru
         raise InputError(
             "table",
             "numbers of states",
-            f"the largest {max_size} multiply to more than 10^90 cells",
-            "score smaller sets, or cut or leave out columns with many states",
+            f"the product of the largest {max_size} exceeds 10^90 cells",
+            "score smaller sets, or discretise or leave out columns with many states",
         )
     distinct = distinct_rows(table)
-    # A weighted row takes somewhat longer than a plain one.
+    # Weighted rows take longer to count, so merging has to halve the rows to pay.
     counted = distinct if table.weights is not None or 2 * distinct.rows <= table.rows else table
     by_rows = CountingScorer(table, score, prior, counted)
     return replace(by_rows, bits=_bits(table, score, max_size, by_rows.steps))
@@ -232,7 +227,7 @@ def _with_rest(
     cells: NDArray[np.float64],
     rest: Callable[[int, float], float],
 ) -> NDArray[np.float64]:
-    """Adds to each sum the rest, computed once for all sets of one size and number of cells; s(∅) is 0."""
+    """Adds the rest to each sum, computed once for each size and number of cells; s(∅) is 0."""
     sizes = (sets >= 0).sum(axis=1)
     values = np.zeros(sums.size)
     for size in range(1, sets.shape[1] + 1):
@@ -243,12 +238,9 @@ def _with_rest(
     return values
 
 
-# Real numbers ---------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianScorer:
-    """Scores of real numbers: log determinants of submatrices."""
+    """Scores of continuous data: log determinants of principal submatrices."""
 
     table: ContinuousTable
     score: GaussianScore
@@ -261,7 +253,7 @@ class GaussianScorer:
         return 200.0
 
     def extremes(self, max_size: int) -> tuple[float, float]:
-        """See `Scorer`: determinants lie between the products of the least pivots and of the diagonal."""
+        """See `Scorer`; determinants lie between the products of the least pivots and of the diagonal."""
         diagonal = np.sort(np.log(np.diag(self.matrix)))
         floor = diagonal + log(_LEAST_PIVOT)
         ends = [0.0]
@@ -276,7 +268,7 @@ class GaussianScorer:
         """See `Scorer`.
 
         Raises:
-            InputError: the columns of a set are linearly dependent, so that its density is unbounded.
+            InputError: the columns of a set are linearly dependent.
         """
         from jtsolve.scoring.kernels.cholesky import log_determinants
 
@@ -286,7 +278,7 @@ class GaussianScorer:
             raise InputError(
                 "table",
                 f"columns {', '.join(names)}",
-                "one of them is a linear function of the others, or nearly: their density has no bound",
+                "they are linearly dependent, or nearly so, and their density is unbounded",
                 "leave one of them out",
             )
         sizes = (sets >= 0).sum(axis=1)
@@ -307,8 +299,8 @@ def _gaussian(
         raise InputError(
             "table",
             "rows",
-            f"there are {table.rows}, and sets of {max_size} columns need {needed} under {score.name}",
-            "score smaller sets, or take bge, whose prior makes up for few rows",
+            f"there are {table.rows}, but sets of {max_size} columns need {needed} under {score.name}",
+            "score smaller sets, or use bge, whose prior regularises few rows",
         )
     centred = table.values - table.values.mean(axis=1, keepdims=True)
     return GaussianScorer(table, score, prior, score.matrix(centred @ centred.T, table.rows))

@@ -1,4 +1,4 @@
-"""A table of the scores of all small sets, computed by threads in pieces of the colex order."""
+"""Tabulation of the scores of all small sets, by threads in blocks of the colex order."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
 _TRIED_NANOSECONDS = 1e6
-"""Predicted for one set, from which on the prediction is tried."""
+"""Predicted time for a set above which a few sets are timed instead."""
 _PIECE_NANOSECONDS = 1e8
-"""Predicted work in one piece: a tenth of a second, so that Ctrl-C and limits act at once."""
+"""Predicted work in a block: a tenth of a second, so that Ctrl-C and limits act promptly."""
 _PIECE_SETS = 1 << 16
-"""Most sets in a piece: some megabytes of members."""
+"""Most sets in a block: a few megabytes of members."""
 _BYTES_PER_NUMBER = 20
-"""Of a score as text with all its digits and a separator; measured: plants 19.7, mushroom 19.6."""
+"""Bytes of a score as text in full precision, with a separator; measured: plants 19.7, mushroom 19.6."""
 _PACKED_SHARE = 0.46
-"""What gzip leaves of it; measured: plants 0.46, mushroom 0.44."""
+"""Compression ratio of gzip on that text; measured: plants 0.46, mushroom 0.44."""
 
 
 class Progress(Protocol):
-    """Takes the fraction that is done, and answers whether to go on."""
+    """Callback that takes the fraction done and returns whether to continue."""
 
     def __call__(self, *, done: float) -> bool:
-        """Reports and asks; called by the thread that tabulates."""
+        """Called by the thread that tabulates."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TableEstimate:
-    """What a table is predicted to cost.
+    """Predicted cost of a table.
 
     Args:
-        sets: the number of sets, exactly.
-        seconds: of wall clock, to compute it.
-        memory: bytes, to hold it and to write it as text.
-        file_bytes: of an instance file as text.
-        packed_bytes: of a packed one.
+        sets: number of sets, exact.
+        seconds: wall-clock time to compute it.
+        memory: bytes to hold it and to write it as text.
+        file_bytes: of an uncompressed instance file.
+        packed_bytes: of a gzipped one.
     """
 
     sets: int
@@ -69,23 +69,23 @@ class TableEstimate:
 def estimate(scorer: Scorer, max_size: int, workers: int | None = None) -> TableEstimate:
     """Returns the predicted cost of a table of all sets of at most `max_size` variables.
 
-    Where one set takes milliseconds, a few are computed and timed: how long a row takes depends on how much
-    of the data the processor's caches hold.
+    If a set takes milliseconds, a few are timed, since the time for a row then depends on how much of the
+    data fits in the caches.
     """
     sets = count_bounded_subsets(scorer.table.n, max_size)
     text = sets * _BYTES_PER_NUMBER
     each = scorer.steps if scorer.steps < _TRIED_NANOSECONDS else _tried(scorer, max_size)
     seconds = sets * each * 1e-9 / (workers or cores())
-    # The array, and at the end the text twice: in pieces and joined.
+    # The array, and the text twice at the end: in parts and joined.
     return TableEstimate(sets, seconds, 8 * sets + 2 * text, text, int(_PACKED_SHARE * text))
 
 
 def _tried(scorer: Scorer, max_size: int) -> float:
-    """Returns the nanoseconds that a set takes, of a few that follow one another in colex order."""
+    """Returns the measured nanoseconds for a set, over a few consecutive ones in colex order."""
     few = np.arange(min(4, scorer.table.n - max_size + 1))[:, None]
     rest = np.arange(scorer.table.n - 1, scorer.table.n - max_size, -1)
     sets = np.hstack([np.tile(rest, (len(few), 1)), few]).astype(np.int64)
-    scorer.values(sets[:1])  # loads what is compiled
+    scorer.values(sets[:1])  # loads the compiled kernels
     start = perf_counter_ns()
     scorer.values(sets)
     return (perf_counter_ns() - start) / len(sets)
@@ -100,20 +100,20 @@ def tabulate(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> DenseScores:
-    """Returns the scores of all sets of at most `max_size` columns, to the bit for any number of threads.
+    """Returns the scores of all sets of at most `max_size` columns, bit-identical for any `workers`.
 
     Args:
         table: the data.
-        score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
-        max_size: the size of the largest sets, at least 1 and at most n.
+        score: discrete for a `DataTable`, Gaussian for a `ContinuousTable`.
+        max_size: size of the largest sets, from 1 to n.
         prior: on structures; None for none.
         workers: threads; None for all cores.
-        progress: told after each piece of work; the work ends when it answers False.
+        progress: called after each block; the work stops if it returns False.
 
     Raises:
-        ChoiceError: the score is not for such a table, or `max_size` is not as said.
+        ChoiceError: the score does not fit the kind of table, or `max_size` is out of range.
         InputError: the table does not allow the score; see `make_scorer`.
-        LimitError: `progress` ended the work.
+        LimitError: `progress` stopped the work.
     """
     return tabulate_with(
         make_scorer(table, score, max_size, prior), max_size, workers=workers, progress=progress
@@ -157,7 +157,7 @@ def _run(
     total: int,
     progress: Progress | None,
 ) -> None:
-    """Fills all pieces, at most so many of them handed out at one time; reports as they are finished."""
+    """Fills all blocks, with at most `most` submitted at a time; reports progress as they finish."""
     running: set[Future[int]] = set()
     done = 0
     left = iter(starts)
@@ -173,8 +173,8 @@ def _run(
             done += future.result()
         if progress is not None and not progress(done=done / total):
             raise LimitError(
-                f"the scoring was ended when {100 * done / total:.0f} % of the {total} sets were scored; "
-                "nothing is written. Score smaller sets (--max-size), or allow more time"
+                f"scoring was stopped after {100 * done / total:.0f} % of the {total} sets; nothing is "
+                "written. Score smaller sets (--max-size), or allow more time"
             )
 
 
@@ -189,12 +189,12 @@ class _Colex:
         self.count = count_bounded_subsets(n, max_size)
 
     def members(self, rank: int) -> NDArray[np.int64]:
-        """Returns the set at a position: its members in decreasing order, then -1."""
+        """Returns the set of this rank: its members in decreasing order, then -1."""
         found = np.full(self._max_size, -1, dtype=np.int64)
         for above, before in enumerate(self._before):
             if rank == 0:
                 break
-            # The sets whose next member is v come after those that have all the rest below v.
+            # Sets whose next largest member is v follow those with all remaining members below v.
             found[above] = bisect_right(before, rank) - 1
             rank -= before[found[above]]
         return found

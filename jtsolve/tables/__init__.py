@@ -1,1 +1,1 @@
-"""Data files read into tables of states or of numbers."""
+"""Data files (CSV, ARFF, Parquet, Arrow) read into tables of states or of real numbers."""

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import InputError
-from jtsolve.tables.gathering import Gatherer, Intake
+from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import ragged, require_distinct
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.source import Lines
 
 _ROWS = 1 << 16
-"""Rows that are held as words at one time."""
+"""Rows held as text at a time."""
 
 _ARFF_WORD = re.compile(
     r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,{}'"%][^,{}\t]*?))\s*(?=,|$)"""
@@ -28,7 +28,7 @@ _ARFF_ATTRIBUTE = re.compile(
 
 
 def read_arff(lines: Lines, intake: Intake) -> RawTable:
-    """Returns the table in an ARFF file: nominal, numeric and string attributes; sparse rows are refused."""
+    """Returns the table in an ARFF file: nominal, numeric and string attributes; sparse rows are rejected."""
     import polars as pl
 
     source = lines.name
@@ -42,7 +42,7 @@ def read_arff(lines: Lines, intake: Intake) -> RawTable:
             heads.append(_arff_attribute(line, number, source))
         elif word != "@relation":
             raise InputError(
-                source, f"line {number}", f"'{line[:40]}' is no part of a header", "check that it is ARFF"
+                source, f"line {number}", f"'{line[:40]}' is not a header line", "check that the file is ARFF"
             )
     names = [name for name, _ in heads]
     require_distinct(names, source)
@@ -58,7 +58,7 @@ def read_arff(lines: Lines, intake: Intake) -> RawTable:
 
 
 def _texts(lines: Lines) -> Iterator[tuple[int, str]]:
-    """Yields the lines that are neither blank nor remarks, stripped, with their numbers."""
+    """Yields stripped lines with their numbers, without blank lines and comments."""
     for first, piece in lines:
         for number, line in enumerate(piece.decode().split("\n"), first):
             text = line.strip()
@@ -68,7 +68,7 @@ def _texts(lines: Lines) -> Iterator[tuple[int, str]]:
 
 def _arff_row(line: str, number: int, width: int, source: str) -> list[str | None]:
     if line.startswith("{"):
-        raise InputError(source, f"line {number}", "sparse rows are not read", "save the file with full rows")
+        raise InputError(source, f"line {number}", "sparse rows are not supported", "save full rows")
     row = _arff_words(line, number, source)
     if len(row) != width:
         raise ragged(source, number, len(row), width)
@@ -88,7 +88,7 @@ def _arff_attribute(line: str, number: int, source: str) -> tuple[str, tuple[str
     raise InputError(
         source,
         f"line {number}",
-        f"the attribute '{line[:60]}' is not read",
+        f"the attribute '{line[:60]}' is not supported",
         "declare it as {state, …}, numeric, real, integer or string, each state once",
     )
 
@@ -98,14 +98,17 @@ def _arff_name(match: re.Match[str]) -> str:
 
 
 def _arff_words(line: str, number: int, source: str) -> list[str | None]:
-    """Returns the values of a row; None where it says ? without quotes."""
+    """Returns the values of a row; None for an unquoted question mark."""
     words: list[str | None] = []
     at = 0
     while True:
         match = _ARFF_WORD.match(line, at)
         if match is None:
             raise InputError(
-                source, f"line {number}", f"no value can be read at '{line[at : at + 40]}'", "mend the quotes"
+                source,
+                f"line {number}",
+                f"no value can be read at '{line[at : at + 40]}'",
+                "check the quotes",
             )
         plain = match[3]
         quoted = match[1] if match[1] is not None else match[2]

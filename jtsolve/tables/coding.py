@@ -1,8 +1,8 @@
-"""From cells to states or numbers: gaps, numbers of states, cutting numbers into ranges, declared states.
+"""Coding of raw columns as states or numbers: missing values, declared states, discretisation.
 
-The rule for states: the distinct values of a column, as they are written, are its states; numbers come first,
-by value, then words in order. Declared states (a schema, or the file's own) are taken as they are declared,
-whether all occur or not, and a value that is not declared is an error.
+The states of a column are its distinct values as written, numbers first, by value, then words in lexical
+order. Declared states (of a schema, or of the file) keep their order and may be unobserved; an undeclared
+value is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.raw import GAP, signed_type
-from jtsolve.tables.selecting import listed, selected
+from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
 
 if TYPE_CHECKING:
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.options import Coding, Discretisation
     from jtsolve.tables.raw import RawColumn, RawTable
-    from jtsolve.tables.selecting import Selection
+    from jtsolve.tables.selection import Selection
 
 GAP_STATE = "?"
-"""The label of a missing value that is kept as a state."""
+"""Label of the state that stands for a missing value."""
 
 _FEW = 20
-"""Up to so many different numbers, fractions among them, are taken for states and not for a continuum."""
+"""A column of at most this many distinct numbers counts as discrete, even if they are fractions."""
 
 
 def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     """Returns a table of states.
 
     Raises:
-        InputError: a column is continuous, has too many states, has values missing, or has only such, or a
-            value is not declared; all columns at fault are named.
+        InputError: a column is continuous, has too many states, or has missing or undeclared values; all
+            continuous columns are named.
     """
     selection = selected(raw, coding, source)
     columns, remarks = selection.columns, selection.remarks
@@ -52,10 +52,10 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     if continuous:
         raise InputError(
             source,
-            f"column{'s' * (len(continuous) > 1)} {listed(continuous)}",
-            "numbers with many different values are no states",
+            f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
+            "numbers with many distinct values are not states",
             "cut them with --discretise quantile:4, declare states or cuts in a --schema, leave them out "
-            "with --drop, or take a Gaussian score for them (--score gaussian-bic)",
+            "with --drop, or use a Gaussian score (--score gaussian-bic)",
         )
     cuts: dict[str, tuple[float, ...]] = {}
     coded = [_coded(column, coding, source, cuts, selection) for column in columns]
@@ -80,26 +80,19 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
     """Returns a table of real numbers.
 
     Raises:
-        InputError: a column holds something else, or values are missing.
-        ChoiceError: the coding asks for what only states can have.
+        InputError: a value is missing or not a number.
+        ChoiceError: the coding has an option that applies to states only.
     """
     if coding.weights or coding.discretise or coding.schema or coding.missing in ("state", "impute-mode"):
         raise ChoiceError(
-            "real numbers take no weights, discretisation, schema, nor missing values as states or modes; "
-            "leave these out, or take a score of states such as bdeu"
+            "real numbers do not support weights, discretisation, a schema, or missing values as a state or "
+            "mode; drop these options, or use a discrete score such as bdeu"
         )
     selection = selected(raw, coding, source)
     columns, remarks = selection.columns, selection.remarks
     values = []
     for column in columns:
-        word = column.first_word()
-        if word is not None:
-            raise InputError(
-                source,
-                f"column '{column.name}'",
-                f"'{word}' is no finite number",
-                "leave the column out with --drop, or take a score of states such as bdeu",
-            )
+        _require_numbers(column, source, "leave it out with --drop, or use a discrete score such as bdeu")
         values.append(column.numbers()[column.codes])
     try:
         names = tuple(column.name for column in columns)
@@ -108,11 +101,14 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
         raise InputError(source, error.place, error.reason, error.remedy) from None
 
 
-# States ---------------------------------------------------------------------------------------------------
+def _require_numbers(column: RawColumn, source: str, remedy: str) -> None:
+    word = column.first_word()
+    if word is not None:
+        raise InputError(source, f"column '{column.name}'", f"'{word}' is not a finite number", remedy)
 
 
 def _is_continuous(column: RawColumn, coding: Coding) -> bool:
-    """Tells whether a column holds numbers, too many for states, or many and not all of them whole."""
+    """Tells whether a column holds more numbers than states are allowed, or many with fractions."""
     if column.states is not None:
         return False
     numbers = column.numbers()[column.occurring()]
@@ -129,7 +125,7 @@ def _coded(
     cuts: dict[str, tuple[float, ...]],
     selection: Selection,
 ) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
-    """Returns the states of a column and the state of each row; notes the cuts, if it is cut."""
+    """Returns the states of a column and the code of each row; records the cuts in `cuts`."""
     declared = coding.schema.get(column.name, column.states)
     if declared is not None and isinstance(declared[0], float):
         cuts[column.name] = tuple(float(cut) for cut in declared)
@@ -150,7 +146,7 @@ def _coded(
 def _found_cuts(
     column: RawColumn, discretise: Discretisation, selection: Selection, source: str
 ) -> tuple[float, ...]:
-    """Returns the cuts of a continuous column, by the rows in which it, and the class if needed, is known."""
+    """Returns the cuts of a continuous column, from the rows where it, and any class, is present."""
     present = column.present()
     classes = selection.classes if discretise.method == "mdlp" else None
     if classes is not None:
@@ -159,8 +155,8 @@ def _found_cuts(
             raise InputError(
                 source,
                 f"column '{classes.name}'",
-                f"it holds no classes by which '{column.name}' could be cut: it is continuous or empty",
-                "name a column of states with --discretise mdlp:CLASS",
+                f"it cannot serve as the class by which '{column.name}' is cut: it is continuous or empty",
+                "name a discrete column with --discretise mdlp:CLASS",
             )
     weights = None if selection.weights is None else selection.weights[present]
     numbers = column.numbers()[column.codes[present]]
@@ -169,21 +165,14 @@ def _found_cuts(
 
 def _cut(column: RawColumn, cuts: tuple[float, ...], source: str) -> RawColumn:
     """Returns the column with ranges in place of numbers."""
-    word = column.first_word()
-    if word is not None:
-        raise InputError(
-            source,
-            f"column '{column.name}'",
-            f"'{word}' is no finite number, so it lies in no range",
-            "mend the value, or declare states in place of cuts",
-        )
+    _require_numbers(column, source, "correct the value, or declare states instead of cuts")
     labels = range_labels(cuts)
     places = np.searchsorted(np.array(cuts), column.numbers(), side="left").astype(np.int32)
     return replace(column.recoded(places), labels=labels, states=labels)
 
 
 def range_labels(cuts: Sequence[float]) -> tuple[str, ...]:
-    """Returns a label for each range between cuts.
+    """Returns the labels of the ranges between cuts.
 
     >>> range_labels([1.0, 2.5])
     ('<= 1', '> 1, <= 2.5', '> 2.5')
@@ -201,7 +190,7 @@ def range_labels(cuts: Sequence[float]) -> tuple[str, ...]:
 def _labelled(
     column: RawColumn, declared: tuple[str, ...] | None, coding: Coding, source: str
 ) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
-    """Returns the states of a column, and the state of each row; `GAP` where it is to be imputed."""
+    """Returns the states of a column and the code of each row; `GAP` where it is to be imputed."""
     occurring = [column.labels[code] for code in column.occurring()]
     as_state = column.gaps(None) > 0 and coding.missing == "state"
     if declared is not None:
@@ -211,15 +200,15 @@ def _labelled(
             raise InputError(
                 source,
                 f"column '{column.name}'",
-                f"'{unseen[0]}' is not among its declared states, {listed(declared)}",
-                "mend the value, or declare the state",
+                f"'{unseen[0]}' is not among its declared states, {name_list(declared)}",
+                "correct the value, or declare the state",
             )
     elif len(occurring) > coding.max_states:
         raise InputError(
             source,
             f"column '{column.name}'",
-            f"it has {len(occurring)} different values, more than {coding.max_states}",
-            "leave it out with --drop if it names the rows, cut it with a --schema of cuts, or raise "
+            f"it has {len(occurring)} distinct values, more than {coding.max_states}",
+            "leave it out with --drop if it identifies the rows, declare cuts in a --schema, or raise "
             "--max-states",
         )
     else:
@@ -237,7 +226,7 @@ def _labelled(
 
 
 def state_order(label: str) -> tuple[int, float, str]:
-    """Orders states: numbers by value, then words.
+    """Sort key of states: numbers by value, then words.
 
     >>> sorted(["b", "10", "9", "?"], key=state_order)
     ['9', '10', '?', 'b']

@@ -1,6 +1,6 @@
-"""Different rows of small numbers, and how often each occurs: see `kernels.distinct`.
+"""Distinct rows of small integers and their counts; the hash table is in `kernels.distinct`.
 
-Memory: for each different row its values, of the smallest type that holds them all, and some 16 to 32 bytes.
+Memory for each distinct row: its values, in the smallest type that holds them all, and 16 to 32 bytes.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK = 1 << 16
-"""Rows that are put in at one time."""
+"""Rows inserted at a time."""
 _ONCE: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Watch(Protocol):
-    """Is told how far the reading is; raises an error to end it."""
+    """Callback on progress of reading; it raises an error to stop."""
 
     def __call__(self, *, rows: int, memory: int) -> None:
-        """Takes the number of rows that were read, and how many bytes are about to be allocated for them."""
+        """Takes the number of rows read so far, and the bytes about to be allocated for them."""
         ...
 
 
 def unwatched(*, rows: int, memory: int) -> None:
-    """Lets every reading go on."""
+    """Never stops reading."""
 
 
 class DistinctRows:
-    """Different rows, in the order in which they first came, and how often each came.
+    """Distinct rows in order of first occurrence, with counts.
 
     Args:
-        width: the number of columns.
-        watch: is told before memory is allocated.
+        width: number of columns.
+        watch: called before memory is allocated.
     """
 
     def __init__(self, width: int, watch: Watch = unwatched) -> None:
@@ -53,8 +53,8 @@ class DistinctRows:
 
         Args:
             columns: their values, column by column, from 0.
-            largest: no value of any column so far exceeds it.
-            weights: how often each row counts; None for once.
+            largest: upper bound of all values so far.
+            weights: multiplicity of each row; None for 1.
         """
         from jtsolve.tables.kernels.distinct import insert_rows
 
@@ -73,7 +73,7 @@ class DistinctRows:
             self._read += block.shape[0]
 
     def _make_room(self, count: int) -> None:
-        """Makes room for so many more rows: half as much again if there is none, and slots twice the rows."""
+        """Makes room for `count` more rows: storage grows by half, the hash table keeps two slots a row."""
         from jtsolve.tables.kernels.distinct import fill_slots
 
         need = self._used + count
@@ -92,6 +92,6 @@ class DistinctRows:
             self._slots = fill_slots(self._rows, self._used, size)
 
     def taken(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Returns the values, shape (columns, rows), and how often each row came; forgets the hash table."""
+        """Returns the values, shape (columns, rows), and the counts; drops the hash table."""
         self._slots = np.zeros(1, np.int32)
         return self._rows[: self._used].T, self._times[: self._used].copy()

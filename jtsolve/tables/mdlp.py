@@ -1,17 +1,17 @@
-"""MDLP: cuts numbers where that tells of a class, as often as a shorter description pays for.
+"""MDLP discretisation: entropy-based cuts by a class column, stopped by minimum description length.
 
-A set S of N rows with k classes is cut at the T that leaves the least class entropy,
+A set S of N rows with k classes is cut at the T that minimises the class entropy
 
     E(T) = |S₁|/N Ent(S₁) + |S₂|/N Ent(S₂),
 
-S₁ being the rows up to T and S₂ those above, if
+with S₁ the rows up to T and S₂ those above, if
 
     Ent(S) − E(T) > [ log₂(N − 1) + log₂(3^k − 2) − (k Ent(S) − k₁ Ent(S₁) − k₂ Ent(S₂)) ] / N,
 
-and S₁ and S₂ are cut in the same way; k₁ and k₂ are their numbers of classes, and Ent is in bits. T is
-half-way between two values that follow one another; of equally good ones, the least.
+and S₁ and S₂ are cut recursively; k₁ and k₂ are their numbers of classes, and Ent is in bits. T is halfway
+between adjacent values; ties go to the least.
 
-Time: the number of different values times that of the classes, for each level of cuts.
+Time: O(distinct values × classes) for each level of the recursion.
 
 Reference:
     U. M. Fayyad, K. B. Irani, Multi-interval discretization of continuous-valued attributes for
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 def mdlp_cuts(
     numbers: NDArray[np.float64], classes: NDArray[np.integer[Any]], times: NDArray[np.int64] | None = None
 ) -> tuple[float, ...]:
-    """Returns the cuts, increasing; none if the numbers tell too little of the classes.
+    """Returns the cuts, increasing; empty if no cut pays.
 
     Args:
         numbers: shape (rows,).
-        classes: shape (rows,), from 0.
-        times: shape (rows,): how often each row counts; None for once.
+        classes: shape (rows,), codes from 0.
+        times: shape (rows,), multiplicity of each row; None for 1.
 
     >>> mdlp_cuts(np.arange(20.0), np.repeat([0, 1], 10))
     (9.5,)
@@ -45,7 +45,7 @@ def mdlp_cuts(
     values, place = np.unique(numbers, return_inverse=True)
     counts = np.zeros((values.size + 1, int(classes.max()) + 1), dtype=np.int64)
     np.add.at(counts, (place + 1, classes), 1 if times is None else times)
-    up_to = np.cumsum(counts, axis=0)  # row i: the rows of each class among the first i values
+    up_to = np.cumsum(counts, axis=0)  # up_to[i]: class counts among the first i values
     found: list[int] = []
     open_ranges = [(0, values.size)]
     while open_ranges:
@@ -58,18 +58,18 @@ def mdlp_cuts(
 
 
 def _between(low: float, high: float) -> float:
-    """Returns the middle, or the lower one of neighbours between which no number lies."""
+    """Returns the midpoint, or `low` if no float lies in between."""
     middle = low + (high - low) / 2
     return middle if low <= middle < high else low
 
 
 def _best_cut(up_to: NDArray[np.int64]) -> int | None:
-    """Returns how many values lie below the best cut, or None if it does not pay.
+    """Returns the number of values below the best cut, or None if it does not pay.
 
     Args:
-        up_to: shape (values + 1, classes): the rows of each class before each value, and after the last.
+        up_to: shape (values + 1, classes): cumulative class counts.
     """
-    if up_to.shape[0] < 3:  # noqa: PLR2004 - one value
+    if up_to.shape[0] < 3:  # noqa: PLR2004 - a single value
         return None
     below = up_to[1:-1] - up_to[0]
     whole = up_to[-1] - up_to[0]

@@ -1,4 +1,4 @@
-"""What to make of the cells of a data file: the choices of the user."""
+"""User options for reading data: columns, missing values, discretisation."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Missing: TypeAlias = Literal["refuse", "state", "drop-rows", "drop-columns", "im
 MISSING: tuple[str, ...] = get_args(Missing)
 
 GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
-"""Words that stand for a missing value in text that has no mark of its own for it."""
+"""Words that mean a missing value in text formats, which have no null."""
 
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
-"""States (texts) or cuts (numbers, increasing) by the name of a column."""
+"""States (strings) or increasing cuts (numbers) by column name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discretisation:
-    """How to cut numbers into ranges; a number that equals a cut lies below it.
+    """How to cut numbers into ranges; a number equal to a cut lies below it.
 
     Args:
-        method: "quantile": cuts are the observed values at equal shares of the rows; "width": ranges of equal
-            width between the least and the largest value; "mdlp": cuts that tell of a class; see `mdlp`.
-        bins: the number of ranges, at least 2; ties can leave fewer. 0 for mdlp, which finds it.
-        by: of mdlp: the name of the column of classes; None for the class column of the coding.
+        method: "quantile": ranges with equally many rows, cut at observed values; "width": ranges of equal
+            width; "mdlp": entropy-based cuts by a class column, see `mdlp`.
+        bins: number of ranges, at least 2; ties can leave fewer. 0 for mdlp, which determines it.
+        by: class column of mdlp; None for that of the coding.
 
     Raises:
-        ChoiceError: a value is not on offer.
+        ChoiceError: an invalid method, number of bins, or combination.
     """
 
     method: Literal["quantile", "width", "mdlp"]
@@ -51,12 +51,12 @@ class Discretisation:
         if not fits:
             raise ChoiceError(
                 f"no discretisation '{self.method}:{self.bins}'; give quantile:B or width:B with B > 1, or "
-                "mdlp:CLASS, CLASS being the name of a column"
+                "mdlp:CLASS, where CLASS is a column"
             )
 
     @classmethod
     def parse(cls, text: str) -> Discretisation:
-        """Returns what "quantile:4", "width:4", "mdlp:CLASS" or "mdlp" stands for.
+        """Parses "quantile:4", "width:4", "mdlp:CLASS" or "mdlp".
 
         >>> Discretisation.parse("quantile:4")
         Discretisation(method='quantile', bins=4, by=None)
@@ -66,7 +66,7 @@ class Discretisation:
         method, _, rest = text.partition(":")
         if method == "mdlp":
             return cls("mdlp", by=rest or None)
-        return cls(method, int(rest) if rest.isdecimal() else 0)  # type: ignore[arg-type]  # checked there
+        return cls(method, int(rest) if rest.isdecimal() else 0)  # type: ignore[arg-type]  # __post_init__ checks
 
     def cuts(
         self,
@@ -78,17 +78,17 @@ class Discretisation:
 
         Args:
             numbers: shape (rows,).
-            times: shape (rows,): how often each row counts; None for once.
-            classes: shape (rows,), from 0: for mdlp.
+            times: shape (rows,), multiplicity of each row; None for 1.
+            classes: shape (rows,), codes from 0; required by mdlp.
         """
         if self.method == "mdlp":
-            assert classes is not None, "the coding sees to it"
+            assert classes is not None, "the coding passes them"
             return mdlp_cuts(numbers, classes, times)
         if self.method == "quantile":
             values, place = np.unique(numbers, return_inverse=True)
             counts = np.bincount(place) if times is None else _summed(times, place, values.size)
             up_to = np.cumsum(counts)
-            # The least value that at least i of `bins` shares of the rows do not exceed; in whole numbers.
+            # Cut i is the least value with at least i/bins of the rows up to it; exact in integers.
             shares = np.arange(1, self.bins) * up_to[-1]
             cuts = values[np.searchsorted(up_to * self.bins, shares)]
         else:
@@ -105,24 +105,23 @@ def _summed(times: NDArray[np.int64], place: NDArray[np.intp], size: int) -> NDA
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """What to make of the cells of a file.
+    """How to code the cells of a file.
 
     Args:
-        columns: names of the columns to keep, in this order; None for all in the order of the file.
-        drop: names of columns to leave out.
-        weights: the name of a column that tells how often each row occurs, or None.
-        missing: what to do about missing values: "refuse" with the counts; a "state" of its own; "drop-rows"
-            that have one; "drop-columns" that have one; "impute-mode": put in the column's most frequent
-            state, the first in order among equals.
-        gaps: words that stand for a missing value in files that have no mark for it.
-        discretise: how to cut continuous columns into states, or None to refuse them.
+        columns: columns to keep, in this order; None for all, in file order.
+        drop: columns to leave out.
+        weights: column with the multiplicity of each row, or None.
+        missing: treatment of missing values: "refuse" reports the counts; "state" adds a state; "drop-rows"
+            and "drop-columns" leave out rows or columns with gaps; "impute-mode" fills in the column's most
+            frequent state, the first of ties.
+        gaps: words that mean a missing value, in text formats.
+        discretise: how to cut continuous columns into states; None rejects them.
         schema: declared states or cuts of some columns.
-        class_column: the name of the column of classes, by which mdlp cuts, or None; it is a column like
-            others otherwise.
-        max_states: the largest number of states of a column whose states are not declared.
+        class_column: class column for mdlp, or None; otherwise a column like any other.
+        max_states: most states of a column without declared states.
 
     Raises:
-        ChoiceError: a value is not on offer.
+        ChoiceError: an invalid value or combination.
     """
 
     columns: tuple[str, ...] | None = None
@@ -138,24 +137,23 @@ class Coding:
     def __post_init__(self) -> None:
         if self.missing not in MISSING:
             raise ChoiceError(
-                f"missing values cannot be handled by '{self.missing}', but by {', '.join(MISSING)}"
+                f"'{self.missing}' is no treatment of missing values; choose among {', '.join(MISSING)}"
             )
         if self.discretise is not None and self.discretise.method == "mdlp" and self.classes is None:
             raise ChoiceError(
-                "mdlp cuts columns so that they tell of a class, and none is named; give --discretise "
-                "mdlp:CLASS or --class"
+                "mdlp needs a class column, and none is named; give --discretise mdlp:CLASS or --class"
             )
         if self.max_states < 1:
-            raise ChoiceError(f"at most {self.max_states} states leave no column; give a number of 1 or more")
+            raise ChoiceError(f"the largest number of states is {self.max_states}; give 1 or more")
 
     @property
     def classes(self) -> str | None:
-        """The column by which mdlp cuts; else the class column, if there is one."""
+        """The column by which mdlp cuts, or else the class column, if any."""
         by = None if self.discretise is None else self.discretise.by
         return by or self.class_column
 
     def reads(self, name: str) -> bool:
-        """Tells whether a column of a file is needed."""
+        """Tells whether a column of the file is needed."""
         if name in (self.weights, self.classes):
             return True
         return name not in self.drop and (self.columns is None or name in self.columns)

@@ -1,4 +1,4 @@
-"""The columns of a file as they stand there, in little room: different values once, a code for each row."""
+"""Columns as read from a file, stored compactly: the distinct values, and a code for each row."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GAP = -1
-"""The code of a missing value."""
+"""Code of a missing value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawColumn:
-    """A column: in row r stands `labels[codes[r]]`, or nothing if the code is `GAP`.
+    """A column: row r holds `labels[codes[r]]`, or nothing if the code is `GAP`.
 
     Args:
         name: of the column.
-        labels: the different values, in any order; not all need to occur.
+        labels: distinct values in any order; some may not occur.
         codes: shape (rows,), of a signed type.
-        states: the states that the file declares, or None.
+        states: states declared by the file, or None.
     """
 
     name: str
@@ -36,7 +36,7 @@ class RawColumn:
     states: tuple[str, ...] | None = None
 
     def gaps(self, times: NDArray[np.int64] | None) -> int:
-        """Returns the number of rows in which nothing stands; `times` says how often each row counts."""
+        """Returns the number of missing values; `times` are the multiplicities of the rows."""
         empty = self.codes == GAP
         return int(empty.sum() if times is None else times[empty].sum())
 
@@ -45,31 +45,31 @@ class RawColumn:
         return np.flatnonzero(np.bincount(self.codes[self.codes != GAP], minlength=len(self.labels)))
 
     def present(self) -> NDArray[np.bool_]:
-        """Returns in which rows something stands."""
+        """Returns which rows have a value."""
         present: NDArray[np.bool_] = self.codes != GAP
         return present
 
     def numbers(self) -> NDArray[np.float64]:
-        """Returns the number that each label stands for; NaN where it is no finite number."""
+        """Returns each label as a number; NaN where it is not a finite number."""
         return np.array([_number(label) for label in self.labels])
 
     def first_word(self) -> str | None:
-        """Returns an occurring label that is no finite number, or None if there is none."""
+        """Returns an occurring label that is not a finite number, or None."""
         return next((self.labels[i] for i in self.occurring() if np.isnan(_number(self.labels[i]))), None)
 
     def recoded(self, codes: NDArray[np.int32]) -> RawColumn:
-        """Returns the column with each code replaced: label i by `codes[i]`, which may be `GAP`."""
-        # GAP is -1: the entry added at the end.
+        """Returns the column with code i replaced by `codes[i]`, which may be `GAP`."""
+        # GAP is -1, which indexes the appended entry.
         kind = signed_type(int(codes.max(initial=0)) + 1)
         return replace(self, codes=np.append(codes, GAP).astype(kind)[self.codes])
 
     def where(self, rows: NDArray[np.bool_]) -> RawColumn:
-        """Returns the column with the chosen rows only."""
+        """Returns the column restricted to the chosen rows."""
         return replace(self, codes=self.codes[rows])
 
 
 def signed_type(labels: int) -> type[np.int8 | np.int16 | np.int32]:
-    """Returns the smallest type for the codes of so many labels, and for `GAP`.
+    """Returns the smallest type for this many codes and `GAP`.
 
     >>> signed_type(128).__name__, signed_type(129).__name__
     ('int8', 'int16')
@@ -82,7 +82,7 @@ def _number(label: str) -> float:
         value = float(label)
     except ValueError:
         return nan
-    return value if isfinite(value) and "_" not in label else nan  # Python reads 1_000 as a number
+    return value if isfinite(value) and "_" not in label else nan  # float() accepts 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,9 +91,9 @@ class RawTable:
 
     Args:
         names: of all its columns.
-        columns: those that were asked for, in the order of the file.
-        typed: whether gaps are marked by the format, and not by words.
-        times: shape (rows,): how often each row stands in the file; None for once.
+        columns: the requested ones, in file order.
+        typed: whether the format itself marks gaps, rather than words such as NA.
+        times: shape (rows,), how often each row occurs in the file; None for once.
     """
 
     names: tuple[str, ...]
@@ -103,10 +103,10 @@ class RawTable:
 
 
 def require_distinct(names: Sequence[str], source: str) -> None:
-    """Finds out whether every column has a name of its own.
+    """Checks that the names of columns are unique and not empty.
 
     Raises:
-        InputError: a name is empty or there twice.
+        InputError: they are not.
     """
     seen: set[str] = set()
     for position, name in enumerate(names):
@@ -114,8 +114,8 @@ def require_distinct(names: Sequence[str], source: str) -> None:
             raise InputError(
                 source,
                 f"the name of column {position + 1}",
-                f"'{name}' is there twice" if name else "it is empty",
-                "name every column, each differently; say --no-header if the first line is a row",
+                f"'{name}' occurs twice" if name else "it is empty",
+                "give every column a unique name, or --no-header if the first line is a row",
             )
         seen.add(name)
 
@@ -126,5 +126,5 @@ def ragged(source: str, line: int, found: int, wanted: int) -> InputError:
         source,
         f"line {line}",
         f"it has {found} values, but there are {wanted} columns",
-        "give every row a value for every column, or name the separator with --separator",
+        "give every row a value for every column, or set the separator with --separator",
     )

@@ -1,4 +1,13 @@
-"""A table of states or of numbers from a data file."""
+"""Reads data files into tables of states or of real numbers, and schemas.
+
+    .csv .tsv .tab .txt .data, other   delimited by commas, semicolons, tabs or blanks; header optional
+    .dat                               GOBNILP and blip: names, numbers of states, then rows of states
+    .arff                              Weka
+    .parquet .arrow .feather .ipc      typed columns, read by polars
+
+Any may be gzipped. Text is UTF-8; blanks around values and blank lines do not count. Every row must have as
+many values as there are columns.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +19,47 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
+from jtsolve.tables.arff import read_arff
 from jtsolve.tables.coding import to_numbers, to_states
+from jtsolve.tables.csv_text import read_dat, read_separated
 from jtsolve.tables.distinct import Watch, unwatched
-from jtsolve.tables.formats import read_raw
-from jtsolve.tables.gathering import Intake
+from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import Coding, Schema
-from jtsolve.tables.source import Source
+from jtsolve.tables.parquet import read_columnar
+from jtsolve.tables.source import Lines, Source
 
 if TYPE_CHECKING:
+    from jtsolve.tables.raw import RawTable
     from jtsolve.tables.table import ContinuousTable, DataTable
 
 SomeTable = TypeVar("SomeTable", "DataTable", "ContinuousTable")
+
+
+def read_raw(
+    source: Source, intake: Intake | None = None, *, header: bool = True, separator: str | None = None
+) -> RawTable:
+    """Returns the columns of a file, uncoded.
+
+    Args:
+        source: the file; the suffix of its name determines the format.
+        intake: what to read; None for everything.
+        header: whether the first line of delimited text names the columns; otherwise they are V1, V2, ….
+        separator: of delimited text: a character, " " for any run of blanks; None to guess.
+
+    Raises:
+        InputError: the content does not match the suffix; names the line and the fault.
+    """
+    intake = intake or Intake()
+    suffix = source.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if suffix in ("parquet", "arrow", "feather", "ipc"):
+        return read_columnar(source, suffix, intake)
+    lines = Lines(source)
+    if suffix == "arff":
+        return read_arff(lines, intake)
+    if suffix == "dat":
+        return read_dat(lines, intake)
+    usual = "\t" if suffix in ("tsv", "tab") else None
+    return read_separated(lines, intake, header=header, separator=separator or usual)
 
 
 def read_states(
@@ -33,17 +72,17 @@ def read_states(
 ) -> DataTable:
     """Returns the table of states in a data file.
 
-    Of more than `gathering.KEPT` rows, equal ones are put together, with weights that count them.
+    Beyond `gatherer.KEPT` rows, equal ones are merged and weighted.
 
     Args:
-        path: see `formats` for what is read; gzip data are unpacked.
-        coding: what to make of its cells.
-        header: whether the first line of separated text names the columns.
-        separator: of separated text; None to find out.
-        watch: is told how far the reading is, and may end it by an error.
+        path: of the file.
+        coding: how to code its cells.
+        header: see `read_raw`.
+        separator: see `read_raw`.
+        watch: called with the progress; stops the reading by raising an error.
 
     Raises:
-        InputError: the file cannot be read, or is not what its suffix says, or the coding does not fit.
+        InputError: the file cannot be read, does not match its suffix, or the coding does not fit.
     """
     coding = coding or Coding()
     source = Source(path)
@@ -83,21 +122,21 @@ def read_schema(path: str | Path) -> Schema:
 
 
 def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
-    """Returns declared states and cuts, and the class column: a JSON object with an entry for some columns.
+    """Returns the declared states and cuts, and the class column, of a JSON schema file.
 
-    The states in a list of texts are declared; a list of increasing numbers holds cuts. An object {"states":
-    list, "class": true} in place of a list declares the class column too; either key may be absent.
+    The file holds an object that maps columns to lists: strings declare states, increasing numbers are cuts.
+    In place of a list, {"states": list, "class": true} declares the class column as well; both are optional.
 
     Raises:
-        InputError: the file is no such object.
+        InputError: the file is not of this form.
     """
     source = str(path)
     try:
         document = json.loads(read_file(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(source, "", f"it is no JSON ({error})", "mend the file") from None
+        raise InputError(source, "", f"it is not JSON ({error})", "correct the file") from None
     if not isinstance(document, dict):
-        raise InputError(source, "", "it is no object", 'write {"column": ["state", "state"]}')
+        raise InputError(source, "", "it is not an object", 'write {"column": ["state", "state"]}')
     schema: dict[str, tuple[str, ...] | tuple[float, ...]] = {}
     classes = []
     for name, declared in document.items():
@@ -121,9 +160,11 @@ def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
             raise InputError(
                 source,
                 f"'{name}'",
-                "it is neither a list of different states (texts) nor of cuts (numbers)",
+                "it is neither a list of distinct states (strings) nor of cuts (numbers)",
                 'write ["low", "high"] or [0.5, 1.5], or {"states": ["no", "yes"], "class": true}',
             )
     if len(classes) > 1:
-        raise InputError(source, f"'{classes[1]}'", f"'{classes[0]}' is a class already", "declare one class")
+        raise InputError(
+            source, f"'{classes[1]}'", f"the class is '{classes[0]}' already", "declare one class"
+        )
     return MappingProxyType(schema), classes[0] if classes else None

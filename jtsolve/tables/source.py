@@ -1,4 +1,4 @@
-"""The bytes of a data file, unpacked, in pieces, and their hash; text as whole lines."""
+"""Streams a data file: decompressed blocks of bytes with their SHA-256, or blocks of whole lines."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PIECE = 1 << 23
-"""Bytes that are read, and turned into words, at one time."""
+"""Bytes read and parsed at a time."""
 _LONGEST_MARK = 3
-"""Bytes of the longest mark of an encoding at the beginning of a text."""
+"""Bytes of the longest byte order mark, that of UTF-8."""
 _LONGEST_LINE = 1 << 28
-"""Bytes; a longer line is none."""
+"""Bytes; a longer line is taken for binary data."""
 
 
 class Source:
-    """A data file that is read once, from its beginning to its end.
+    """A data file, read once from start to end.
 
     Args:
-        path: of the file; gzip data are unpacked.
+        path: of the file, gzipped or not.
 
     Attributes:
         name: the path as text, for messages.
@@ -37,11 +37,11 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Of what was read, as hexadecimal digits."""
+        """Of the decompressed bytes read so far, as hexadecimal digits."""
         return self._sha.hexdigest()
 
     def pieces(self) -> Iterator[bytes]:
-        """Yields the content in pieces.
+        """Yields the decompressed content in blocks.
 
         Raises:
             InputError: the file cannot be read, is empty, or is damaged gzip data.
@@ -53,15 +53,13 @@ class Source:
                 self._sha.update(piece)
                 yield piece
             if empty:
-                raise InputError(
-                    self.name, "", "the file is empty", "check how it was made, and make it again"
-                )
+                raise InputError(self.name, "", "the file is empty", "give a table with rows")
 
     def whole(self) -> bytes:
-        """Returns the content; for formats that cannot be read in pieces.
+        """Returns the whole content, for formats that cannot be streamed.
 
         Raises:
-            InputError: as `pieces`; or there are more than `LARGEST` bytes.
+            InputError: as `pieces`, or there are more than `LARGEST` bytes.
         """
         held, size = [], 0
         for piece in self.pieces():
@@ -71,17 +69,17 @@ class Source:
                 raise InputError(
                     self.name,
                     "",
-                    f"it holds more than {LARGEST / 2**30:.3g} GiB unpacked, and cannot be read in pieces",
-                    "unpack it, or save it as CSV",
+                    f"it exceeds {LARGEST / 2**30:.3g} GiB decompressed, and its format cannot be streamed",
+                    "decompress it, or save it as CSV",
                 )
         return b"".join(held)
 
 
 class Lines:
-    """The lines of a text, in pieces: UTF-8 without byte order mark, ended by newlines.
+    """The lines of a UTF-8 text in blocks, without byte order mark, newlines normalised.
 
-    Iterating yields the number of a piece's first line, from 1, and the piece; every piece but the last ends
-    with a newline. Faults are found when their piece is read.
+    Iteration yields the number of a block's first line, from 1, and the block; every block but the last ends
+    with a newline. Errors are raised when their block is reached.
     """
 
     def __init__(self, source: Source) -> None:
@@ -90,16 +88,16 @@ class Lines:
         self._held: tuple[int, bytes] | None = None
 
     def __iter__(self) -> Lines:
-        """Is the iterator of what is left."""
+        """Returns itself: what has been taken is not repeated."""
         return self
 
     def __next__(self) -> tuple[int, bytes]:
-        """Returns the next piece, and the number of its first line."""
+        """Returns the number of the next block's first line, and the block."""
         held, self._held = self._held, None
         return next(self._pieces) if held is None else held
 
     def first(self) -> tuple[int, str]:
-        """Takes the first line that is not blank; returns its number and it, or (0, "") if there is none."""
+        """Takes the first non-blank line; returns its number and text, or (0, "") at the end."""
         for number, piece in self:
             start = 0
             for offset, line in enumerate(piece.split(b"\n")):
@@ -112,10 +110,10 @@ class Lines:
 
 
 def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
-    """Yields pieces of text that end with a line, and the number of the first line of each.
+    """Yields blocks of whole lines, each with the number of its first line.
 
     Raises:
-        InputError: it is no UTF-8 text, a line has no end, or there is nothing in it.
+        InputError: the text is not UTF-8, blank, or has an endless line.
     """
     number, rest, first, blank = 1, b"", True, True
     for piece in _then_nothing(source.pieces()):
@@ -127,12 +125,12 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
             if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
                 raise InputError(source.name, "", "it is UTF-16", "save the file as UTF-8")
             data, first = data.removeprefix(b"\xef\xbb\xbf"), False
-        # A carriage return at the end may be the first half of a line's end.
+        # A carriage return at the very end may be the first half of a CRLF.
         cut = len(data) if piece is None else max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
         data, rest = data[:cut], data[cut:]
         if len(rest) > _LONGEST_LINE:
             reason = f"it is longer than {_LONGEST_LINE >> 20} MiB"
-            raise InputError(source.name, f"line {number}", reason, "give a table as text, a row a line")
+            raise InputError(source.name, f"line {number}", reason, "give a text with one row a line")
         if not data:
             continue
         if b"\r" in data:
@@ -151,7 +149,7 @@ def _then_nothing(pieces: Iterator[bytes]) -> Iterator[bytes | None]:
 
 
 def _require_text(data: bytes, number: int, source: str) -> None:
-    """Finds out whether lines are UTF-8 without zero bytes; `number` is that of the first."""
+    """Checks that lines are UTF-8 without zero bytes; `number` is that of the first."""
     if not data.isascii():
         try:
             data.decode()
@@ -162,6 +160,4 @@ def _require_text(data: bytes, number: int, source: str) -> None:
             ) from None
     if b"\0" in data:
         line = number + data.count(b"\n", 0, data.index(b"\0"))
-        raise InputError(
-            source, f"line {line}", "it holds a zero byte, as no text does", "give a table as text"
-        )
+        raise InputError(source, f"line {line}", "it contains a zero byte", "give a text file")

@@ -1,4 +1,4 @@
-"""Tables of data: `DataTable` holds states, `ContinuousTable` holds numbers. Both are immutable."""
+"""Immutable tables of data: `DataTable` holds states, `ContinuousTable` real numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Codes: TypeAlias = "NDArray[np.integer[Any]]"
 
 
 def code_type(largest: int) -> type[np.uint8 | np.uint16 | np.int32]:
-    """Returns the smallest integer type of a table whose largest number of states is given.
+    """Returns the smallest integer type for codes below `largest`.
 
     >>> code_type(256).__name__, code_type(257).__name__
     ('uint8', 'uint16')
@@ -32,18 +32,18 @@ def code_type(largest: int) -> type[np.uint8 | np.uint16 | np.int32]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DataTable:
-    """Rows of states: the value of column i in row r is the state `states[i][codes[i, r]]`.
+    """Rows of states: the value of column i in row r is `states[i][codes[i, r]]`.
 
     Args:
         names: of the columns; unique and not empty.
-        states: the labels of each column's states, at least one; they need not all occur.
-        codes: shape (columns, rows): column by column, since all work goes along columns. Copied unless it is
+        states: labels of each column's states, at least one; some may not occur.
+        codes: shape (columns, rows), so that columns are contiguous: all passes go along them. Copied unless
             read-only, contiguous and of the smallest type that holds the codes (uint8, uint16 or int32).
-        weights: shape (rows,): how often each row occurs, whole numbers above 0; None for once.
+        weights: shape (rows,), positive whole multiplicities; None for 1.
         provenance: remarks on file and coding.
 
     Raises:
-        InputError: the shapes do not fit, a name, state or weight is not as said above, or there are no rows.
+        InputError: the shapes do not fit, a name, state, code or weight is invalid, or there are no rows.
 
     >>> DataTable(("a",), (("no", "yes"),), np.array([[0, 1, 1]])).total
     3
@@ -67,17 +67,20 @@ class DataTable:
             )
         _require_rows(codes.shape[1])
         if codes.dtype.kind not in "ui":
-            raise InputError("table", "codes", f"the type {codes.dtype} is not whole", "give integer codes")
+            raise InputError("table", "codes", f"the type {codes.dtype} is not integer", "give integer codes")
         for name, labels, column in zip(self.names, self.states, codes, strict=True):
             if not labels or len(set(labels)) < len(labels):
                 raise InputError(
-                    "table", f"states of '{name}'", "there are none, or one is there twice", "mend the labels"
+                    "table",
+                    f"states of '{name}'",
+                    "there are none, or one occurs twice",
+                    "give unique labels",
                 )
             if column.min() < 0 or column.max() >= len(labels):
                 raise InputError(
                     "table",
                     f"codes of '{name}'",
-                    f"they lie from {column.min()} to {column.max()}, but there are {len(labels)} states",
+                    f"they range from {column.min()} to {column.max()}, but there are {len(labels)} states",
                     "number the states from 0",
                 )
         kind = code_type(max(map(len, self.states)))
@@ -92,12 +95,12 @@ class DataTable:
 
     @property
     def rows(self) -> int:
-        """The number of rows that are stored; with weights, fewer than they stand for."""
+        """The number of rows stored, regardless of weights."""
         return int(self.codes.shape[1])
 
     @property
     def total(self) -> int:
-        """The number of rows that the table stands for: the sum of the weights."""
+        """The number of rows represented: the sum of the weights."""
         return self.rows if self.weights is None else int(self.weights.sum())
 
     @property
@@ -124,7 +127,7 @@ class ContinuousTable:
         provenance: remarks on the file.
 
     Raises:
-        InputError: the shapes do not fit, a name is empty or repeated, there are no rows, a number is not
+        InputError: the shapes do not fit, a name is empty or repeated, there are no rows, a value is not
             finite, or a column is constant.
     """
 
@@ -193,7 +196,7 @@ def _require_names(names: Sequence[str]) -> None:
                 "table",
                 f"column {position + 1}",
                 f"the name '{name}' is used twice" if name else "the name is empty",
-                "give every column a name of its own",
+                "give every column a unique name",
             )
         seen.add(name)
 
@@ -204,7 +207,7 @@ def _require_rows(rows: int) -> None:
 
 
 def _frozen(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """Returns the array, or a copy of it, that is read-only, contiguous and of the given type."""
+    """Returns the array, copied unless it is read-only, contiguous and of this type."""
     if array.dtype == kind and array.flags.c_contiguous and not array.flags.writeable:
         return array
     array = np.array(array, dtype=kind, order="C")
@@ -219,6 +222,6 @@ def _weights(weights: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
             "table",
             "weights",
             f"they are not {rows} whole numbers above 0",
-            "count how often each row occurs; scores of fractional counts are not offered",
+            "count how often each row occurs; fractional counts are not supported",
         )
     return _frozen(weights, np.int64)

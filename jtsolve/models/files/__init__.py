@@ -1,1 +1,1 @@
-"""Models in files and as objects of other libraries."""
+"""Model files (JSON, UAI, PACE) and objects of other libraries."""

@@ -1,8 +1,7 @@
-"""Model files: `jtsolve-model`, version 1. JSON, UTF-8; packed if the name ends in .gz.
+"""Model files: `jtsolve-model`, version 1. UTF-8 JSON; gzipped if the name ends in .gz.
 
-Tables are base64 of 64-bit floating-point numbers, least byte first, the last member of a clique fastest, so
-that they come back to the bit. Reading is strict: nothing wrong in a file goes unnoticed, and nothing in it
-is executed.
+Tables are base64 of little-endian 64-bit floats, the last member of a clique varying fastest, so that they
+round-trip exactly. Reading is strict, and executes nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ VERSION = 1
 
 
 class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A variable: its states, and the cuts between them if they are ranges; a real number has none."""
+    """A variable: its states, and the cuts between them if they are ranges; real variables have neither."""
 
     name: Name
     states: list[str] | None = None
@@ -49,8 +48,8 @@ class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 class ModelDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve model file, version 1.
 
-    `tables` is aligned with `cliques`: probabilities of kind "discrete", covariances of kind "gaussian",
-    whose expectations are `mean`.
+    `tables` is aligned with `cliques`: probabilities for kind "discrete"; covariances for kind "gaussian",
+    whose means are `mean`.
     """
 
     format: Literal["jtsolve-model"]
@@ -85,7 +84,7 @@ class MixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Kind(msgspec.Struct):
-    """What tells the two documents apart."""
+    """The field that tells the two documents apart."""
 
     kind: Any = None
 
@@ -103,9 +102,9 @@ def model_schema() -> dict[str, Any]:
 
 
 def model_to_json(model: AnyModel) -> bytes:
-    """Returns the model as a JSON text, UTF-8; equal models give equal bytes.
+    """Returns the model as UTF-8 JSON; equal models give equal bytes.
 
-    The remarks on where a mixture is from are written, and those of its components are not.
+    Of a mixture, the provenance of the components is not written.
     """
     contents = _of_mixture(model) if isinstance(model, Mixture) else _of_tree(model)
     document = {"format": FORMAT, "version": VERSION, **contents, "provenance": _plain(model.provenance)}
@@ -145,7 +144,7 @@ def _of_parts(
 
 
 def write_model(model: AnyModel, path: str | Path) -> None:
-    """Writes a model file, whole or not at all.
+    """Writes a model file atomically.
 
     Raises:
         InputError: the file cannot be written.
@@ -158,8 +157,8 @@ def read_model(path: str | Path) -> AnyModel:
     """Returns the model in a file.
 
     Raises:
-        InputError: the file cannot be read, or is not what the format asks for; names the place.
-        LimitError: its tables need more memory than there is.
+        InputError: the file cannot be read, or violates the format; names the place.
+        LimitError: its tables do not fit in memory.
     """
     source = str(path)
     data = read_file(path)
@@ -171,16 +170,16 @@ def read_model(path: str | Path) -> AnyModel:
         return _gaussian(document, part, source)
     columns = _columns(document.variables, source)
     if document.mean is not None:
-        raise _error(source, "$.mean", "expectations are for gaussian models; write null")
+        raise _error(source, "$.mean", "only gaussian models have means; write null")
     return _discrete(part, columns, source, "$", document.provenance)
 
 
 def _kind(data: bytes) -> Any:
-    """Returns the kind of model that a text says it has; None if it is not that far in order."""
+    """Returns the declared kind of model, or None."""
     try:
         return msgspec.json.decode(data, type=_Kind).kind
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None  # decoding it in full says what is wrong
+        return None  # full decoding reports the error
 
 
 def _mixture(document: MixtureDocument, source: str) -> Mixture:
@@ -196,11 +195,11 @@ def _mixture(document: MixtureDocument, source: str) -> Mixture:
 
 
 def _columns(variables: Sequence[ColumnDocument], source: str) -> tuple[Column, ...]:
-    """Returns the columns of a model of states."""
+    """Returns the columns of a discrete model."""
     columns = []
     for v, entry in enumerate(variables):
         if entry.states is None:
-            raise _error(source, f"$.variables[{v}]", "variables of a model of states do not lack states")
+            raise _error(source, f"$.variables[{v}]", "variables of a discrete model need states")
         try:
             cuts = None if entry.cuts is None else tuple(entry.cuts)
             columns.append(Column(entry.name, tuple(entry.states), cuts))
@@ -212,7 +211,7 @@ def _columns(variables: Sequence[ColumnDocument], source: str) -> tuple[Column, 
 def _discrete(
     part: TreeDocument, columns: tuple[Column, ...], source: str, at: str, provenance: Mapping[str, Any]
 ) -> JunctionTreeModel:
-    """Returns the model of a tree with tables that stands at a place of the file."""
+    """Returns the discrete model at a place in the file."""
     names = [column.name for column in columns]
     tree = _tree(part, names, source, at)
     arities = tuple(column.arity for column in columns)
@@ -230,9 +229,9 @@ def _discrete(
 def _gaussian(document: ModelDocument, part: TreeDocument, source: str) -> GaussianTreeModel:
     for v, entry in enumerate(document.variables):
         if entry.states is not None or entry.cuts is not None:
-            raise _error(source, f"$.variables[{v}]", "variables of a gaussian model do not have states")
+            raise _error(source, f"$.variables[{v}]", "variables of a gaussian model have no states")
     if document.mean is None:
-        raise _error(source, "$.mean", "a gaussian model needs its expectations")
+        raise _error(source, "$.mean", "a gaussian model needs means")
     names = tuple(entry.name for entry in document.variables)
     tree = _tree(part, names, source, "$")
     tables = []
@@ -247,21 +246,22 @@ def _gaussian(document: ModelDocument, part: TreeDocument, source: str) -> Gauss
 
 
 def _tree(part: TreeDocument, names: Sequence[str], source: str, at: str) -> JunctionTree:
-    """Returns a tree of a file.
+    """Returns a tree of the file.
 
     Raises:
-        InputError: a name is unknown or there twice, the cliques are no junction tree, or tables lack.
+        InputError: a name is unknown or repeated, the cliques do not form a junction tree, or a table is
+            missing.
     """
     index = {name: v for v, name in enumerate(names)}
     if len(index) < len(names):
-        raise _error(source, "$.variables", "a name is there twice")
+        raise _error(source, "$.variables", "a name occurs twice")
     for i, clique in enumerate(part.cliques):
         places = [index.get(name, -1) for name in clique]
         if -1 in places or sorted(set(places)) != places:
-            raise _error(source, f"{at}.cliques[{i}]", "the names are not variables, in their order")
+            raise _error(source, f"{at}.cliques[{i}]", "its members are not variables in increasing order")
     cliques = tuple(varset(index[name] for name in clique) for clique in part.cliques)
     if len(set(cliques)) < len(cliques):
-        raise _error(source, f"{at}.cliques", "a clique is there twice")
+        raise _error(source, f"{at}.cliques", "a clique occurs twice")
     if len(part.tables) != len(cliques):
         raise _error(source, f"{at}.tables", f"{len(cliques)} cliques need as many tables")
     try:
@@ -292,7 +292,7 @@ def _unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDAr
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise _error(source, place, "it is no base64") from None
+        raise _error(source, place, "it is not base64") from None
     cells = int(np.prod(dims, dtype=np.float64))
     if len(data) != 8 * cells:
         raise _error(source, place, f"it holds {len(data)} bytes, but {cells} numbers take {8 * cells}")
@@ -300,7 +300,7 @@ def _unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDAr
 
 
 def _plain(value: Any) -> Any:
-    """Returns remarks as JSON has them; what JSON has not is written as text."""
+    """Returns provenance as JSON values; others become strings."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -1,6 +1,6 @@
-"""Models as objects of other libraries, and back: networkx, pyAgrum, pgmpy.
+"""Conversion of models to and from objects of networkx, pyAgrum and pgmpy.
 
-They carry numbers in full and names as they are; a library that is not installed is named in the error.
+Numbers keep full precision and names are unchanged. The libraries are optional.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column
 from jtsolve.models.directed import from_network, to_network
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.networks.bif import Network, Node
+from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def to_networkx(model: JunctionTreeModel) -> nx.Graph:
-    """Returns the tree as a graph: a node for each clique, an edge for each separator.
+    """Returns the tree as a graph with a node for each clique and an edge for each separator.
 
-    Nodes have the attributes `members` (names) and `table` (an axis for each member); edges have `separator`
-    (names). The graph has `states`: the labels of each variable by name, in the order of the model.
+    Nodes have the attributes `members` (names) and `table` (one axis a member), edges `separator` (names),
+    and the graph `states` (labels by variable, in the order of the model).
     """
     import networkx as nx
 
@@ -42,10 +42,10 @@ def to_networkx(model: JunctionTreeModel) -> nx.Graph:
 
 
 def from_networkx(graph: nx.Graph) -> JunctionTreeModel:
-    """Returns the model of a graph with the attributes of `to_networkx`.
+    """Returns the model of a graph with the attributes that `to_networkx` sets.
 
     Raises:
-        ValueError: the cliques are no junction tree, or the tables are not its marginals.
+        ValueError: the cliques do not form a junction tree, or the tables are not consistent marginals.
     """
     columns = tuple(Column(name, tuple(states)) for name, states in graph.graph["states"].items())
     position = {column.name: v for v, column in enumerate(columns)}
@@ -76,7 +76,7 @@ def to_pyagrum(model: JunctionTreeModel, root: int = 0) -> Any:
         for parent in node.parents:
             result.addArc(network.nodes[parent].name, node.name)
         dims = [len(network.nodes[p].states) for p in node.parents]
-        # pyAgrum gives the axes in the order of `names`, whatever the order of the arcs.
+        # pyAgrum orders the axes by `names`, reversed, regardless of the order of the arcs.
         axes = [*(network.nodes[p].name for p in node.parents), node.name]
         wanted = [axes.index(name) for name in reversed(result.cpt(node.name).names)]
         table = np.transpose(node.table.reshape([*dims, len(node.states)]), wanted)
@@ -97,7 +97,9 @@ def from_pyagrum(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTre
         wanted = [names.index(network.variable(p).name()) for p in parents]
         wanted.append(names.index(variable.name()))
         rows = np.transpose(table, wanted).reshape(-1, variable.domainSize())
-        nodes.append(Node(variable.name(), tuple(variable.labels()), tuple(place[p] for p in parents), rows))
+        nodes.append(
+            NetworkNode(variable.name(), tuple(variable.labels()), tuple(place[p] for p in parents), rows)
+        )
     return from_network(Network("pyagrum", tuple(nodes)), heuristic)
 
 
@@ -136,12 +138,12 @@ def from_pgmpy(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTreeM
         parents = list(table.variables[1:])
         values: NDArray[np.float64] = np.moveaxis(np.asarray(table.values, dtype=np.float64), 0, -1)
         states = tuple(map(str, table.state_names[name]))
-        # Other tables may list this one's parents' states in another order.
+        # A table may list the states of a parent in another order than the parent's own table.
         for axis, parent in enumerate(parents):
             own = network.get_cpds(parent).state_names[parent]
             values = np.take(values, [table.state_names[parent].index(state) for state in own], axis=axis)
         places = tuple(names.index(parent) for parent in parents)
-        nodes.append(Node(str(name), states, places, values.reshape(-1, len(states))))
+        nodes.append(NetworkNode(str(name), states, places, values.reshape(-1, len(states))))
     return from_network(Network("pgmpy", tuple(nodes)), heuristic)
 
 

@@ -1,12 +1,12 @@
-"""The UAI format of the inference competitions: networks and evidence, by numbers, without names.
+"""The UAI format of the inference competitions: networks and evidence, without names.
 
     MARKOV or BAYES; the number of variables; their numbers of states; the number of factors;
-    for each factor its size and variables; then for each its number of cells and the cells, the last variable
-    fastest
+    for each factor its size and variables; for each factor its number of cells, and the cells, the last
+    variable varying fastest
 
-A Bayesian network lists a variable after its parents; both kinds are products of factors. Evidence is a line:
-how many variables are observed, then variable and state of each. Reference: UAI 2008 to 2022 inference
-competitions, file formats.
+In a factor of a Bayesian network the variable follows its parents; both kinds are products of factors.
+Evidence is the number of observed variables, then variable and state of each. Reference: UAI 2008 to 2022
+inference competitions, file formats.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 MOST_VARIABLES = 1_000_000
 LARGEST_TABLE = 1 << 27
-"""Cells of the largest table: 1 GiB. It keeps a short file from filling the memory."""
+"""Most cells of a table, 1 GiB: a short file must not exhaust the memory."""
 
 
 def to_uai(model: JunctionTreeModel) -> str:
-    """Returns the model as MARKOV: a factor P(C | S) for each clique, so that their product is P."""
+    """Returns the model as a MARKOV network with a factor P(C | S) for each clique."""
     layout = model.layout
     lines = ["MARKOV", str(model.n), " ".join(map(str, layout.arities)), str(len(layout.cliques))]
-    # Variables in decreasing order: pyAgrum 3.3 takes every table for one of that order.
+    # Variables in decreasing order, which pyAgrum 3.3 assumes of every table.
     lines += [" ".join(map(str, (len(clique), *reversed(clique)))) for clique in layout.cliques]
     for place in range(len(layout.cliques)):
         table = np.exp(layout.table(model.families, place)).T.ravel().tolist()
@@ -46,10 +46,10 @@ def to_uai(model: JunctionTreeModel) -> str:
 
 
 def evidence_to_uai(model: JunctionTreeModel, evidence: Mapping[str, str]) -> str:
-    """Returns hard evidence as an UAI evidence file has it.
+    """Returns hard evidence as a UAI evidence file.
 
     Raises:
-        InputError: a variable or a state is unknown.
+        InputError: a variable or state is unknown.
     """
     pairs = [
         (model.variable(name), model.columns[model.variable(name)].code(state))
@@ -59,11 +59,11 @@ def evidence_to_uai(model: JunctionTreeModel, evidence: Mapping[str, str]) -> st
 
 
 def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
-    """Returns the distribution of an UAI file; its variables are called V0, V1, ..., their states 0, 1, ....
+    """Returns the distribution of a UAI file; variables are named V0, V1, …, and states 0, 1, ….
 
     Raises:
-        InputError: the file cannot be read or is no such file, or its product is 0 everywhere.
-        LimitError: the tables of the junction tree need more memory than there is.
+        InputError: the file cannot be read or is invalid, or the product of its factors is 0 everywhere.
+        LimitError: the tables of the junction tree do not fit in memory.
     """
     numbers = _Numbers(path)
     numbers.word("MARKOV", "BAYES")
@@ -75,14 +75,14 @@ def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTre
         size = numbers.whole(f"the size of factor {f}", 0, count)
         scope = tuple(numbers.whole(f"a variable of factor {f}", 0, count - 1) for _ in range(size))
         if len(set(scope)) < size:
-            raise numbers.error(f"factor {f} has a variable twice", "leave out one")
+            raise numbers.error(f"factor {f} has a variable twice", "remove one")
         scopes.append(scope)
     factors = []
     for f, scope in enumerate(scopes):
         dims = [arities[v] for v in scope]
         cells = prod(dims)
         if numbers.whole(f"the number of cells of factor {f}", 0, LARGEST_TABLE) != cells:
-            raise numbers.error(f"factor {f} has {cells} cells, but declares another number", "mend either")
+            raise numbers.error(f"factor {f} has {cells} cells, but declares another number", "correct it")
         table = np.array([numbers.real(f"a cell of factor {f}") for _ in range(cells)])
         factors.append(Factor(scope, table.reshape(dims)))
     numbers.end()
@@ -90,17 +90,17 @@ def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTre
 
 
 def read_uai_evidence(path: str | Path, model: JunctionTreeModel) -> Evidence:
-    """Returns the evidence of a file, which names variables and states by their numbers.
+    """Returns the evidence in a file, which refers to variables and states by number.
 
     Raises:
-        InputError: the file cannot be read or is no such file, or a number is out of range.
+        InputError: the file cannot be read or is invalid, or a number is out of range.
     """
     numbers = _Numbers(path)
     found: dict[str, str] = {}
     for _ in range(numbers.whole("the number of observed variables", 0, model.n)):
         column = model.columns[numbers.whole("a variable", 0, model.n - 1)]
         if column.name in found:
-            raise numbers.error(f"'{column.name}' is observed twice", "leave out one")
+            raise numbers.error(f"'{column.name}' is observed twice", "remove one")
         found[column.name] = column.states[
             numbers.whole(f"the state of '{column.name}'", 0, column.arity - 1)
         ]
@@ -109,7 +109,7 @@ def read_uai_evidence(path: str | Path, model: JunctionTreeModel) -> Evidence:
 
 
 class _Numbers:
-    """The words of a file, one after the other."""
+    """A tokenizer that checks the words of a file."""
 
     def __init__(self, path: str | Path) -> None:
         self._source = str(path)
@@ -117,12 +117,10 @@ class _Numbers:
         self._place = 0
 
     def word(self, *expected: str) -> str:
-        """Returns the next word, one of those expected, in capitals or not."""
+        """Returns the next word, which must be one of those expected, in any case."""
         found = self._next(" or ".join(expected)).upper()
         if found not in expected:
-            raise self.error(
-                f"'{found[:20]}' stands where {' or '.join(expected)} is expected", "give an UAI file"
-            )
+            raise self.error(f"'{found[:20]}' found, not {' or '.join(expected)}", "give a UAI file")
         return found
 
     def whole(self, what: str, least: int, most: int) -> int:
@@ -137,27 +135,27 @@ class _Numbers:
         return int(found)
 
     def real(self, what: str) -> float:
-        """Returns a finite number of 0 or more."""
+        """Returns a finite non-negative number."""
         found = self._next(what)
         try:
             number = float(found)
         except ValueError:
             number = -1.0
         if not isfinite(number) or number < 0 or "_" in found:
-            raise self.error(f"{what} is '{found[:20]}'", "write a finite number of 0 or more")
+            raise self.error(f"{what} is '{found[:20]}'", "write a finite non-negative number")
         return number
 
     def end(self) -> None:
-        """Finds out whether anything is left."""
+        """Checks that nothing is left."""
         if self._place < len(self._words):
-            raise self.error("there is more than the format has", "take away what follows")
+            raise self.error("there is more after the end", "remove it")
 
     def error(self, reason: str, remedy: str) -> InputError:
-        """Returns an error at the word last taken."""
+        """Returns an error at the last word taken."""
         return InputError(self._source, f"word {self._place}", reason, remedy)
 
     def _next(self, what: str) -> str:
         if self._place == len(self._words):
-            raise self.error(f"the file ends where {what} is expected", "fetch or make it again")
+            raise self.error(f"the file ends where {what} is expected", "download or export it again")
         self._place += 1
         return self._words[self._place - 1].decode("ascii", "replace")

@@ -1,1 +1,1 @@
-"""Queries of a junction tree model: likelihood, marginals, most probable states, samples."""
+"""Exact inference: likelihood, evidence, marginals, most probable states, information, sampling."""

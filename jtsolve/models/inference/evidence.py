@@ -1,14 +1,14 @@
-"""What is known of some variables, and the distribution given it: again a model, so every query takes it.
+"""Conditioning on evidence: the result is again a model, so that every query applies to it.
 
-Hard evidence fixes a variable's state. Soft evidence is virtual (Pearl, Probabilistic Reasoning in
-Intelligent Systems, 1988, section 2.2.2): a likelihood of each state, by which the distribution is
-multiplied; factors common to all states do not matter. Time and memory: linear in the cells of the tables.
+Hard evidence fixes the state of a variable. Soft evidence is virtual evidence (J. Pearl, Probabilistic
+Reasoning in Intelligent Systems, 1988, section 2.2.2): a likelihood of each state, defined up to a factor, by
+which the distribution is multiplied. Time and memory: linear in the cells of the tables.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,27 +22,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Evidence: TypeAlias = "Mapping[str, str | Sequence[float]]"
-"""By the name of a variable: the label of its state, or a likelihood of 0 or more for each of its states."""
+"""By variable: the label of its state, or a non-negative likelihood for each of its states."""
+
+Model = TypeVar("Model")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conditioned:
-    """A distribution given evidence.
+class Conditioned(Generic[Model]):
+    """A model given evidence.
 
     Attributes:
-        model: P(x | evidence), on the tree and columns of the model it is from.
-        log_probability: ln P(evidence) in nats; of soft evidence, ln of the expected likelihood.
+        model: P(x | evidence), on the same trees and columns.
+        log_probability: ln P(evidence), in nats; of soft evidence, ln of the expected likelihood.
     """
 
-    model: JunctionTreeModel
+    model: Model
     log_probability: float
 
 
-def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned:
+def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[JunctionTreeModel]:
     """Returns the distribution given evidence.
 
     Raises:
-        InputError: a variable or a state is unknown, a likelihood is none, or the evidence is impossible.
+        InputError: a variable or state is unknown, a likelihood is invalid, or the evidence is impossible.
 
     >>> from jtsolve.models.columns import Column
     >>> from jtsolve.core.tree import JunctionTree
@@ -68,12 +70,9 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned:
     log_probability = propagate(values, layout.shape)
     if log_probability == -np.inf:
         raise _impossible(model, weights, evidence)
-    probabilities = np.exp(values)
-    sums = np.add.reduceat(probabilities, layout.offset[:-1])
-    probabilities /= np.repeat(sums, np.diff(layout.offset))
-    return Conditioned(
-        model_of(model.columns, model.tree, probabilities, model.provenance), float(log_probability)
-    )
+    probabilities = layout.normalised(values)
+    given = model_of(model.columns, model.tree, probabilities, model.provenance)
+    return Conditioned(given, float(log_probability))
 
 
 def _weights(model: JunctionTreeModel, name: str, what: str | Sequence[float]) -> NDArray[np.float64]:
@@ -88,7 +87,7 @@ def _weights(model: JunctionTreeModel, name: str, what: str | Sequence[float]) -
         raise InputError(
             "evidence",
             f"'{name}'",
-            f"a likelihood needs {column.arity} finite numbers of 0 or more",
+            f"a likelihood needs {column.arity} finite non-negative numbers",
             f"give one for each of the states {', '.join(column.states)}",
         )
     return weight
@@ -97,13 +96,12 @@ def _weights(model: JunctionTreeModel, name: str, what: str | Sequence[float]) -
 def _impossible(
     model: JunctionTreeModel, weights: Mapping[int, NDArray[np.float64]], evidence: Evidence
 ) -> InputError:
-    """Returns the error for evidence of probability 0, with the variable at fault if one alone is."""
+    """Returns the error for evidence of probability 0; names the variables that are impossible alone."""
     single = marginals(model)
     alone = [model.columns[v].name for v, weight in weights.items() if not (weight @ single[v] > 0)]
-    told = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
-    reason = f"{told} is impossible: the model gives it probability 0"
+    listed = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
+    reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:
-        reason = f"{told} are possible one by one, but impossible together: their probability is 0"
-    return InputError(
-        "evidence", "", reason, "check it; a model fitted with a prior (ess above 0) holds nothing impossible"
-    )
+        reason = f"{listed} are possible one by one, but impossible together: their probability is 0"
+    remedy = "check it; with a prior (ess above 0), a fitted model has no impossible states"
+    return InputError("evidence", "", reason, remedy)

@@ -1,8 +1,8 @@
-"""Queries to Gaussian models: covariances across cliques, conditionals, entropy, divergence, samples.
+"""Queries of Gaussian models: covariances across cliques, conditionals, entropy, divergence, samples.
 
-Covariances with one variable spread from a clique that holds it: Cov(R, q) = A Cov(S, q), A the regression of
-R on S. A conditional is again a Gaussian on the tree without the observed variables: messages up, then
-moments down. Time: Σ |C|³, and for covariances Σ |C|² for each variable asked for besides.
+Covariances with a variable q propagate from a clique that contains it: Cov(R, q) = A Cov(S, q), where A is
+the regression of R on S. A conditional is again a Gaussian, on the tree without the observed variables:
+messages go up, then moments down. Time: Σ |C|³, plus Σ |C|² for each variable whose covariances are queried.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.gaussian import GaussianTreeModel, collect, inverted
+from jtsolve.models.layout import rooted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,44 +31,35 @@ def covariance(model: GaussianTreeModel, names: Sequence[str]) -> NDArray[np.flo
         InputError: a variable is unknown.
     """
     wanted = [model.variable(name) for name in names]
-    tree = model.tree
-    adjacent: list[list[int]] = [[] for _ in tree.cliques]
-    for i, j in tree.edges:
-        adjacent[i].append(j)
-        adjacent[j].append(i)
     out = np.empty((len(wanted), len(wanted)))
     for k, q in enumerate(wanted):
-        home = next(i for i, clique in enumerate(tree.cliques) if clique >> q & 1)
-        out[:, k] = _covariances_with(model, adjacent, q, home)[wanted]
+        out[:, k] = _covariances_with(model, q)[wanted]
     return (out + out.T) / 2
 
 
-def _covariances_with(
-    model: GaussianTreeModel, adjacent: list[list[int]], q: int, home: int
-) -> NDArray[np.float64]:
+def _covariances_with(model: GaussianTreeModel, q: int) -> NDArray[np.float64]:
     """Returns Cov(v, q) for every variable v."""
-    tree = model.tree
+    cliques = model.tree.cliques
+    home = next(i for i, clique in enumerate(cliques) if clique >> q & 1)
+    order, parent = rooted(model.tree, home)
     found = np.zeros(model.n)
-    inside = list(members(tree.cliques[home]))
+    inside = list(members(cliques[home]))
     found[inside] = model.covariances[home][:, inside.index(q)]
-    stack = [(home, other) for other in adjacent[home]]
-    while stack:
-        above, i = stack.pop()
-        inside = list(members(tree.cliques[i]))
-        separator = list(members(tree.cliques[i] & tree.cliques[above]))
+    for i, above in zip(order[1:], parent[1:], strict=True):
+        inside = list(members(cliques[i]))
+        separator = list(members(cliques[i] & cliques[order[above]]))
         rest = [v for v in inside if v not in separator]
         at, over = [inside.index(v) for v in separator], [inside.index(v) for v in rest]
         matrix = model.covariances[i]
         weights = np.linalg.solve(matrix[np.ix_(at, at)], found[separator])
         found[rest] = matrix[np.ix_(over, at)] @ weights
-        stack.extend((i, other) for other in adjacent[i] if other != above)
     return found
 
 
 def condition_gaussian(
     model: GaussianTreeModel, evidence: Mapping[str, float]
 ) -> tuple[GaussianTreeModel, float]:
-    """Returns the distribution of the other variables given values of some, and the log density of these.
+    """Returns the distribution of the other variables given observed values, and ln of these values' density.
 
     Raises:
         InputError: a variable is unknown, a value is not finite, or no variable is left.
@@ -77,10 +69,10 @@ def condition_gaussian(
     for name, value in evidence.items():
         v = model.variable(name)
         if not np.isfinite(value):
-            raise InputError("evidence", f"'{name}'", f"{value} is no finite number", "give a number")
+            raise InputError("evidence", f"'{name}'", f"{value} is not a finite number", "give a number")
         observed[v], centred[v] = True, value - model.mean[v]
     if observed.all():
-        raise InputError("evidence", "", "it leaves no variable", "leave out some of it")
+        raise InputError("evidence", "", "it observes every variable", "leave some unobserved")
     sent = collect(model, observed, centred)
     left = [int(v) for v in np.flatnonzero(~observed)]
     new = {v: k for k, v in enumerate(left)}
@@ -147,7 +139,7 @@ def gaussian_divergence(p: GaussianTreeModel, q: GaussianTreeModel) -> float:
 
 
 def sample_gaussian(model: GaussianTreeModel, rows: int, seed: int = 0) -> NDArray[np.float64]:
-    """Returns independent rows, shape (variables, rows); the same seed gives the same rows.
+    """Returns independent rows, shape (variables, rows), reproducible by seed.
 
     Raises:
         ChoiceError: a number is negative.

@@ -1,11 +1,10 @@
-"""Entropies and divergences, in nats, and what is independent of what.
+"""Entropy, divergence and mutual information, in nats, and conditional independences.
 
-    H(P) = Σ over cliques of H(C) - Σ over separators of H(S);  KL(P‖Q) = -H(P) - Σ over Q's cliques of E_P ln
-    Q(C | S)
+    H(P) = Σ_C H(C) - Σ_S H(S)
+    KL(P‖Q) = -H(P) - Σ_C E_P ln Q(C | S)   (C over the cliques of Q, S the separator to the parent)
 
-A junction tree says: the variables on one side of an edge are independent of those on the other, given its
-separator (S. L. Lauritzen, Graphical Models, 1996, section 3.2). All other statements of the graph follow
-from separation.
+In a junction tree, the variables on the two sides of an edge are independent given its separator
+(S. L. Lauritzen, Graphical Models, 1996, section 3.2).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import numpy as np
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError
 from jtsolve.models.inference.marginals import MOST_CELLS, marginal
+from jtsolve.models.layout import rooted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 def entropy(model: JunctionTreeModel) -> float:
-    """Returns -Σ P ln P over all configurations, in nats. Time: the cells of the cliques."""
+    """Returns -Σ P ln P over all configurations, in nats. Time: linear in the cells of the cliques."""
     return -_expectation(model.values, model.families)
 
 
 def divergence(p: JunctionTreeModel, q: JunctionTreeModel, *, most_cells: int = MOST_CELLS) -> float:
-    """Returns the Kullback-Leibler divergence KL(p‖q) = E_p ln(p/q) in nats; inf where q excludes what p has.
+    """Returns KL(p‖q) = E_p ln(p/q), in nats; inf if p has support outside that of q.
 
-    The models may have different trees. The marginals of p on the cliques of q are computed, of at most
-    `most_cells` cells each.
+    The trees may differ: the marginals of p on the cliques of q are computed, in tables of at most
+    `most_cells` cells.
 
     Raises:
-        InputError: the models have different variables, or states.
-        LimitError: a marginal would have more cells.
+        InputError: the models have different variables or states.
+        LimitError: a marginal needs a larger table.
     """
     if set(p.names) != set(q.names):
         raise InputError(
@@ -65,7 +65,7 @@ def _expectation(probabilities: NDArray[np.float64], values: NDArray[np.float64]
 def _aligned(
     table: NDArray[np.float64], axis: int, p: JunctionTreeModel, q: JunctionTreeModel, v: int
 ) -> NDArray[np.float64]:
-    """Returns a table of p with the states of an axis in the order that q has them in."""
+    """Returns a table of p with the states of an axis in q's order."""
     column = q.columns[v]
     mine = p.columns[p.variable(column.name)].states
     if mine == column.states:
@@ -74,27 +74,27 @@ def _aligned(
         raise InputError(
             "models",
             f"column '{column.name}'",
-            "it has different states in the two",
+            "its states differ between the models",
             "fit both to data with the same states (--schema)",
         )
     return np.take(table, [mine.index(label) for label in column.states], axis=axis)
 
 
-class Across(NamedTuple):
-    """What passes an edge of the tree, in nats.
+class EdgeInformation(NamedTuple):
+    """Information across an edge of the tree with separator S, in nats.
 
     Attributes:
-        separator: H(S): what the two sides, each with S, tell one another, since they share S and no more.
-        neighbours: I(A; B), A and B the members of the two cliques that are not in S: what they tell one
-            another if S is not seen; None if that needs too large a table.
+        separator: H(S), which is the mutual information of the two sides, each including S.
+        neighbours: I(A; B) of the members A and B of the two cliques outside S, with S unobserved; None if it
+            needs too large a table.
     """
 
     separator: float
     neighbours: float | None
 
 
-def across_separators(model: JunctionTreeModel, *, most_cells: int = 1 << 20) -> list[Across]:
-    """Returns what passes each edge of `model.tree.edges`; joint tables of at most `most_cells` cells."""
+def across_separators(model: JunctionTreeModel, *, most_cells: int = 1 << 20) -> list[EdgeInformation]:
+    """Returns the information across each of `model.tree.edges`; joint tables have up to `most_cells`."""
     found = []
     for (i, j), separator in zip(model.tree.edges, model.tree.separators, strict=True):
         left, right = (list(members(model.tree.cliques[c] & ~separator)) for c in (i, j))
@@ -108,12 +108,12 @@ def across_separators(model: JunctionTreeModel, *, most_cells: int = 1 << 20) ->
             with np.errstate(divide="ignore", invalid="ignore"):
                 joint = a @ np.where(table.ravel() > 0, b / table.ravel(), 0.0).T
             information = max(0.0, _entropy(a.sum(1)) + _entropy(b.sum(1)) - _entropy(joint))
-        found.append(Across(max(0.0, _entropy(table)), information))
+        found.append(EdgeInformation(max(0.0, _entropy(table)), information))
     return found
 
 
 def _onto(model: JunctionTreeModel, clique: int, variables: list[int]) -> NDArray[np.float64]:
-    """Returns the marginal of members of a clique, in this order."""
+    """Returns the marginal of some members of a clique, in this order."""
     inside = list(members(model.tree.cliques[clique]))
     axes = tuple(k for k, v in enumerate(inside) if v not in variables)
     left = [v for v in inside if v in variables]
@@ -125,7 +125,7 @@ def _entropy(table: NDArray[np.float64]) -> float:
     return -float(positive @ np.log(positive))
 
 
-class Independence(NamedTuple):
+class ConditionalIndependence(NamedTuple):
     """Variables `left` are independent of `right` given `given`; all by name."""
 
     left: tuple[str, ...]
@@ -133,49 +133,46 @@ class Independence(NamedTuple):
     given: tuple[str, ...]
 
 
-def independences(model: JunctionTreeModel) -> list[Independence]:
-    """Returns the statement of each edge of the tree, in order: one side is independent of the other."""
+def independences(model: JunctionTreeModel) -> list[ConditionalIndependence]:
+    """Returns one statement for each edge of the tree: its sides are independent given the separator."""
     tree = model.tree
-    adjacent: list[list[int]] = [[] for _ in tree.cliques]
-    for i, j in tree.edges:
-        adjacent[i].append(j)
-        adjacent[j].append(i)
     everything = (1 << tree.n) - 1
 
     def named(mask: VarSet) -> tuple[str, ...]:
         return tuple(model.columns[v].name for v in members(mask))
 
+    order, parent = rooted(tree)
+    position = {i: place for place, i in enumerate(order)}
+    below = [tree.cliques[i] for i in order]  # the variables of each clique's subtree
+    for place in range(len(order) - 1, 0, -1):
+        below[parent[place]] |= below[place]
     found = []
     for (i, j), separator in zip(tree.edges, tree.separators, strict=True):
-        side, stack, seen = 0, [i], {i, j}
-        while stack:
-            clique = stack.pop()
-            side |= tree.cliques[clique]
-            new = [other for other in adjacent[clique] if other not in seen]
-            seen.update(new)
-            stack.extend(new)
-        found.append(Independence(named(side & ~separator), named(everything & ~side), named(separator)))
+        child = max(position[i], position[j])
+        outside, inside = everything & ~below[child], below[child] & ~separator
+        left, right = (inside, outside) if position[i] == child else (outside, inside)
+        found.append(ConditionalIndependence(named(left), named(right), named(separator)))
     return found
 
 
 def are_independent(
     model: JunctionTreeModel, left: Iterable[str], right: Iterable[str], given: Iterable[str] = ()
 ) -> bool:
-    """Tells whether the tree makes two sets of variables independent given a third: whether it separates.
+    """Tells whether `given` separates `left` and `right` in the graph.
 
-    If False, they may still be independent in the tables.
+    If False, they may still be independent by coincidence of the tables.
 
     Raises:
-        InputError: a variable is unknown, or the sets share one.
+        InputError: a variable is unknown, or the sets overlap.
     """
     a, b, s = (varset(model.variables(names)) for names in (left, right, given))
     if a & b or a & s or b & s:
-        raise InputError("query", "variables", "the three sets share some", "name each one once")
+        raise InputError("query", "variables", "the three sets overlap", "name each variable once")
     return not _reached(model.tree, a, s) & b
 
 
 def _reached(tree: JunctionTree, start: VarSet, blocked: VarSet) -> VarSet:
-    """Returns the variables that paths from `start` lead to without passing `blocked`."""
+    """Returns the variables reachable from `start` by paths that avoid `blocked`."""
     reached = start
     while True:
         wider = reached

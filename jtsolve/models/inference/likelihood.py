@@ -1,8 +1,8 @@
-"""Log-likelihoods of rows, complete or with gaps.
+"""Log-likelihoods of rows, complete or with missing values.
 
-ln P(x) = Σ over cliques of ln P(x_C) - ln P(x_S), S the separator to the parent. A gap is summed over by
-messages towards the root that go through the cells alone that agree with the row (`kernels.rows`). Time for a
-row: Σ |C| if it is complete, and the cells that agree with it besides if it is not.
+ln P(x) = Σ_C ln P(x_C) - ln P(x_S), S the separator to the parent. Missing values are summed out by messages
+towards the root over the cells consistent with the row (`kernels.rows`). Time for a row: Σ |C|, plus the
+consistent cells if values are missing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray[np.float64]:
-    """Returns ln P(row) for every row, in nats; -inf for rows that the model holds impossible.
+    """Returns ln P(row) for every row, in nats; -inf for impossible rows.
 
     Args:
         model: the distribution.
-        rows: a table with the model's columns, whose weights do not matter here; or codes of shape
-            (variables, rows), -1 where the value is missing: such a cell is summed over.
+        rows: a table with the model's columns, weights ignored; or codes of shape (variables, rows), with -1
+            for missing values, which are summed out.
 
     Raises:
         InputError: a column is missing, a state is unknown, or a code is out of range.
@@ -41,14 +41,14 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
     else:
         codes = np.asarray(rows)
         gaps = _gaps(model, codes)
-        # One type besides those of tables, so that the kernels are compiled for few.
+        # A single type besides those of tables limits the kernels' compiled variants.
         codes = codes.astype(np.int32)
     out = np.zeros(codes.shape[1])
     shape = model.layout.shape
     if gaps is None or not gaps.any():
         complete_rows(np.ascontiguousarray(codes), model.families, shape, out)
         return out
-    # Copies of a part of the rows each, so that either kernel sees rows of one kind.
+    # Complete and incomplete rows go to different kernels.
     whole = np.zeros(int((~gaps).sum()))
     complete_rows(np.ascontiguousarray(codes[:, ~gaps]), model.families, shape, whole)
     partial = np.zeros(int(gaps.sum()))
@@ -58,17 +58,17 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
 
 
 def _gaps(model: JunctionTreeModel, codes: Codes) -> NDArray[np.bool_]:
-    """Returns which rows have a gap.
+    """Returns which rows have a missing value.
 
     Raises:
-        InputError: the codes have another shape, are not whole, or one is out of range.
+        InputError: the codes have a wrong shape or type, or one is out of range.
     """
     if codes.ndim != 2 or codes.shape[0] != model.n or codes.dtype.kind not in "ui":  # noqa: PLR2004 - columns, rows
         raise InputError(
             "rows",
             "",
             f"an array of shape {codes.shape} and type {codes.dtype} for {model.n} variables",
-            "give whole numbers of shape (variables, rows)",
+            "give integers of shape (variables, rows)",
         )
     gaps = np.zeros(codes.shape[1], dtype=np.bool_)
     for column, row in zip(model.columns, codes, strict=True):
@@ -76,8 +76,8 @@ def _gaps(model: JunctionTreeModel, codes: Codes) -> NDArray[np.bool_]:
             raise InputError(
                 "rows",
                 f"column '{column.name}'",
-                f"codes lie from {row.min()} to {row.max()}, but there are {column.arity} states",
-                "number the states from 0, and write -1 for a missing value",
+                f"codes range from {row.min()} to {row.max()}, but there are {column.arity} states",
+                "number the states from 0, with -1 for a missing value",
             )
         if row.dtype.kind == "i":
             gaps |= row < 0

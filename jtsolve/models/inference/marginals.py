@@ -1,9 +1,9 @@
-"""Marginals of single variables, and of sets of variables wherever they lie in the tree.
+"""Marginals of single variables, and of sets of variables anywhere in the tree.
 
-The marginal of a set Q needs the smallest subtree whose cliques hold Q. Messages go through it to its root,
-each a table over the separator and the members of Q behind it: the cells at a clique C are those of C ∪ (Q
-behind C). That number is known before anything is allocated (S. L. Lauritzen and D. J. Spiegelhalter, Journal
-of the Royal Statistical Society B 50, 1988, and section 4.5 there for marginals across cliques).
+The marginal of a set Q is computed on the smallest subtree whose cliques cover Q. Messages go to its root,
+each a table over the separator and the members of Q behind it, so that a clique C needs a table over C ∪ (Q
+behind C), whose size is known before anything is allocated (S. L. Lauritzen and D. J. Spiegelhalter, Journal
+of the Royal Statistical Society B 50, 1988; section 4.5 for marginals across cliques).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from jtsolve.models.model import JunctionTreeModel
 
 MOST_CELLS = 1 << 26
-"""Cells of the largest table that a marginal may need, unless the caller allows more: half a gigabyte."""
+"""Default limit for the largest table of a marginal: half a gigabyte."""
 
 
 def marginals(model: JunctionTreeModel) -> tuple[NDArray[np.float64], ...]:
-    """Returns P(v) for every variable, each an array with an entry for each state."""
+    """Returns P(v) for every variable v, one entry a state."""
     from jtsolve.models.kernels.cliques import single_marginals
 
     layout = model.layout
@@ -42,31 +42,31 @@ def marginals(model: JunctionTreeModel) -> tuple[NDArray[np.float64], ...]:
 
 def marginal_cells(model: JunctionTreeModel, names: Sequence[str]) -> int:
     """Returns the number of cells of the largest table that `marginal` needs."""
-    return _Plan.of(model.layout, _positions(model, names)).cells
+    return _QuerySubtree.of(model.layout, _positions(model, names)).cells
 
 
 def marginal(
     model: JunctionTreeModel, names: Sequence[str], *, most_cells: int = MOST_CELLS
 ) -> NDArray[np.float64]:
-    """Returns the joint marginal of some variables, an axis for each in the order given.
+    """Returns the joint marginal of some variables, one axis each in the given order.
 
     Args:
         model: the distribution.
-        names: different variables, at least one.
-        most_cells: the most cells that a table may have, the result and those on the way.
+        names: distinct variables, at least one.
+        most_cells: largest table allowed, for the result and intermediate tables.
 
     Raises:
-        InputError: a variable is unknown, or named twice.
-        LimitError: a table would have more cells; said before any work.
+        InputError: a variable is unknown or named twice.
+        LimitError: a table would be larger; raised before any work.
     """
     wanted = _positions(model, names)
     layout = model.layout
-    plan = _Plan.of(layout, wanted)
+    plan = _QuerySubtree.of(layout, wanted)
     if plan.cells > most_cells:
         raise LimitError(
             f"the joint marginal of {len(wanted)} variables needs a table of {plan.cells:.3g} cells, "
             f"{8 * plan.cells / 1e9:.3g} GB, but {most_cells:.3g} cells are allowed. Ways out: fewer "
-            "variables, or several marginals of those near one another in the tree"
+            "variables, or separate marginals of variables that are close in the tree"
         )
     messages: dict[int, tuple[tuple[int, ...], NDArray[np.float64]]] = {}
     for place in reversed(plan.places):
@@ -89,13 +89,13 @@ def _positions(model: JunctionTreeModel, names: Sequence[str]) -> tuple[int, ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """The subtree that a marginal needs.
+class _QuerySubtree:
+    """The smallest subtree that covers a query.
 
     Attributes:
-        places: of its cliques, the root first, each after its parent.
-        parent: of each of them; -1 at the root.
-        children: of each of them.
+        places: of its cliques, each after its parent.
+        parent: of each clique; -1 at the root.
+        children: of each clique.
         cells: of the largest table.
     """
 
@@ -105,12 +105,12 @@ class _Plan:
     cells: int
 
     @classmethod
-    def of(cls, layout: Layout, wanted: Sequence[int]) -> _Plan:
+    def of(cls, layout: Layout, wanted: Sequence[int]) -> _QuerySubtree:
         kept = set(range(len(layout.order)))
         children: dict[int, list[int]] = {place: [] for place in kept}
         query = set(wanted)
         for place in range(len(layout.order) - 1, 0, -1):
-            # A leaf whose part of Q is in its parent too adds nothing.
+            # A leaf whose members of Q are all in its parent is not needed.
             if not children[place] and query.intersection(layout.cliques[place]) <= set(
                 layout.separators[place]
             ):
@@ -134,7 +134,7 @@ class _Plan:
         return cls(places, parent, {place: children[place] for place in places}, cells)
 
     def separator(self, layout: Layout, place: int) -> tuple[int, ...]:
-        """Returns the members that a clique shares with its parent in the subtree."""
+        """Returns the separator of a clique to its parent in the subtree."""
         return () if self.parent[place] < 0 else layout.separators[place]
 
 

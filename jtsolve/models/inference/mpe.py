@@ -1,10 +1,9 @@
-"""The most probable configurations: the best one (MPE), or the k best, exactly.
+"""The most probable configuration (MPE), or the k best, exactly.
 
-Messages towards the root carry, for each cell of the separator, the k largest log probabilities of what lies
-behind it, and where each is from; the root's list is followed back. That is dynamic programming over k-best
-lists (E. L. Lawler, Management Science 18, 1972, and D. Nilsson, Statistics and Computing 8, 1998, find the
-same by k runs of the best one). Time: cells × k² × neighbours; memory: cells × k × neighbours. Of equals, the
-first cells in the order of the tables come first.
+Dynamic programming over k-best lists: messages towards the root carry, for each cell of the separator, the k
+largest log probabilities of the subtree and backpointers. (E. L. Lawler, Management Science 18, 1972, and
+D. Nilsson, Statistics and Computing 8, 1998, obtain the same by k single-best runs.) Time: cells × k² ×
+neighbours; memory: cells × k × neighbours. Ties go to the first cells in the order of the tables.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ class Configuration:
 
     Attributes:
         states: labels, by variable.
-        log_probability: ln P of them all, in nats.
+        log_probability: ln P of the configuration, in nats.
     """
 
     states: tuple[str, ...]
     log_probability: float
 
 
-class _Choices(NamedTuple):
-    """Where the entries of the lists at a clique are from.
+class _Backpointers(NamedTuple):
+    """The origin of each list entry at a clique.
 
     Attributes:
-        merges: for each child in turn and each cell and entry: which entry of the list before it, times the
-            length of the child's list, plus which entry of that.
+        merges: for each child, by cell and entry: index in the list before the merge × length of the child's
+            list + index in the child's list.
         lengths: of the child's list, at each merge.
-        cells: for each cell of the separator and entry: which cell of the clique and entry of its list.
-        width: how many entries the lists of the cells have.
+        cells: by separator cell and entry: clique cell × width + index in its list.
+        width: length of the lists of the clique's cells.
     """
 
     merges: list[NDArray[np.int64]]
@@ -55,27 +54,27 @@ class _Choices(NamedTuple):
 
 
 def most_probable(model: JunctionTreeModel, k: int = 1) -> list[Configuration]:
-    """Returns the k most probable configurations, the best first; fewer if no more are possible.
+    """Returns the k most probable configurations, best first; fewer if the others are impossible.
 
     Args:
-        model: the distribution; of a conditional one, the most probable explanation of the evidence.
+        model: the distribution; condition it first to explain evidence.
         k: at least 1.
 
     Raises:
         ChoiceError: k is below 1.
-        LimitError: the lists need more memory than there is.
+        LimitError: the lists do not fit in memory.
     """
     if k < 1:
-        raise ChoiceError(f"the {k} most probable configurations are none; give a number of 1 or more")
+        raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
     layout = model.layout
     children: list[list[int]] = [[] for _ in layout.order]
     for place in range(1, len(layout.order)):
         children[layout.parent[place]].append(place)
-    # Lists, where they are from, and the pairs of entries at a merge.
+    # Lists, backpointers, and the pairs of entries at a merge.
     widest = max(1, *map(len, children))
     require_room(layout.cells * k, f"the {k} best configurations", "a smaller k", 8 * (k + 2 + widest))
     messages: list[NDArray[np.float64]] = [np.empty(0)] * len(layout.order)
-    choices: list[_Choices] = [_Choices([], [], np.empty(0, np.int64), 0)] * len(layout.order)
+    choices: list[_Backpointers] = [_Backpointers([], [], np.empty(0, np.int64), 0)] * len(layout.order)
     for place in reversed(range(len(layout.order))):
         lists = layout.table(model.families, place).reshape(-1, 1)
         merges, lengths = [], []
@@ -92,7 +91,7 @@ def most_probable(model: JunctionTreeModel, k: int = 1) -> list[Configuration]:
         inside = rows.shape[1] // lists.shape[1]
         at = cell_of.reshape(separator_cells, inside)
         cells = np.take_along_axis(at, picked // lists.shape[1], axis=1) * lists.shape[1]
-        choices[place] = _Choices(merges, lengths, cells + picked % lists.shape[1], lists.shape[1])
+        choices[place] = _Backpointers(merges, lengths, cells + picked % lists.shape[1], lists.shape[1])
     return [
         Configuration(_followed(model, children, choices, entry), float(value))
         for entry, value in enumerate(messages[0][0])
@@ -101,7 +100,7 @@ def most_probable(model: JunctionTreeModel, k: int = 1) -> list[Configuration]:
 
 
 def _largest(rows: NDArray[np.float64], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Returns where the k largest entries of each row are, decreasing, and these."""
+    """Returns the indices of the k largest entries of each row, decreasing, and the entries."""
     best = np.argmax(rows, axis=1)[:, None]
     picked = best if k == 1 else np.argsort(-rows, axis=1, kind="stable")[:, :k]
     return picked, np.take_along_axis(rows, picked, axis=1)
@@ -117,9 +116,9 @@ def _projection(layout: Layout, place: int, stride: NDArray[np.int64]) -> NDArra
 
 
 def _followed(
-    model: JunctionTreeModel, children: list[list[int]], choices: list[_Choices], entry: int
+    model: JunctionTreeModel, children: list[list[int]], choices: list[_Backpointers], entry: int
 ) -> tuple[str, ...]:
-    """Returns the configuration of an entry of the root's list."""
+    """Follows the backpointers from an entry of the root's list; returns its configuration."""
     layout = model.layout
     codes = [0] * model.n
     stack = [(0, 0, entry)]

@@ -1,7 +1,7 @@
-"""Rows drawn from a model: the root first, then clique by clique given its separator.
+"""Exact sampling: the root first, then each clique given its separator.
 
-Given evidence, draw from the conditional model. Time for a row: a search among the cells of each clique that
-agree with its separator; memory: the tables once more, and a block of random numbers.
+To sample given evidence, condition the model first. Time for a row: one binary search for each clique;
+memory: a copy of the tables, and a block of random numbers.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Codes
 
 BLOCK = 1 << 14
-"""Rows at one time: random numbers of 100 cliques take 13 MB."""
+"""Rows drawn at a time: the random numbers for 100 cliques take 13 MB."""
 
 
 def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
     """Returns independent rows as codes, shape (variables, rows).
 
-    The same model, number of rows and seed give the same rows (numpy's PCG64).
+    Reproducible by model, number of rows and seed (numpy's PCG64).
 
     Args:
         model: the distribution.
@@ -37,7 +37,7 @@ def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
 
     Raises:
         ChoiceError: a number is negative.
-        LimitError: the rows need more memory than there is.
+        LimitError: the rows do not fit in memory.
     """
     from jtsolve.models.kernels.rows import draw
 
@@ -61,7 +61,7 @@ def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
 def _cumulative(
     model: JunctionTreeModel,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns what `kernels.rows.draw` takes: sums, members with separators first, the separators' sizes."""
+    """Returns arguments of `kernels.rows.draw`: cumulative sums, members separator first, separator sizes."""
     layout = model.layout
     sums = np.empty(layout.cells)
     member = np.full_like(layout.shape.member, -1)
@@ -72,7 +72,7 @@ def _cumulative(
         member[place, : len(clique)] = [clique[k] for k in axes]
         table = np.transpose(layout.table(model.values, place), axes)
         rows = np.cumsum(table.reshape(prod(table.shape[: len(inner)]), -1), axis=1)
-        # Divided, so that the last sum is 1 exactly, and a state of probability 0 is never drawn.
+        # Normalised to end at exactly 1, so that a last state of probability 0 is never drawn.
         totals = rows[:, -1:]
         np.divide(rows, totals, out=rows, where=totals > 0)
         sums[layout.offset[place] : layout.offset[place + 1]] = rows.ravel()

@@ -1,1 +1,1 @@
-"""Compiled messages between cliques, and likelihoods of rows."""
+"""Compiled message passing between cliques, likelihoods of rows, and sampling."""

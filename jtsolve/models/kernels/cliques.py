@@ -1,12 +1,12 @@
-"""Tables of a junction tree side by side in one array, and messages between them, in logarithms.
+"""Message passing on clique tables stored in one array, in logarithms.
 
-The tables of the cliques lie one after the other, the root first, each clique after its parent; within a
-table the last member runs fastest. Going through a table, an odometer keeps the members' states and the cell
-of a separator that they agree with, so that no map of cells is stored.
+The table of each clique follows that of its parent, the root first; within a table the last member varies
+fastest. Loops over a table carry an odometer of the members' states and the matching cell of a separator, so
+that no index map is stored.
 
 Messages are those of Jensen, Lauritzen and Olesen (Computational Statistics Quarterly 4, 1990): up to the
-root, then down, where what went up is divided out. A message is divided by its largest entry, whose logarithm
-is kept aside: products of a thousand small messages neither underflow nor lose digits.
+root, then down, divided by the message that went up. Each is scaled by its largest entry, whose logarithm is
+accumulated, so that products of a thousand small messages neither underflow nor lose digits.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ Shape = namedtuple(
     "Shape",
     [
         "parent",  # (m,), int64: of each clique; -1 at the root, which is clique 0
-        "offset",  # (m + 1,), int64: where each table begins
-        "size",  # (m,), int64: the number of members
+        "offset",  # (m + 1,), int64: start of each table
+        "size",  # (m,), int64: number of members
         "member",  # (m, d), int64: the variables, increasing
         "arity",  # (m, d), int64: their numbers of states
-        "stride",  # (m, d), int64: what a step of a member adds to the cell in the clique's table
-        "separator",  # (m + 1,), int64: where the table of each separator to the parent begins
-        "own",  # (m, d), int64: what a step of a member adds to the cell of the separator; 0: not in it
-        "above",  # (m, d), int64: the same for the members of the parent
+        "stride",  # (m, d), int64: their strides in the clique's table
+        "separator",  # (m + 1,), int64: start of the table of each separator to the parent
+        "own",  # (m, d), int64: strides of the members in the separator's table; 0 outside it
+        "above",  # (m, d), int64: strides of the parent's members in the separator's table
     ],
 )
-"""Where the tables of m cliques of at most d members lie."""
+"""Layout of the tables of m cliques of at most d members."""
 
 
 @kernel
 def _step(digits, arity, stride, size, place):
-    """Turns the odometer by one cell and returns the place that the strides lead to."""
+    """Advances the odometer by one cell and returns the index given by the strides."""
     for k in range(size - 1, -1, -1):
         digits[k] += 1
         place += stride[k]
@@ -49,7 +49,7 @@ def _step(digits, arity, stride, size, place):
 
 @kernel
 def add_onto(values, start, stop, arity, stride, size, sums, first):
-    """Adds the cells start to stop of `values` to the cells from `first` on that they project to."""
+    """Adds the cells start to stop of `values` to their projections, which begin at `first` in `sums`."""
     digits = np.zeros(size, np.int64)
     place = first
     for cell in range(start, stop):
@@ -59,7 +59,7 @@ def add_onto(values, start, stop, arity, stride, size, sums, first):
 
 @kernel
 def separator_sums(values, shape):
-    """Returns the tables of the separators, as sums of the tables below and of those above."""
+    """Returns the tables of the separators, summed from the cliques below, and from those above."""
     below = np.zeros(shape.separator[-1])
     above = np.zeros(shape.separator[-1])
     for i in range(shape.parent.size):
@@ -89,7 +89,7 @@ def families(values, below, shape):
 
 @kernel
 def _fold(values, start, stop, arity, stride, size, out):
-    """Writes to out[s] the logarithm of the sum of exp(values) over the cells that project to s."""
+    """Writes to out[s] ln Σ exp(values) over the cells that project to s."""
     digits = np.zeros(size, np.int64)
     out[:] = -np.inf
     place = 0
@@ -120,9 +120,9 @@ def _spread(values, start, stop, arity, stride, size, message):
 
 @kernel
 def propagate(values, shape):
-    """Turns logarithms of factors, in place, into those of the cliques' marginals; returns ln of their sum.
+    """Turns log factors, in place, into logarithms of clique marginals; returns ln of the partition function.
 
-    If the product of the factors is 0 everywhere, -inf is returned and the values are of no use.
+    Returns -inf, with undefined values, if the product of the factors is 0 everywhere.
     """
     count = shape.parent.size
     messages = np.empty(shape.separator[-1])
@@ -157,18 +157,18 @@ def propagate(values, shape):
             values, shape.offset[p], shape.offset[p + 1], shape.arity[p], shape.above[i], shape.size[p], down
         )
         for s in range(message.size):
-            # What the clique sent up is in the parent's table: it is divided out. 0 / 0 is 0.
+            # The parent's table includes the upward message, which is divided out; 0 / 0 is 0.
             down[s] = down[s] - message[s] if down[s] > -np.inf else -np.inf
         start, stop = shape.offset[i], shape.offset[i + 1]
         _spread(values, start, stop, shape.arity[i], shape.own[i], shape.size[i], down)
-        # The message up was made smaller by its largest entry, and the table was not.
+        # The upward message was scaled, this table was not.
         values[start:stop] -= _log_sum(values, start, stop)
     return total
 
 
 @kernel
 def _log_sum(values, start, stop):
-    """Returns the logarithm of the sum of exp(values)."""
+    """Returns ln Σ exp(values)."""
     high = values[start:stop].max()
     if high == -np.inf:
         return high
@@ -180,13 +180,13 @@ def _log_sum(values, start, stop):
 
 @kernel
 def single_marginals(values, shape, home, first, out):
-    """Adds the tables at the variables' homes up to the variables' marginals.
+    """Sums the tables at the variables' home cliques to the marginals of the variables.
 
     Args:
-        values: the tables of probabilities.
+        values: the probabilities.
         shape: see `Shape`.
-        home: (n,), a clique that holds each variable.
-        first: (n,), where the marginal of each variable begins in `out`.
+        home: (n,), a clique that contains each variable.
+        first: (n,), start of each variable's marginal in `out`.
         out: zeros.
     """
     for v in range(home.size):

@@ -1,7 +1,7 @@
-"""Log-likelihoods of rows of states, and rows drawn, with the tables of a junction tree side by side.
+"""Log-likelihoods of rows of states, and sampling of rows.
 
-See `cliques.Shape` for where the tables lie. Rows are columns of arrays: codes[v, r] is the state of variable
-v in row r. Complete rows are taken in blocks, clique by clique: the inner loops run along the rows.
+For the layout of the tables, see `cliques.Shape`. codes[v, r] is the state of variable v in row r. Complete
+rows are processed in blocks, clique by clique, so that the inner loops run along the rows.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 BLOCK = 512
-"""Rows at one time: 4 kB of cells stay in the first cache."""
+"""Rows at a time: 4 kB of cell indices stay in the L1 cache."""
 
 
 @kernel
 def complete_rows(codes, families, shape, out):
-    """Writes ln P(row) to `out` for rows without gaps.
+    """Writes ln P(row) to `out` for complete rows.
 
     Args:
         codes: (n, rows).
@@ -41,10 +41,10 @@ def complete_rows(codes, families, shape, out):
 
 @kernel
 def partial_rows(codes, families, shape, out):
-    """Writes ln P(what the row shows) to `out` for rows with gaps, which are negative codes.
+    """Writes ln P(observed values) to `out` for rows with missing values, which are negative codes.
 
-    Messages go up as in `cliques.propagate`, through the cells alone that agree with the row; a clique
-    without a gap has one such cell, and one whose separator shows all its states ends its subtree.
+    Messages go up as in `cliques.propagate`, but only over cells consistent with the row. A fully observed
+    clique has one such cell; a clique with a fully observed separator sends no message, only a constant.
     """
     count = shape.parent.size
     widest = shape.member.shape[1]
@@ -84,21 +84,21 @@ def partial_rows(codes, families, shape, out):
             messages[first:last] = -np.inf
             sums[first:last] = 0.0
             for sweep in range(2):
-                turning = True
-                while turning:
+                more = True
+                while more:
                     value = scratch[cell]
                     if sweep == 0:
                         messages[place] = max(messages[place], value)
                     elif value > -np.inf:
                         sums[place] += np.exp(value - messages[place])
-                    turning = False
+                    more = False
                     for j in range(gaps - 1, -1, -1):
                         k = free[j]
                         digits[j] += 1
                         cell += shape.stride[i, k]
                         place += shape.own[i, k]
                         if digits[j] < shape.arity[i, k]:
-                            turning = True
+                            more = True
                             break
                         cell -= shape.stride[i, k] * shape.arity[i, k]
                         place -= shape.own[i, k] * shape.arity[i, k]
@@ -118,7 +118,7 @@ def partial_rows(codes, families, shape, out):
 
 @kernel
 def _send(codes, r, shape, i, scratch, messages, high, digits, free):
-    """Adds the message of clique i to the cells of its parent that agree with row r."""
+    """Adds the message of clique i to the cells of its parent that are consistent with row r."""
     p = shape.parent[i]
     cell = shape.offset[p]
     place = shape.separator[i]
@@ -132,17 +132,17 @@ def _send(codes, r, shape, i, scratch, messages, high, digits, free):
         else:
             cell += state * shape.stride[p, k]
             place += state * shape.above[i, k]
-    turning = True
-    while turning:
+    more = True
+    while more:
         scratch[cell] += messages[place] - high
-        turning = False
+        more = False
         for j in range(gaps - 1, -1, -1):
             k = free[j]
             digits[j] += 1
             cell += shape.stride[p, k]
             place += shape.above[i, k]
             if digits[j] < shape.arity[p, k]:
-                turning = True
+                more = True
                 break
             cell -= shape.stride[p, k] * shape.arity[p, k]
             place -= shape.above[i, k] * shape.arity[p, k]
@@ -151,19 +151,18 @@ def _send(codes, r, shape, i, scratch, messages, high, digits, free):
 
 @kernel
 def draw(uniform, cumulative, offset, member, arity, own, size, out):
-    """Writes rows drawn clique by clique, from the root down, to `out`.
+    """Draws rows clique by clique, from the root down.
 
     Args:
-        uniform: (m, rows) in [0, 1).
-        cumulative: for each clique and each cell of its separator, the increasing sums of the probabilities
-        of
-            the states of the other members, the last of which runs fastest; the last sum is 1, or all are 0.
-        offset: (m + 1,), where the sums of each clique begin.
-        member: (m, d), the members: those in the separator first.
+        uniform: (m, rows), in [0, 1).
+        cumulative: for each clique and cell of its separator, cumulative probabilities of the other members'
+            states, the last member varying fastest; the last sum is 1, or all are 0.
+        offset: (m + 1,), start of each clique in `cumulative`.
+        member: (m, d), the members, separator first.
         arity: (m, d), their numbers of states.
-        own: (m,), how many are in the separator.
-        size: (m,), how many members there are.
-        out: (n, rows).
+        own: (m,), sizes of the separators.
+        size: (m,), sizes of the cliques.
+        out: (n, rows), the drawn codes.
     """
     for i in range(size.size):
         cells = 1

@@ -1,1 +1,1 @@
-"""Models from data: tables in closed form, mixtures by expectation-maximisation."""
+"""Learning models from data: trees, tables in closed form, mixtures by expectation-maximisation."""

@@ -1,6 +1,6 @@
-"""How the columns of arrays and frames become states: values where they are few, ranges of numbers else.
+"""Coding of the columns of arrays and frames as states: their values if few, otherwise ranges.
 
-Equal numbers are one state, whatever their type: 1, 1.0 and True.
+Equal numbers are the same state regardless of type: 1, 1.0 and True.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coder:
-    """How the values of a column become codes, and codes values.
+    """Maps the values of a column to codes and back.
 
     Attributes:
         name: of the column.
-        labels: of its states; the last is `GAP_STATE` if a missing value is a state.
-        values: the other states' values, or None if the column is cut.
-        cuts: increasing; of a column that is cut.
-        ends: the least and the largest number of a column that is cut.
+        labels: of the states; the last is `GAP_STATE` if a missing value is a state.
+        values: of the other states; None if the column is discretised.
+        cuts: increasing, if the column is discretised.
+        ends: least and largest training value, if the column is discretised.
     """
 
     name: str
@@ -48,22 +48,22 @@ class Coder:
         Args:
             name: of the column.
             column: shape (rows,).
-            bins: into so many ranges it is cut if it is one of numbers, and these are not whole or are more
-                than `max_states` different ones; None never to cut it.
-            max_states: see above.
-            gap_state: whether missing values, if there are any, are a state.
+            bins: number of ranges for numbers that are not whole or have more than `max_states` distinct
+                values; None to keep all values.
+            max_states: see `bins`.
+            gap_state: whether missing values, if any, are a state.
 
         Raises:
             ValueError: every value is missing.
-            TypeError: a value is neither a number nor a word.
+            TypeError: a value is neither a number nor a string.
         """
         found, _ = _different(column)
         missing = _missing(column)
         if not found:
-            raise ValueError(f"column '{name}' has no value at all; leave it out")
+            raise ValueError(f"every value of column '{name}' is missing; leave it out")
         gap = (GAP_STATE,) if gap_state and missing.any() else ()
         if gap and GAP_STATE in found:
-            raise ValueError(f"column '{name}' has both missing values and the word '{GAP_STATE}'; write one")
+            raise ValueError(f"column '{name}' has both missing values and '{GAP_STATE}'; use only one")
         if bins is not None and _is_continuous(found.values(), max_states):
             present = np.asarray(column[~missing], dtype=np.float64)
             cuts = Discretisation("quantile", bins).cuts(present)
@@ -73,7 +73,7 @@ class Coder:
 
     @property
     def gap(self) -> int:
-        """The code of a missing value; -1 if it is none of the states."""
+        """The code of a missing value; -1 if it is not a state."""
         count = len(self.cuts) + 1 if self.values is None else len(self.values)
         return count if len(self.labels) > count else GAP
 
@@ -82,10 +82,10 @@ class Coder:
 
         Args:
             column: shape (rows,).
-            unseen: what becomes of a value that is none of the states: an error, or -1, to be summed over.
+            unseen: treatment of values outside the states: an error, or -1 to be summed out.
 
         Raises:
-            ValueError: a value is none of the states.
+            ValueError: a value is not among the states.
         """
         out = np.full(column.shape[0], self.gap, dtype=np.int32)
         if self.values is None:
@@ -93,22 +93,22 @@ class Coder:
             try:
                 out[present] = np.searchsorted(self.cuts, column[present].astype(np.float64))
             except ValueError:
-                raise ValueError(f"column '{self.name}' was one of numbers, and now has words") from None
+                raise ValueError(f"column '{self.name}' was numeric in training, and now has words") from None
             return out
         found, place = _different(column)
         known = {label: code for code, label in enumerate(self.labels)}
         strange = next((label for label in found if label not in known), None)
         if strange is not None and unseen == "error":
             raise ValueError(
-                f"column '{self.name}' has the value '{strange}', which no training row had: it has no "
-                "probability; say unseen='sum' to sum over it, or train on rows that have it"
+                f"column '{self.name}' has the value '{strange}', which no training row has, so that it has "
+                "no probability; set unseen='sum' to sum it out, or train on rows with it"
             )
         table = np.array([*(known.get(label, GAP) for label in found), self.gap], dtype=np.int32)
         out[:] = table[place]
         return out
 
     def decoded(self, codes: NDArray[Any], generator: np.random.RandomState) -> NDArray[Any]:
-        """Returns a value for each code: the state's, or a number drawn evenly from its range."""
+        """Returns a value for each code: that of the state, or a uniform number from its range."""
         codes = np.asarray(codes, dtype=np.int64)
         if self.values is not None:
             kind = object if any(isinstance(value, str) for value in self.values) else None
@@ -123,7 +123,7 @@ class Coder:
 
 
 def _is_continuous(values: Iterable[Any], max_states: int) -> bool:
-    """Tells whether all values are numbers, and too many for states or not all of them whole."""
+    """Tells whether all values are numbers, more than `max_states` or not all whole."""
     known = list(values)
     if not all(isinstance(value, numbers.Real) for value in known):
         return False
@@ -131,7 +131,7 @@ def _is_continuous(values: Iterable[Any], max_states: int) -> bool:
 
 
 def _missing(column: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns in which rows nothing stands: NaN, None, or a frame's own mark, none of which equals itself."""
+    """Returns which values are missing: None, NaN, or a frame's own null."""
     if column.dtype.kind == "f":
         return np.asarray(np.isnan(column))
     if column.dtype.kind != "O":
@@ -143,12 +143,12 @@ def _missing(column: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_unequal(value: Any) -> bool:
-    same = value == value  # noqa: PLR0124 - NaN is not equal to itself, and pandas.NA is neither
+    same = value == value  # noqa: PLR0124 - NaN differs from itself, and pandas.NA gives no bool
     return not isinstance(same, bool | np.bool_) or not same
 
 
 def _different(column: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.intp]]:
-    """Returns the different values by their labels, and the place of each row's; the last place for none."""
+    """Returns the distinct values by label, and the index of each row's; one past the last if missing."""
     if column.dtype.kind in "OUS":
         missing = _missing(column)
         places: dict[str, int] = {}
@@ -174,7 +174,7 @@ def _different(column: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.intp]]:
 
 
 def _label(value: Any) -> str:
-    """Returns the text of a value; equal numbers have the same."""
+    """Returns the label of a value, the same for equal numbers."""
     if isinstance(value, bool | np.bool_):
         return str(int(value))
     if isinstance(value, numbers.Real):

@@ -1,21 +1,25 @@
-"""The tables of a junction tree from data, in closed form: relative frequencies, with or without a prior.
+"""Fits the tables of a given junction tree in closed form, by maximum likelihood or with a prior.
 
-Maximum likelihood is P(C) = N(C) / N (Lauritzen, Graphical Models, 1996, theorem 4.8 ff.). The expectation
-under a Dirichlet prior of equivalent sample size a, spread evenly, is P(C) = (N(C) + a / cells(C)) / (N + a):
-sums over a clique have the same form in the separator (hyper-Markov priors: Dawid and Lauritzen, Annals of
-Statistics 21, 1993), so that the tables of two cliques agree. It is the prior of the BDeu score. Time: rows ×
-Σ |C|.
+Maximum likelihood is P(C) = N(C) / N (S. L. Lauritzen, Graphical Models, 1996, theorem 4.8 ff.). The
+posterior mean under a uniform Dirichlet prior of equivalent sample size a, the prior of BDeu, is
+P(C) = (N(C) + a / cells(C)) / (N + a). Its sum over a separator has the same form (hyper-Markov priors:
+A. P. Dawid and S. L. Lauritzen, Annals of Statistics 21, 1993), so that the tables of neighbours agree.
+Gaussian models get the empirical means and the covariances of the cliques. Time: rows × Σ |C|, for
+Gaussians rows × Σ |C|².
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import codes_of, columns_of
+from jtsolve.models.gaussian import GaussianTreeModel
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
 from jtsolve.models.model import JunctionTreeModel, model_of
@@ -29,22 +33,21 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
     from jtsolve.models.layout import Layout
-    from jtsolve.tables.table import Codes
+    from jtsolve.tables.table import Codes, ContinuousTable, Table
 
 CANDIDATES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Equivalent sample sizes that `fit_validated` tries: half a decade apart, from nearly none to a thousand
-rows."""
+"""Equivalent sample sizes tried by `fit_validated`: half a decade apart, from almost none to 1000 rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Weighted counts of the cells of a tree's cliques, from which models with any prior follow.
+    """Weighted counts in the cells of a tree's cliques: sufficient for a model with any prior.
 
     Attributes:
         columns: of the data.
         tree: the junction tree.
-        cells: the counts, side by side as `Layout` has them.
-        total: the sum of the weights.
+        cells: the counts, side by side as in `Layout`.
+        total: sum of the weights.
         provenance: of the data.
     """
 
@@ -58,14 +61,11 @@ class Counts:
         """Returns the model with a prior of this equivalent sample size; 0 for maximum likelihood.
 
         Raises:
-            ChoiceError: the size is negative or not finite, or it and the counts are both 0.
+            ChoiceError: the size is negative or not finite, or both it and the counts are 0.
         """
-        if not (np.isfinite(ess) and ess >= 0):
-            raise ChoiceError(f"an equivalent sample size of {ess} is none; give a number of 0 or more")
+        _require_ess(ess)
         if self.total + ess <= 0:
-            raise ChoiceError(
-                "without rows of positive weight there is nothing to fit; give a prior (ess above 0)"
-            )
+            raise ChoiceError("no row has a positive weight; give a prior (ess above 0)")
         layout = layout_of(self.tree, tuple(column.arity for column in self.columns))
         sizes = np.diff(layout.offset)
         values = (self.cells + np.repeat(ess / sizes, sizes)) / (self.total + ess)
@@ -73,24 +73,18 @@ class Counts:
 
 
 def count(tree: JunctionTree, table: DataTable, weights: ArrayLike | None = None) -> Counts:
-    """Returns the counts of the cells of the cliques.
+    """Returns the counts in the cells of the cliques.
 
     Args:
         tree: over the columns of the table, in their order.
-        table: the data; its own weights count.
-        weights: shape (rows,), real numbers of 0 or more, by which the rows count besides; None for 1.
+        table: the data, with its weights.
+        weights: shape (rows,), additional non-negative weights; None for 1.
 
     Raises:
-        InputError: the tree is over another number of variables, or the weights are not as said.
-        LimitError: the tables need more memory than there is.
+        InputError: the tree does not match the table, or the weights are invalid.
+        LimitError: the tables do not fit in memory.
     """
-    if tree.n != table.n:
-        raise InputError(
-            "tree",
-            "",
-            f"it has {tree.n} variables, and the table {table.n} columns",
-            "give the tree of this table",
-        )
+    _require_match(tree, table)
     columns = columns_of(table)
     layout = layout_of(tree, tuple(column.arity for column in columns))
     each = _row_weights(table, weights)
@@ -106,14 +100,14 @@ def fit(
 
     Args:
         tree: over the columns of the table, in their order.
-        table: the data; its own weights count.
-        ess: the equivalent sample size of the Dirichlet prior; 0 for maximum likelihood.
-        weights: shape (rows,), real numbers of 0 or more, by which the rows count besides; None for 1.
+        table: the data, with its weights.
+        ess: equivalent sample size of the Dirichlet prior; 0 for maximum likelihood.
+        weights: see `count`.
 
     Raises:
-        InputError: the tree is over another number of variables, or the weights are not as said.
-        ChoiceError: the equivalent sample size is not as said.
-        LimitError: the tables need more memory than there is.
+        InputError: the tree does not match the table, or the weights are invalid.
+        ChoiceError: the equivalent sample size is negative or not finite.
+        LimitError: the tables do not fit in memory.
 
     >>> from jtsolve.tables.table import DataTable
     >>> from jtsolve.core.tree import JunctionTree
@@ -132,16 +126,16 @@ def fit_validated(
     candidates: Sequence[float] = CANDIDATES,
     weights: ArrayLike | None = None,
 ) -> JunctionTreeModel:
-    """Returns the model with the prior under which the validation rows are likeliest.
+    """Returns the model with the prior that maximises the likelihood of validation rows.
 
-    Of equals, the first candidate is taken. The choice is in the model's provenance.
+    Ties go to the first candidate. The choice is in the model's provenance.
 
     Args:
         tree: over the columns of the table, in their order.
-        table: the data to fit to.
-        validation: other rows of the same columns; a table, or codes as `log_likelihood` takes them.
+        table: the training data.
+        validation: other rows of the same columns, as a table or codes; see `log_likelihood`.
         candidates: equivalent sample sizes to try, at least one.
-        weights: see `fit`.
+        weights: see `count`.
 
     Raises:
         InputError, ChoiceError, LimitError: as `fit`.
@@ -162,20 +156,80 @@ def fit_validated(
     return model_of(model.columns, tree, model.values, {**model.provenance, **facts})
 
 
+def fit_gaussian(
+    tree: JunctionTree, table: ContinuousTable, *, ess: float = 0.0, weights: ArrayLike | None = None
+) -> GaussianTreeModel:
+    """Returns the Gaussian model of a tree fitted to real numbers.
+
+    Args:
+        tree: over the columns of the table, in their order.
+        table: the data.
+        ess: weight in rows of a prior under which the variables are independent with the variances of the
+            data: covariances shrink by N / (N + ess). 0 for maximum likelihood.
+        weights: shape (rows,), non-negative, not all 0; None for 1.
+
+    Raises:
+        InputError: the tree does not match the table, the weights are invalid, or the covariance of a clique
+            is singular.
+        ChoiceError: `ess` is negative or not finite.
+    """
+    _require_match(tree, table)
+    _require_ess(ess)
+    each = np.ones(table.rows) if weights is None else _checked_weights(weights, table.rows)
+    total = each.sum()
+    if total <= 0:
+        raise InputError("weights", "", "they are all 0", "give some above 0")
+    mean = table.values @ each / total
+    centred = table.values - mean[:, None]
+    variances = np.square(centred) @ each / total
+    covariances = []
+    for clique in tree.cliques:
+        inside = list(members(clique))
+        part = centred[inside]
+        matrix = (part * each) @ part.T / (total + ess)
+        np.fill_diagonal(matrix, variances[inside])
+        covariances.append((matrix + matrix.T) / 2)
+    remarks = {**table.provenance, "smoothing_ess": ess}
+    try:
+        return GaussianTreeModel(table.names, tree, mean, tuple(covariances), MappingProxyType(remarks))
+    except ValueError as error:
+        raise InputError(
+            "table",
+            "",
+            f"{error}: {table.rows} rows are too few, or columns are linearly dependent",
+            "give more rows, a tree of smaller treewidth, or a prior (ess above 0)",
+        ) from None
+
+
+def _require_match(tree: JunctionTree, table: Table) -> None:
+    if tree.n != table.n:
+        reason = f"it has {tree.n} variables, but the table has {table.n} columns"
+        raise InputError("tree", "", reason, "give the tree of this table")
+
+
+def _require_ess(ess: float) -> None:
+    if not (np.isfinite(ess) and ess >= 0):
+        raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
+
+
+def _checked_weights(weights: ArrayLike, rows: int) -> NDArray[np.float64]:
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape != (rows,) or not np.isfinite(given).all() or given.min() < 0:
+        reason = f"they are not {rows} finite non-negative numbers"
+        raise InputError("weights", "", reason, "give one for each row")
+    return given
+
+
 def _row_weights(table: DataTable, weights: ArrayLike | None) -> NDArray[np.float64] | None:
-    """Returns how much each row counts, or None for once each."""
+    """Returns the product of the table's and the additional weights, or None for 1."""
     if weights is None:
         return None if table.weights is None else table.weights.astype(np.float64)
-    given = np.asarray(weights, dtype=np.float64)
-    if given.shape != (table.rows,) or not np.isfinite(given).all() or given.min() < 0:
-        raise InputError(
-            "weights", "", f"they are not {table.rows} finite numbers of 0 or more", "give one for each row"
-        )
+    given = _checked_weights(weights, table.rows)
     return given if table.weights is None else given * table.weights
 
 
 def _count(layout: Layout, codes: Codes, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Returns the weighted counts of all cells, side by side."""
+    """Returns the weighted counts of all cells."""
     cells = np.empty(layout.cells)
     for place, clique in enumerate(layout.cliques):
         index = np.zeros(codes.shape[1], dtype=np.int64)

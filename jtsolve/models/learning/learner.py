@@ -28,13 +28,13 @@ class Learner:
     """Learns the junction tree of a table.
 
     Args:
-        score: a score of states.
-        backend: solves for the tree; None for `auto`.
-        treewidth: at least 0.
+        score: a discrete score.
+        backend: searches for the tree; None for the choice of `auto`.
+        treewidth: at least 0; values above n - 1 count as n - 1.
         time: seconds for each tree; None for no limit.
         threads: see `Limits`.
         seed: see `Limits`.
-        memory: bytes that the process may hold; see `Limits`.
+        memory: see `Limits`.
 
     Raises:
         ChoiceError: the treewidth is negative.
@@ -56,19 +56,19 @@ class Learner:
 
     def __post_init__(self) -> None:
         if self.treewidth < 0:
-            raise ChoiceError(f"the treewidth is {self.treewidth}; give 0 or more")
+            raise ChoiceError(f"the treewidth is {self.treewidth}; give a number of 0 or more")
 
     def __call__(self, table: DataTable, deadline: float | None = None) -> JunctionTree:
         """Returns the best tree that the backend finds.
 
         Args:
             table: the data.
-            deadline: of `time.monotonic()`, at which to return the best tree so far; besides `time`.
+            deadline: of `time.monotonic()`, at which to stop in any case.
 
         Raises:
             LimitError: no tree was found within the limits.
-            RefusedError: the backend cannot take the problem.
-            KeyboardInterrupt: the user interrupted; a caller that learns several trees has to stop.
+            RefusedError: the backend does not support the problem.
+            KeyboardInterrupt: Ctrl-C, passed on to callers that learn several trees.
         """
         seconds = self.seconds(deadline)
         limits = Limits(time=seconds, memory=self.memory, threads=self.threads, seed=self.seed)
@@ -88,7 +88,7 @@ class Learner:
         return result.tree
 
     def seconds(self, deadline: float | None) -> float | None:
-        """Returns the seconds left for the next tree; None for no limit.
+        """Returns the time limit of the next tree; None for no limit.
 
         Raises:
             LimitError: the deadline has passed.

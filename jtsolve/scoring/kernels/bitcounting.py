@@ -1,14 +1,14 @@
-"""Counts the cells of many marginal tables of two-valued columns, 64 rows at a time.
+"""Counts the cells of marginal tables of binary columns, 64 rows at a time.
 
-A column is a row of bits, one for each row of the data that has value 1. The rows in a cell of A are a row of
-bits too, and the cells of A ∪ {v} are those bits with the column's, and without them:
+A column is a bit set: the rows with value 1. A cell of A is a bit set of rows too, and the cells of A ∪ {v}
+are its intersection with the column and the rest:
 
     m(cell, v = 1) = |cell ∧ v|,      m(cell, v = 0) = m(cell) − m(cell, v = 1).
 
-The last member of a set is only counted, by one population count for each cell of the others; their cells
-are kept as bits, and reused where the next set begins as this one does, as in `kernels.counting`. The counts
-are whole numbers, and the sums over them those of `counting.sum_terms`, which depend on the multiset of
-counts alone: they are the same to the bit as by `counting.sums_over_cells`.
+The last member of a set is only counted, by a population count for each cell of the others. Those cells are
+kept as bit sets and reused if the next set has the same prefix, as in `kernels.counting`. The counts are
+integers, and sums over them depend on the multiset of counts only, so that results are bit-identical to those
+of `counting.sums_over_cells`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from jtsolve.core.compiling import kernel
 from jtsolve.scoring.kernels.counting import SMALL, added, sum_terms
 
 WIDEST = 8
-"""Sets of more members are counted row by row: 2^k cells of bits would be as much work."""
+"""Larger sets are counted row by row, since 2^k cells of bits would be as much work."""
 
 
 @intrinsic
 def ones(typing, word):  # noqa: ARG001 - numba's signature
-    """Returns how many bits of an uint64 are 1: the processor's own instruction, on many words at once."""
+    """Returns the population count of a uint64; LLVM vectorises this intrinsic."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.ctpop(arguments[0])
@@ -38,7 +38,7 @@ def ones(typing, word):  # noqa: ARG001 - numba's signature
 
 @kernel
 def packed(codes):
-    """Returns the columns as bits, shape (n, words), uint64; codes has shape (n, rows), values 0 and 1."""
+    """Returns the columns as bit sets, shape (n, words), uint64; codes is (n, rows) of 0 and 1."""
     n, rows = codes.shape
     bits = np.zeros((n, (rows + 63) // 64), np.uint64)
     for v in range(n):
@@ -50,7 +50,7 @@ def packed(codes):
 
 @kernel
 def entropy_terms(rows):
-    """Returns m ln m for m = 0 to `rows`, as `counting.sum_terms` computes it."""
+    """Returns m ln m for m = 0 to `rows`, rounded as in `counting.sum_terms`."""
     terms = np.zeros(rows + 1)
     for count in range(1, rows + 1):
         terms[count] = float(count) * log(float(count))
@@ -59,7 +59,7 @@ def entropy_terms(rows):
 
 @kernel(inline="always")
 def _entropy(found, used, terms):
-    """Returns Σ m ln m as `counting.sum_terms` does: different counts in increasing order, compensated."""
+    """Returns Σ m ln m as in `counting.sum_terms`: over distinct counts in increasing order, compensated."""
     for end in range(1, used):
         count = found[end]
         at = end
@@ -80,7 +80,7 @@ def _entropy(found, used, terms):
 
 @kernel(inline="always")
 def common(one, other):
-    """Returns how many rows two rows of bits share."""
+    """Returns the size of the intersection of two bit sets."""
     inside = np.uint64(0)
     for word in range(one.size):
         inside += ones(one[word] & other[word])
@@ -89,29 +89,29 @@ def common(one, other):
 
 @kernel
 def sums_over_binary_cells(sets, bits, rows, arities, terms, shared, each):
-    """Returns what `counting.sums_over_cells` does, for columns of at most two values without weights.
+    """Returns the same as `counting.sums_over_cells`, for binary columns without weights.
 
     Args:
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
         bits: see `packed`.
-        rows: how many rows the data have.
+        rows: number of rows.
         arities: shape (n,), int64: 1 or 2.
         terms: see `entropy_terms`; empty for Dirichlet terms.
-        shared: a pseudo-count that all cells share evenly.
-        each: a pseudo-count of every cell.
+        shared: pseudo-count divided evenly among all cells.
+        each: pseudo-count of every cell.
     """
     count, width = sets.shape
     words = bits.shape[1]
     sums = np.zeros(count, np.float64)
     possible = np.ones(count, np.float64)
-    # The cells of the first members: level j has 2^j of them, from 2^j - 1 on; level 0 is all rows.
+    # Cells of the prefixes: the 2^j cells of level j begin at 2^j - 1; level 0 is the set of all rows.
     cells = np.zeros((1 << max(0, width - 1) << 1, words), np.uint64)
     held = np.zeros(1 << max(0, width - 1) << 1, np.int64)
     cells[0] = ~np.uint64(0)
     if rows & 63:
         cells[0, words - 1] = (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
     held[0] = rows
-    kept = np.full(max(1, width), -1, np.int64)  # the members whose cells are held
+    kept = np.full(max(1, width), -1, np.int64)  # the prefix whose cells are held
     valid = 0
     found = np.empty(1 << width, np.int64)
     tally = np.zeros(SMALL, np.int64)

@@ -1,4 +1,4 @@
-"""Log determinants of many principal submatrices, by Cholesky factors that share their first rows."""
+"""Log determinants of principal submatrices, by Cholesky factors that share their first rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from jtsolve.core.compiling import kernel
 
 @kernel
 def log_determinants(sets, matrix, least):
-    """Returns ln det of the submatrix of each set; 0 for ∅, NaN where it is singular.
+    """Returns ln det of the submatrix of each set; 0 for ∅, NaN if it is singular.
 
-    Row j of the factor depends on the first j + 1 members alone: where a set begins as the one before it
-    does, the rows of the common part are kept.
+    Row j of the factor depends on the first j + 1 members only, so that the rows of a prefix shared with the
+    previous set are reused.
 
     Args:
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
         matrix: shape (n, n), float64: symmetric.
-        least: a pivot below this share of its diagonal element makes a submatrix singular.
+        least: least pivot of a regular submatrix, relative to its diagonal element.
     """
     count, width = sets.shape
     factor = np.zeros((max(1, width), max(1, width)))
@@ -43,7 +43,7 @@ def log_determinants(sets, matrix, least):
                     value -= factor[j, other] * factor[k, other]
                 factor[j, k] = value / factor[k, k]
                 pivot -= factor[j, k] * factor[j, k]
-            # NaN spreads to every larger set that begins so: each of them is singular too.
+            # NaN propagates to all sets with this prefix, which are singular too.
             factor[j, j] = sqrt(pivot) if pivot > least * matrix[v, v] else nan
             partial[j + 1] = partial[j] + (2.0 * log(factor[j, j]) if factor[j, j] > 0 else nan)
             kept[j] = v

@@ -1,18 +1,18 @@
-"""Counts the cells of many marginal tables, and sums a function of the counts over the occupied cells.
+"""Counts the cells of marginal tables, and sums a function of the counts over the occupied cells.
 
-A set A of columns divides the rows into cells: the rows of a cell agree on A. Rows are known by the number of
-their cell, dense from 0 in order of first occurrence; the cells of A ∪ {v} refine those of A,
+A set A of columns partitions the rows into cells with equal values on A. Cells are numbered densely from 0 in
+order of first occurrence, and those of A ∪ {v} refine those of A,
 
-    cell(A ∪ v) = renumbered(cell(A) · arity(v) + value(v)),
+    cell(A ∪ v) = renumber(cell(A) · arity(v) + value(v)),
 
-so that no number exceeds rows · arity. Sets are given with their members in decreasing order. Where a set
-begins as the one before it does, the cells of the common part are kept: in colex order, which changes the
-smallest member fastest, most sets cost one pass over the rows.
+so that keys stay below rows · arity. Members of a set are in decreasing order, and the cells of a prefix
+shared with the previous set are reused: in colex order, where the smallest member changes fastest, most sets
+cost one pass over the rows.
 
-A pass counts into one bin for each possible number while there are not many more bins than rows, and by
-hashing beyond that. The sum over the cells runs over the *different* counts in increasing order, with
-compensation (Neumaier 1974): it depends on the multiset of counts alone, to the bit, not on the order of
-rows, columns or states, nor on how the counting was done.
+A pass counts into an array of bins, one a possible key, unless they far outnumber the rows; then it hashes.
+The sum runs over the *distinct* counts in increasing order, with compensation (Neumaier 1974), so that it
+depends, bit for bit, on the multiset of counts only, not on the order of rows, columns or states, nor on the
+way of counting.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from numba import uint64
 from jtsolve.core.compiling import kernel
 
 SMALL = 64
-"""Counts below it are tallied in an array; the others, at most rows / SMALL without weights, are sorted."""
+"""Smaller counts are tallied in an array; the others, at most rows / SMALL without weights, are sorted."""
 
 BINS_PER_ROW = 4
 LEAST_BINS = 4096
-"""Bins up to max(LEAST_BINS, BINS_PER_ROW · rows): to clear and scan more would cost more than to hash."""
+"""Most bins are max(LEAST_BINS, BINS_PER_ROW · rows): clearing and scanning more costs more than hashing."""
 
 _GOLDEN = uint64(0x9E3779B97F4A7C15)
 """2^64 / golden ratio: multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4)."""
@@ -39,21 +39,21 @@ _GOLDEN = uint64(0x9E3779B97F4A7C15)
 Space = namedtuple(
     "Space",
     [
-        "bins",  # shape (max(LEAST_BINS, BINS_PER_ROW · rows),), int64: all zero between two passes
-        "keys",  # shape (2^bits,), int64: the hash table, at most half full
-        "owner",  # the same shape, int64: a slot is in use if it holds the number, from 1, of the pass
-        "place",  # the same shape, int64: the number of the cell with this key
+        "bins",  # shape (max(LEAST_BINS, BINS_PER_ROW · rows),), int64: zero between passes
+        "keys",  # shape (2^bits,), int64: hash table, at most half full
+        "owner",  # the same shape, int64: the pass, from 1, that uses the slot
+        "place",  # the same shape, int64: the cell with this key
         "shift",  # 64 - bits
-        "found",  # shape (rows,), int64: the counts of the occupied cells
-        "tally",  # shape (SMALL,), int64: how often each small count occurs; zero between two sets
+        "found",  # shape (rows,), int64: counts of the occupied cells
+        "tally",  # shape (SMALL,), int64: frequencies of the small counts; zero between sets
     ],
 )
-"""Room to count in; one for each thread."""
+"""Work space of one thread."""
 
 
 @kernel
 def make_space(rows):
-    """Returns room to count so many rows."""
+    """Returns work space for this many rows."""
     bits = 1
     while 1 << bits < 2 * rows:
         bits += 1
@@ -70,7 +70,7 @@ def make_space(rows):
 
 @kernel(inline="always")
 def _slot(key, space, turn):
-    """Returns where a key is in the hash table, or the free slot where it belongs."""
+    """Returns the slot of a key in the hash table, or the free slot where it belongs."""
     mask = uint64(space.keys.size - 1)
     slot = (uint64(key) * _GOLDEN) >> uint64(space.shift)
     while space.owner[slot] == turn and space.keys[slot] != key:
@@ -80,16 +80,16 @@ def _slot(key, space, turn):
 
 @kernel
 def refine(cells, groups, column, arity, refined, space, turn):
-    """Writes the cells of A ∪ {v} to `refined`, and returns how many there are.
+    """Writes the cells of A ∪ {v} to `refined`, and returns their number.
 
     Args:
         cells: shape (rows,), int32: the cells of A.
-        groups: how many cells A has.
+        groups: number of cells of A.
         column: shape (rows,): the values of v.
-        arity: the number of states of v.
-        refined: shape (rows,), int32; it may be `cells`.
+        arity: number of states of v.
+        refined: shape (rows,), int32; may alias `cells`.
         space: see `Space`.
-        turn: the number of the pass, above 0, another one at every call with this space.
+        turn: number of the pass, above 0 and new for every call with this space.
     """
     used = 0
     width = uint64(arity)
@@ -117,16 +117,16 @@ def refine(cells, groups, column, arity, refined, space, turn):
 
 @kernel
 def count_cells(cells, groups, column, arity, weights, space, turn):
-    """Writes the number of rows of every occupied cell of A ∪ {v} to `found`, and returns how many there are.
+    """Writes the counts of the occupied cells of A ∪ {v} to `found`, and returns their number.
 
     Args:
-        cells: see `refine`, here and for the others.
+        cells: see `refine`, as for the others.
         groups: see there.
         column: see there.
         arity: see there.
         space: see there.
         turn: see there.
-        weights: shape (rows,), int64: how often each row counts; or empty: once.
+        weights: shape (rows,), int64: multiplicities; empty for 1.
     """
     rows = cells.size
     width = uint64(arity)
@@ -136,7 +136,7 @@ def count_cells(cells, groups, column, arity, weights, space, turn):
     if possible <= bins.size:
         whole = 0
         if 4 * possible <= bins.size:
-            # Four histograms side by side: equal neighbours do not wait for one another's addition.
+            # Four interleaved histograms, so that runs of equal keys do not stall on the same bin.
             one, two, three = uint64(possible), uint64(2 * possible), uint64(3 * possible)
             whole = rows - rows % 4
             if weights.size:
@@ -177,7 +177,7 @@ def count_cells(cells, groups, column, arity, weights, space, turn):
 
 @kernel
 def added(total, lost, term):
-    """Returns a sum and what rounding took from it, after one more term (Neumaier 1974)."""
+    """Adds a term to a compensated sum (Neumaier 1974); returns the sum and its rounding error."""
     grown = total + term
     if abs(total) >= abs(term):
         lost += (total - grown) + term
@@ -188,7 +188,7 @@ def added(total, lost, term):
 
 @kernel
 def _term(count, times, pseudo, base):
-    """Returns `times` the term of a cell with `count` rows: see `sums_over_cells`."""
+    """Returns `times` the term of a cell with `count` rows; see `sums_over_cells`."""
     if pseudo > 0:
         return times * (lgamma(count + pseudo) - base)
     return times * (count * log(count))
@@ -199,10 +199,10 @@ def sum_terms(found, used, pseudo, tally):
     """Returns the sum of the cells' terms; see `sums_over_cells`.
 
     Args:
-        found: shape (at least used,), int64: the counts; their order is changed.
-        used: how many there are.
-        pseudo: a above 0 for Dirichlet terms, 0 for entropy terms.
-        tally: shape (SMALL,), int64, all zero, and left so.
+        found: shape (at least used,), int64: the counts, reordered in place.
+        used: number of counts.
+        pseudo: a > 0 for Dirichlet terms, 0 for entropy terms.
+        tally: shape (SMALL,), int64, zero on entry and exit.
     """
     large = 0
     for cell in range(used):
@@ -219,7 +219,7 @@ def sum_terms(found, used, pseudo, tally):
             total, lost = added(total, lost, _term(float(count), float(tally[count]), pseudo, base))
             tally[count] = 0
     if large <= SMALL:
-        for end in range(1, large):  # by insertion: a few counts are sorted before a sort has begun
+        for end in range(1, large):  # insertion sort: faster for few counts
             count = found[end]
             at = end
             while at > 0 and found[at - 1] > count:
@@ -240,7 +240,7 @@ def sum_terms(found, used, pseudo, tally):
 
 @kernel
 def sums_over_cells(sets, codes, arities, weights, shared, each):
-    """Returns Σ over the occupied cells of a term of their counts m, and the number of all cells, per set.
+    """Returns, for each set, the sum of a term of the counts m over occupied cells, and the number of cells.
 
         Dirichlet (a > 0):  Σ [ ln Γ(m + a) − ln Γ(a) ],  a = shared / cells + each
         entropy (shared = each = 0):  Σ m ln m
@@ -249,9 +249,9 @@ def sums_over_cells(sets, codes, arities, weights, shared, each):
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
         codes: shape (n, rows): the values of each column.
         arities: shape (n,), int64.
-        weights: shape (rows,), int64: how often each row counts; or empty: once.
-        shared: a pseudo-count that all cells share evenly.
-        each: a pseudo-count of every cell.
+        weights: shape (rows,), int64: multiplicities; empty for 1.
+        shared: pseudo-count divided evenly among all cells.
+        each: pseudo-count of every cell.
 
     Returns:
         Two arrays of shape (count,), float64: the sums, 0 for ∅; and the products of the arities.
@@ -262,9 +262,9 @@ def sums_over_cells(sets, codes, arities, weights, shared, each):
     possible = np.ones(count, np.float64)
     space = make_space(rows)
     turn = 0
-    cells = np.zeros((max(1, width), rows), np.int32)  # by the number of members: 0 has one cell
+    cells = np.zeros((max(1, width), rows), np.int32)  # by length of the prefix; ∅ has one cell
     groups = np.ones(max(1, width), np.int64)
-    kept = np.full(max(1, width), -1, np.int64)  # the members whose cells are held
+    kept = np.full(max(1, width), -1, np.int64)  # the prefix whose cells are held
     valid = 0
     for i in range(count):
         size = 0
@@ -294,12 +294,12 @@ def sums_over_cells(sets, codes, arities, weights, shared, each):
 
 @kernel
 def colex_sets(first, count, n):
-    """Returns sets of at most `width` of n variables, one after another in colex order.
+    """Returns consecutive sets of at most `width` of n variables in colex order.
 
     Args:
         first: shape (width,), int64: the first set, its members in decreasing order, then -1.
-        count: how many sets; there must be so many.
-        n: the number of variables.
+        count: number of sets; that many must remain.
+        n: number of variables.
 
     Returns:
         Shape (count, width), int64.
@@ -319,7 +319,7 @@ def colex_sets(first, count, n):
             row[size] = 0
             size += 1
             continue
-        # The smallest member moves up by one; where it would meet the next, it goes and that one moves.
+        # Increment the smallest member; if it would collide with the next, drop it and increment that one.
         while True:
             above = n if size == 1 else row[size - 2]
             if row[size - 1] + 1 < above:

@@ -1,1 +1,1 @@
-"""The scores, one module each."""
+"""The scores, one module each, with formula and source."""

@@ -1,4 +1,4 @@
-"""AIC: maximum likelihood minus the number of free parameters, in nats (half of −AIC as often defined).
+"""AIC: maximum log likelihood minus the number of free parameters, in nats (−1/2 of the usual AIC).
 
     s(A) = Σ_x m(x) ln (m(x) / N) − (q − 1)   (nats)
 
@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aic:
-    """Akaike's criterion: the largest log likelihood minus the number of free parameters."""
+    """Akaike information criterion: maximum log likelihood minus the number of free parameters."""
 
     name: ClassVar[str] = "aic"
-
-    @property
-    def cell_terms(self) -> Entropy:
-        """See `DiscreteScore`."""
-        return Entropy()
+    cell_terms: ClassVar[Entropy] = Entropy()
 
     def rest(self, marginal: Marginal) -> float:
         """See `DiscreteScore`."""

@@ -2,8 +2,9 @@
 
     s(A) = ln Γ(ess) − ln Γ(ess + N) + Σ_x [ ln Γ(m(x) + a) − ln Γ(a) ],   a = ess / q   (nats)
 
-over the occupied cells x of A; m(x) rows are in x, N in all, and q cells there are. The priors of different
-sets agree (hyper-Dirichlet), so that a junction tree's score is the log marginal likelihood of its model.
+over the occupied cells x of A, where m(x) is the number of rows in x, N that of all rows, and q that of
+cells. The priors of different sets are consistent (hyper-Dirichlet), so that the score of a junction tree is
+the log marginal likelihood of its model.
 
 References:
     D. Heckerman, D. Geiger, D. M. Chickering, Learning Bayesian networks, Machine Learning 20, 1995.
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bdeu:
-    """Bayesian Dirichlet, equivalent uniform: the log marginal likelihood under a uniform prior.
+    """Bayesian Dirichlet equivalent uniform: log marginal likelihood under a uniform Dirichlet prior.
 
     Args:
-        ess: the equivalent sample size, above 0.
+        ess: equivalent sample size, above 0.
 
     Raises:
-        ChoiceError: it is not.
+        ChoiceError: it is not above 0 or not finite.
     """
 
     ess: float = 1.0

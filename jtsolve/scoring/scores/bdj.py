@@ -2,10 +2,10 @@
 
     s(A) = ln Γ(q/2) − ln Γ(q/2 + N) + Σ_x [ ln Γ(m(x) + 1/2) − ln Γ(1/2) ]   (nats)
 
-over the occupied cells x of A. A family weighs s(P ∪ v) − s(P): the quotient form, which is the same for
-equivalent graphs. Jeffreys' priors of different sets do not agree (the prior of A implies a Dirichlet of 1/2
-per cell of A, not of S, on a subset S), so that the score of a tree is no marginal likelihood of one prior,
-and differs from the family form of BDJ, which is not the same for equivalent graphs and is not offered.
+over the occupied cells x of A. A family weighs s(P ∪ v) − s(P): the quotient form, which is score equivalent.
+Jeffreys' priors of different sets are inconsistent (on a subset S, the prior of A implies a Dirichlet of 1/2
+for each cell of A, not of S), so that the score of a tree is not the marginal likelihood of one prior. It
+also differs from the family form of BDJ, which is not score equivalent and not offered.
 
 References:
     H. Jeffreys, An invariant form for the prior probability in estimation problems, Proceedings of the Royal
@@ -31,11 +31,7 @@ class Bdj:
     """Bayesian Dirichlet under Jeffreys' prior, set by set (quotient form)."""
 
     name: ClassVar[str] = "bdj"
-
-    @property
-    def cell_terms(self) -> Dirichlet:
-        """See `DiscreteScore`."""
-        return Dirichlet(each=0.5)
+    cell_terms: ClassVar[Dirichlet] = Dirichlet(each=0.5)
 
     def rest(self, marginal: Marginal) -> float:
         """See `DiscreteScore`."""

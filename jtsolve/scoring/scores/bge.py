@@ -1,13 +1,13 @@
-"""BGe: the log marginal likelihood of a normal distribution under a normal-Wishart prior.
+"""BGe: log marginal likelihood of a normal distribution under a normal-Wishart prior.
 
 With k = |A|, the scatter matrix S_N, R = t I + S_N and w = α_w − n + k,
 
     s(A) = −(k N / 2) ln π + (k/2) ln( α_μ / (N + α_μ) ) + ln Γ_k((N + w)/2) − ln Γ_k(w/2)
            + (w/2) k ln t − ((N + w)/2) ln det R_A   (nats),
 
-Γ_k being the multivariate gamma function without its power of π: ln Γ_k(x) = Σ_{j<k} ln Γ(x − j/2). The prior
-mean is the mean of the rows, so that its term in R vanishes, and t = α_μ (α_w − n − 1) / (α_μ + 1). The score
-is not invariant to the scale of the columns: standardise them if their units are arbitrary.
+where Γ_k is the multivariate gamma function without its power of π: ln Γ_k(x) = Σ_{j<k} ln Γ(x − j/2). The
+prior mean is the mean of the rows, so that its term in R vanishes, and t = α_μ (α_w − n − 1) / (α_μ + 1). The
+score depends on the scale of the columns: standardise them if their units are arbitrary.
 
 References:
     D. Geiger, D. Heckerman, Parameter priors for directed acyclic graphical models, Annals of Statistics 30,
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bge:
-    """Bayesian Gaussian, equivalent: the log marginal likelihood under a normal-Wishart prior.
+    """Bayesian Gaussian equivalent: log marginal likelihood under a normal-Wishart prior.
 
     Args:
-        mean_weight: α_μ, above 0: the rows that the prior mean is worth.
-        freedom: α_w − n, above 1: the degrees of freedom of the Wishart beyond the number of variables; None
-            for α_μ + 1.
+        mean_weight: α_μ, above 0: weight of the prior mean in rows.
+        freedom: α_w − n, above 1: degrees of freedom of the Wishart distribution beyond the number of
+            variables; None for α_μ + 1.
 
     Raises:
-        ChoiceError: a number is not as said.
+        ChoiceError: a number is out of range.
     """
 
     mean_weight: float = 1.0
@@ -63,7 +63,7 @@ class Bge:
         return self.mean_weight * (self._freedom - 1) / (self.mean_weight + 1)
 
     def least_rows(self, size: int) -> int:
-        """See `GaussianScore`: the prior makes up for any lack."""
+        """See `GaussianScore`; the prior makes every matrix regular."""
         del size
         return 1
 
@@ -76,7 +76,7 @@ class Bge:
         self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
     ) -> NDArray[np.float64]:
         """See `GaussianScore`."""
-        del n  # α_w − n is fixed, and nothing else depends on the other variables
+        del n  # enters through α_w − n only, which is fixed
         weight = self._freedom + size
         constant = size / 2 * (log(self.mean_weight / (rows + self.mean_weight)) - rows * log(pi))
         constant += _log_gamma((rows + weight) / 2, size) - _log_gamma(weight / 2, size)

@@ -1,8 +1,8 @@
-"""BIC: maximum likelihood minus half the log of the rows for each free parameter.
+"""BIC: maximum log likelihood minus (ln N)/2 for each free parameter.
 
     s(A) = Σ_x m(x) ln (m(x) / N) − (ln N / 2) (q − 1)   (nats)
 
-Half of −BIC as often defined in statistics; what bnlearn and GOBNILP call BIC.
+It is −1/2 of the BIC of statistics, and equals the BIC of bnlearn and GOBNILP.
 
 Reference:
     G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6, 1978.
@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bic:
-    """Bayesian information criterion: the largest log likelihood minus (ln N)/2 for each free parameter."""
+    """Bayesian information criterion: maximum log likelihood minus (ln N)/2 for each free parameter."""
 
     name: ClassVar[str] = "bic"
-
-    @property
-    def cell_terms(self) -> Entropy:
-        """See `DiscreteScore`."""
-        return Entropy()
+    cell_terms: ClassVar[Entropy] = Entropy()
 
     def rest(self, marginal: Marginal) -> float:
         """See `DiscreteScore`."""

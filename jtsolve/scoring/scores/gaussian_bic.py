@@ -1,9 +1,9 @@
-"""Gaussian BIC: maximum likelihood of a normal distribution minus half the log of the rows per parameter.
+"""Gaussian BIC: maximum log likelihood of a normal distribution minus (ln N)/2 for each parameter.
 
     s(A) = −(N/2) ( k ln 2π + ln det Σ_A + k ) − (ln N / 2) ( k + k (k + 1) / 2 ),   k = |A|   (nats)
 
-Σ_A is the maximum likelihood estimate of the covariance matrix (divided by N); a mean and k (k + 1) / 2
-covariances are free. Summed over cliques minus separators, that is n means, n variances and the edges.
+Σ_A is the maximum likelihood estimate of the covariance matrix (divided by N), with k means and k (k + 1) / 2
+covariances. Summed over cliques minus separators, these are n means, n variances, and one for each edge.
 
 Reference:
     S. L. Lauritzen, Graphical Models, Oxford 1996, section 5.3 (the likelihood of decomposable models).
@@ -28,7 +28,7 @@ class GaussianBic:
     name: ClassVar[str] = "gaussian-bic"
 
     def least_rows(self, size: int) -> int:
-        """See `GaussianScore`: with fewer rows every covariance matrix is singular."""
+        """See `GaussianScore`; with fewer rows, the covariance matrix is singular."""
         return size + 1
 
     def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
@@ -39,7 +39,7 @@ class GaussianBic:
         self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
     ) -> NDArray[np.float64]:
         """See `GaussianScore`."""
-        del n  # the score of a set does not depend on the variables outside of it
+        del n  # the score of a set does not depend on other variables
         parameters = size + size * (size + 1) // 2
         penalty = log(rows) / 2 * parameters
         return -rows / 2 * (size * log(2 * pi) + log_determinant + size) - penalty

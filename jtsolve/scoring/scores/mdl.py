@@ -1,9 +1,9 @@
-"""MDL: minus the length of a description of data, parameters and graph.
+"""MDL: minus the description length of data, parameters and graph.
 
     s(A) = Σ_x m(x) ln (m(x) / N) − (ln N / 2) (q − 1) − ln n · |A| (|A| − 1) / 2   (nats)
 
-It is BIC minus ln n for each edge: a graph is described by naming the parents of each variable, ln n a name,
-and a parameter takes half the log of the rows. Some programs call BIC itself MDL.
+This is BIC minus ln n for each edge: the graph is encoded by the parents of each variable, at ln n each, and
+a parameter takes (ln N)/2. Some programs call BIC itself MDL.
 
 Reference:
     W. Lam, F. Bacchus, Learning Bayesian belief networks: an approach based on the MDL principle,
@@ -29,11 +29,7 @@ class Mdl:
     """Minimum description length: BIC minus ln n for each edge."""
 
     name: ClassVar[str] = "mdl"
-
-    @property
-    def cell_terms(self) -> Entropy:
-        """See `DiscreteScore`."""
-        return Entropy()
+    cell_terms: ClassVar[Entropy] = Entropy()
 
     def rest(self, marginal: Marginal) -> float:
         """See `DiscreteScore`."""

@@ -1,12 +1,12 @@
-"""Maximum likelihood: no penalty, so that more edges never score less. A baseline, a part of other scores.
+"""Maximum log likelihood, without penalty: more edges never score less.
 
     s(A) = Σ_x m(x) ln (m(x) / N)   (nats)
 
 over the occupied cells x of A: minus N times the entropy of the empirical distribution.
 
 Reference:
-    S. L. Lauritzen, Graphical Models, Oxford 1996, section 4.4: the maximum of the likelihood of a
-    decomposable model is the quotient of these over cliques and separators.
+    S. L. Lauritzen, Graphical Models, Oxford 1996, section 4.4: the maximum likelihood of a decomposable
+    model is the product over its cliques divided by that over its separators.
 """
 
 from __future__ import annotations
@@ -23,14 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MaximumLikelihood:
-    """The largest log likelihood, without a penalty for parameters."""
+    """Maximum log likelihood, without a penalty."""
 
     name: ClassVar[str] = "ml"
-
-    @property
-    def cell_terms(self) -> Entropy:
-        """See `DiscreteScore`."""
-        return Entropy()
+    cell_terms: ClassVar[Entropy] = Entropy()
 
     def rest(self, marginal: Marginal) -> float:
         """See `DiscreteScore`."""

@@ -1,8 +1,7 @@
-"""A hash table of different rows: rows come in blocks, and equal ones are counted.
+"""A hash table that counts distinct rows.
 
-The rows that are there lie one after another in the order in which they first came; the table holds their
-numbers, from 1. A row is looked for from the slot of its hash on, slot by slot (linear probing), and compared
-whole, so that rows are equal if and only if they are put together.
+Distinct rows are stored in order of first occurrence; the table holds their numbers, from 1. Collisions are
+resolved by linear probing, and rows are compared in full.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _GOLDEN = uint64(0x9E3779B97F4A7C15)
 
 @kernel(inline="always")
 def _slot_of(row, mask):
-    """Returns the first slot for a row: FNV-1a by values (Fowler, Noll, Vo), its high bits mixed in."""
+    """Returns the home slot of a row: FNV-1a over its values (Fowler, Noll, Vo), high bits mixed in."""
     code = uint64(0xCBF29CE484222325)
     for value in row:
         code = (code ^ uint64(value)) * _PRIME
@@ -28,15 +27,15 @@ def _slot_of(row, mask):
 
 @kernel
 def insert_rows(block, weights, rows, times, slots, used):
-    """Counts the rows of a block, puts new ones behind the `used` that are there; returns how many there are.
+    """Counts the rows of a block, appends new ones, and returns the new number of distinct rows.
 
     Args:
         block: shape (count, width), unsigned.
-        weights: shape (count,), int64: how often each row of the block counts; or empty: once.
+        weights: shape (count,), int64, multiplicities of the rows of the block; empty for 1.
         rows: shape (capacity, width), of the same type; capacity ≥ used + count.
-        times: shape (capacity,), int64: how often each row came.
-        slots: shape (2^k,) above used + count, int32: the number of a row, from 1; 0: free.
-        used: how many rows there are.
+        times: shape (capacity,), int64, the counts.
+        slots: shape (2^k,), 2^k > used + count, int32: the number of a row, from 1; 0 if free.
+        used: number of distinct rows so far.
     """
     mask = uint64(slots.size - 1)
     width = block.shape[1]
@@ -62,7 +61,7 @@ def insert_rows(block, weights, rows, times, slots, used):
 
 @kernel
 def fill_slots(rows, used, size):
-    """Returns a hash table of `size` slots, a power of 2, for the first `used` rows, which differ."""
+    """Returns a hash table of `size` slots, a power of 2, for the first `used` rows, all distinct."""
     slots = np.zeros(size, np.int32)
     mask = uint64(size - 1)
     for i in range(used):

@@ -1,8 +1,7 @@
-"""The rows of a file, gathered piece by piece: many rows are kept as different rows and counts.
+"""Collects the rows of a file block by block; large files are reduced to distinct rows and counts.
 
-Up to `KEPT` rows stay as they come. Beyond, equal rows are put together as they are read, in the order in
-which they first came, so that a table takes the memory of its different rows, whatever the size of its file.
-Scores depend on counts alone: they are the same, to the bit.
+The first `KEPT` rows are kept as read. Beyond that, equal rows are merged while reading, so that memory is
+bounded by the distinct rows, not by the file. Scores depend on counts only and are bit-identical.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 KEPT = 1 << 20
-"""Rows that are kept as they are."""
+"""Most rows kept without merging equal ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What to take from a file.
+    """What to read of a file.
 
     Args:
-        wants: tells of the name of a column whether it is read.
-        together: whether many rows may be put together and counted; if not, all are kept in their order.
+        wants: whether to read the column of this name.
+        together: whether equal rows may be merged and counted; otherwise all are kept in order.
         watch: see `Watch`.
     """
 
@@ -42,20 +41,20 @@ class Intake:
 
 
 class Gatherer:
-    """Takes the values of the wanted columns, piece by piece.
+    """Collects the values of the wanted columns block by block.
 
     Args:
         names: of all columns of the file.
-        intake: what to take.
+        intake: what to read.
 
     Attributes:
-        places: the positions of the wanted columns, increasing.
-        rows: how many rows were taken.
+        places: positions of the wanted columns, increasing.
+        rows: number of rows added.
     """
 
     def __init__(self, names: Sequence[str], intake: Intake) -> None:
         self.names = tuple(names)
-        # Without any, the first is read all the same: rows are to be counted, and faults in them found.
+        # If none is wanted, read the first: rows must be counted and checked all the same.
         self.places = [i for i, name in enumerate(names) if intake.wants(name)] or [0]
         self.rows = 0
         self._intake = intake
@@ -71,8 +70,8 @@ class Gatherer:
         """Adds rows.
 
         Args:
-            columns: the values of each wanted column; null is a gap.
-            label: makes labels of values, for all columns or for each.
+            columns: values of each wanted column; null is a gap.
+            label: turns values into labels, one function for all columns or one for each.
         """
         labels = [label] * len(columns) if callable(label) else label
         coded = [
@@ -89,20 +88,20 @@ class Gatherer:
                 self._counted = DistinctRows(len(coded), self._tell)
         if self._counted is not None:
             largest = max(len(encoder.known) for encoder in self._encoders)
-            # A gap is -1, and values are from 0.
+            # Shifted, since a gap is -1 and DistinctRows takes values from 0.
             self._counted.add([codes.astype(np.int64) - GAP for codes in coded], largest)
 
     def _tell(self, *, rows: int, memory: int) -> None:
-        """Passes on what different rows are about to need; of rows, those that were read count."""
+        """Reports an allocation of DistinctRows, with the number of rows read."""
         del rows
         self._intake.watch(rows=self.rows, memory=memory)
 
     def table(self, *, typed: bool, states: Sequence[tuple[str, ...] | None] | None = None) -> RawTable:
-        """Returns the table, and forgets the rows.
+        """Returns the table and releases the rows.
 
         Args:
-            typed: whether gaps are marked by the format, and not by words.
-            states: what the file declares for each of all its columns, or None.
+            typed: whether the format itself marks gaps, rather than words such as NA.
+            states: declared states of each column of the file, or None.
         """
         times: NDArray[np.int64] | None = None
         if self._counted is not None:
@@ -127,13 +126,13 @@ class Gatherer:
 
 
 class Encoder:
-    """Makes the codes of a column from its values, piece by piece."""
+    """Assigns codes to the values of a column, block by block."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
     def codes(self, values: pl.Series, label: Callable[[object], str]) -> NDArray[Any]:
-        """Returns the codes of values, of the smallest type; null is a gap. Values may share a label."""
+        """Returns the codes of values in the smallest type; null is a gap. Values may share a label."""
         import polars as pl
 
         different = values.drop_nulls().unique(maintain_order=True)

@@ -1,7 +1,7 @@
-"""Separated text, with or without quotes, and the `.dat` files of GOBNILP and blip.
+"""CSV and other delimited text, and the `.dat` files of GOBNILP and blip.
 
-Text is read in pieces: whatever the size of a file, only a piece at a time is held as words. From the first
-piece that holds a quotation mark on, values may be quoted, and are read one by one, which is slower.
+Text is read in blocks, so that memory does not grow with the file. Blocks without quotation marks are parsed
+by polars; from the first block with one on, by the slower `csv` module.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import InputError
-from jtsolve.tables.gathering import Gatherer, Intake
+from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import ragged, require_distinct
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from jtsolve.tables.source import Lines
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "blank": " "}
-"""By the names used on the command line; a blank stands for any number of blanks and tabs."""
+"""By their names on the command line; a blank matches any run of blanks and tabs."""
 
 _QUOTED_ROWS = 1 << 16
-"""Rows of quoted text that are held as words at one time."""
+"""Rows of quoted text held as strings at a time."""
 
 _MOST_STATES = 1 << 24
-"""The largest number of states that a `.dat` file may declare for a column."""
+"""Most states that a `.dat` file may declare for a column."""
 
 
 def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str | None) -> RawTable:
-    """Returns the table in separated text; see `formats.read_raw`."""
+    """Returns the table in delimited text; see `reading.read_raw`."""
     number, first = lines.first()
     separator = separator or _guess_separator(first)
     begin = chain([(number, first.encode() + b"\n")], lines)
@@ -56,7 +56,7 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
 
 
 def _guess_separator(line: str) -> str:
-    """Returns the separator that a line holds: a tab, comma, semicolon or blank."""
+    """Returns the first of tab, comma, semicolon and blank that the line contains; comma if none."""
     return next((mark for mark in "\t,;" if mark in line.strip()), " " if " " in line.strip() else ",")
 
 
@@ -65,7 +65,7 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 def _add_pieces(pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separator: str, source: str) -> None:
-    """Adds the rows of pieces of text; those from the first quotation mark on as quoted text."""
+    """Adds the rows of blocks of text; from the first with a quotation mark on, as quoted text."""
     import polars as pl
 
     width = len(gatherer.names)
@@ -93,7 +93,7 @@ def _stripped(word: object) -> str:
 
 
 def _checked(piece: bytes, number: int, width: int, separator: str, source: str) -> list[bytes]:
-    """Returns the lines that are not blank, with tabs for blanks if these separate; checks their lengths."""
+    """Returns the non-blank lines, separating blanks turned into tabs; checks the number of values."""
     if separator == " ":
         piece = re.sub(rb"(?m)^\t|\t$", b"", re.sub(rb"[ \t]+", b"\t", piece))
         separator = "\t"
@@ -112,9 +112,9 @@ def _checked(piece: bytes, number: int, width: int, separator: str, source: str)
 def _quoted_rows(
     pieces: Iterator[tuple[int, bytes]], separator: str, source: str
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yields the rows of text with values in double quotes (RFC 4180), which may hold separators and lines.
+    """Yields the rows of text with quoted values (RFC 4180), each with the number of its last line.
 
-    With each row comes the number of the line on which it ends. Blank lines are left out.
+    Quoted values may contain separators and newlines. Blank lines are skipped.
     """
     number, piece = next(pieces)
     texts = chain([piece], (piece for _, piece in pieces))
@@ -129,12 +129,12 @@ def _quoted_rows(
             source,
             f"line {number + reader.line_num - 1}",
             f"the quotes do not close ({error})",
-            "mend the quotes",
+            "check the quotes",
         ) from None
 
 
 def _add_rows(rows: Iterator[tuple[int, list[str]]], gatherer: Gatherer, source: str) -> None:
-    """Adds rows of words, each with the number of its line, for messages."""
+    """Adds rows of words; their line numbers are for messages."""
     import polars as pl
 
     width = len(gatherer.names)
@@ -147,14 +147,14 @@ def _add_rows(rows: Iterator[tuple[int, list[str]]], gatherer: Gatherer, source:
 
 
 def _no_rows(source: str) -> InputError:
-    return InputError(source, "", "there are no rows below the header", "give rows, or say --no-header")
+    return InputError(source, "", "there are no rows below the header", "add rows, or give --no-header")
 
 
 def read_dat(lines: Lines, intake: Intake) -> RawTable:
     """Returns the table in a `.dat` file: names, then numbers of states, then rows of states 0, 1, ….
 
-    The numbers of states count, also where not every state occurs. Lines that begin with # are remarks, above
-    the numbers of states.
+    The declared numbers of states hold even where some do not occur. Lines above them that begin with # are
+    comments.
     """
     source = lines.name
     heads: list[tuple[int, list[str]]] = []
@@ -167,8 +167,8 @@ def read_dat(lines: Lines, intake: Intake) -> RawTable:
         raise InputError(
             source,
             f"line {second or max(2, first + 1)}",
-            "here should be the number of states of every column, as in files of GOBNILP and blip",
-            "rename the file to .txt if it is separated text of another kind",
+            "the number of states of every column is expected here, as in files of GOBNILP and blip",
+            "rename the file to .txt if it is another kind of delimited text",
         )
     require_distinct(names, source)
     for name, word in zip(names, numbers, strict=True):

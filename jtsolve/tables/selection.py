@@ -1,4 +1,4 @@
-"""Which columns and rows of a file count, and what becomes of missing values."""
+"""Selection of columns and rows, and treatment of missing values."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What counts of a file.
+    """The selected columns and rows of a file.
 
     Args:
-        columns: the columns to keep, in the order asked for.
-        weights: shape (rows,): how often each row counts; None for once.
-        classes: the column by which others are cut, or None; it need not be kept.
+        columns: columns to keep, in the requested order.
+        weights: shape (rows,), multiplicity of each row; None for 1.
+        classes: class column for discretisation, kept or not, or None.
         remarks: what was done, for the provenance.
     """
 
@@ -36,7 +36,7 @@ class Selection:
     remarks: dict[str, Any]
 
     def where(self, rows: NDArray[np.bool_]) -> Selection:
-        """Returns the selection with the chosen rows only."""
+        """Returns the selection restricted to the chosen rows."""
         return replace(
             self,
             columns=[column.where(rows) for column in self.columns],
@@ -46,7 +46,7 @@ class Selection:
 
 
 def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
-    """Returns the columns to keep, their gaps treated, the weights of the rows, and remarks on both."""
+    """Applies a coding: returns the columns to keep, with gaps treated, and the weights of the rows."""
     special = [*filter(None, [coding.weights, coding.classes])]
     unknown = [
         name
@@ -57,13 +57,13 @@ def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
         raise InputError(
             source,
             "columns",
-            f"there is none called {listed(unknown)}",
-            f"choose among {listed(raw.names)}",
+            f"there is none called {name_list(unknown)}",
+            f"choose among {name_list(raw.names)}",
         )
     out = {*coding.drop, coding.weights}
     keep = [name for name in coding.columns or raw.names if name not in out]
     if not keep or len(set(keep)) < len(keep):
-        raise InputError(source, "columns", "none is left, or one is named twice", "keep each column once")
+        raise InputError(source, "columns", "none is left, or one is named twice", "name each column once")
     by_name = {column.name: column for column in raw.columns}
     columns = [_with_gaps(by_name[name], raw, coding) for name in keep]
     classes = None if coding.classes is None else _with_gaps(by_name[coding.classes], raw, coding)
@@ -81,7 +81,7 @@ def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
 
 
 def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
-    """Returns the column with gaps where a word stands for a missing value, unless the word is declared."""
+    """Returns the column with gaps in place of words for missing values, except declared states."""
     declared = set(map(str, coding.schema.get(column.name, ()))) | set(column.states or ())
     words = set(coding.gaps) - declared
     if raw.typed or words.isdisjoint(column.labels):
@@ -91,7 +91,7 @@ def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
 
 
 def _row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str) -> NDArray[np.int64]:
-    """Returns the weight of each row, times how often it stands in the file."""
+    """Returns the weight of each row, multiplied by how often it occurs in the file."""
     by_label = column.numbers()
     whole = column.gaps(None) == 0 and bool(((by_label >= 0) & (by_label == np.floor(by_label))).all())
     numbers = by_label[column.codes] if whole else np.zeros(1)
@@ -101,52 +101,52 @@ def _row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str
         raise InputError(
             source,
             f"column '{column.name}'",
-            "not all weights are whole numbers of 0 or more, some of them above 0",
-            "count how often each row occurs; scores of fractional counts are not offered",
+            "weights must be whole numbers, none negative and not all 0",
+            "count how often each row occurs; fractional counts are not supported",
         )
     return numbers.astype(np.int64)
 
 
 def _without_gaps(selection: Selection, coding: Coding, source: str) -> Selection:
-    """Treats missing values as the coding says; the remarks tell how many rows have one, by column."""
+    """Treats missing values as the coding says; the remarks record their number by column."""
     columns = selection.columns
     counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.weights))}
     if not counts:
         return selection
     selection.remarks["missing_values"] = counts
     if coding.missing == "refuse":
-        told = ", ".join(f"{gaps} in '{name}'" for name, gaps in counts.items())
+        listed = ", ".join(f"{gaps} in '{name}'" for name, gaps in counts.items())
         raise InputError(
             source,
             "missing values",
-            f"there are {told}",
+            f"there are {listed}",
             "say what to do: --missing state, drop-rows, drop-columns or impute-mode; or --missing-values to "
-            "say which words stand for one",
+            "name the words for one",
         )
     empty = [column.name for column in columns if not column.present().any()]
     if empty and coding.missing != "drop-columns":
         raise InputError(
             source,
-            f"column{'s' * (len(empty) > 1)} {listed(empty)}",
+            f"column{'s' * (len(empty) > 1)} {name_list(empty)}",
             "every value is missing",
-            "leave it out with --drop, or say --missing drop-columns",
+            "leave it out with --drop, or give --missing drop-columns",
         )
     if coding.missing == "drop-columns":
         kept = [column for column in columns if column.name not in counts]
         if not kept:
             raise InputError(
-                source, "missing values", "every column has some", "say --missing state or drop-rows"
+                source, "missing values", "every column has some", "give --missing state or drop-rows"
             )
         return replace(selection, columns=kept)
     if coding.missing == "drop-rows":
         full = np.logical_and.reduce([column.present() for column in columns])
         if not full.any():
-            raise InputError(source, "missing values", "every row has some", "say --missing state")
+            raise InputError(source, "missing values", "every row has some", "give --missing state")
         return selection.where(full)
-    return selection  # `coding` puts in a state
+    return selection  # "state" and "impute-mode" are applied by `coding`
 
 
-def listed(names: Sequence[str]) -> str:
-    """Returns the first names in quotes, and how many more there are."""
+def name_list(names: Sequence[str]) -> str:
+    """Returns the first names in quotes, and the number of others."""
     shown = ", ".join(f"'{name}'" for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"  # noqa: PLR2004 - a line of text

@@ -1,7 +1,7 @@
-"""Parquet and Arrow files: typed columns, with a mark of their own for a missing value.
+"""Parquet and Arrow files: typed columns with nulls.
 
-Polars reads them lazily: the wanted columns, some rows at a time. A packed file, or one that is no regular
-file, is held in memory whole.
+Polars scans them lazily, reading only the needed columns, a block of rows at a time. Gzipped files, and
+anything that is not a regular file, are held in memory.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
 from jtsolve.errors import InputError
-from jtsolve.tables.gathering import Gatherer, Intake
+from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import require_distinct
 
 if TYPE_CHECKING:
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 _PATTERN = frozenset("*?[")
 _ROWS = 1 << 19
-"""Rows that are turned into words at one time."""
+"""Rows converted to text at a time."""
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
-    """Returns the table in a file; its values as text are the labels.
+    """Returns the table in a file; labels are the values as text.
 
     Raises:
-        InputError: the file cannot be read, or a wanted column holds what is no state.
+        InputError: the file cannot be read, or a needed column is of a nested or binary type.
     """
     import polars as pl
 
-    is_pattern = not _PATTERN.isdisjoint(source.name)  # polars would look for files that match
+    is_pattern = not _PATTERN.isdisjoint(source.name)  # polars would expand it
     if Path(source.path).is_file() and not is_pattern and not is_packed(source.path):
         for _ in source.pieces():  # for the hash
             pass
@@ -64,8 +64,8 @@ def _gathered(lazy: pl.LazyFrame, source: str, intake: Intake) -> RawTable:
             raise InputError(
                 source,
                 f"column '{name}'",
-                f"its type is {kind}, whose values are no states",
-                "leave it out with --drop, or turn it into text when the file is made",
+                f"values of type {kind} cannot be states",
+                "leave it out with --drop, or write it as text",
             )
     real = [kind.is_float() or kind.is_decimal() for kind in kinds]
     labels = [_number_label if is_real else str for is_real in real]

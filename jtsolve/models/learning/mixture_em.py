@@ -1,21 +1,20 @@
-"""Mixtures from data by expectation-maximisation, the trees learned anew as the parts become distinct.
+"""Structural expectation-maximisation (EM) for mixtures of junction trees.
 
-E-step: how much of each row belongs to each component, r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k,
-the tables of P_k are fitted to the rows weighted by r_k. This goes on until the gain per row is small. Then
-each component's tree is learned from rows that are drawn by their r_k (whole counts, of which the weighted
-ones are the expectation), and it replaces the old one only if
+E-step: the responsibilities r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, and the tables of P_k are
+fitted to the rows weighted by r_k. Once the gain per row is small, each component's tree is learned again,
+from rows sampled by their r_k since scores need whole counts, and replaces the old one only if it increases
 
-    Σ_x r_k(x) ln P_k(x) − ½ ln N_k · (parameters of P_k),     N_k = Σ_x r_k(x),
+    Σ_x r_k(x) ln P_k(x) − ½ ln N_k · (parameters of P_k),     N_k = Σ_x r_k(x).
 
-increases. It ends when no tree changes; or at a deadline, or by Ctrl-C, with the mixture of the last M-step:
-the likelihood of the rows has not decreased on the way there, but for the prior and new trees.
+EM ends when no tree changes, or, at a deadline or by Ctrl-C, with the mixture of the last M-step. On fixed
+trees the likelihood does not decrease, up to the effect of the prior.
 
 References: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977;
 N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I. Jordan, Journal of Machine
-Learning Research 1, 2000. First parts: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the Hamming
-distance.
+Learning Research 1, 2000. Initial components: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the
+Hamming distance.
 
-Time: an iteration takes rows × Σ |C| for each component, and learning the trees what the learner takes.
+Time: an iteration takes rows × Σ |C| for each component; each round adds one call of the learner a component.
 """
 
 from __future__ import annotations
@@ -47,31 +46,31 @@ if TYPE_CHECKING:
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes, DataTable
 
-    Told = Callable[[str], None]
+    ProgressMessage = Callable[[str], None]
 
 _FIRST_SHARE = 0.9
-"""How much of a row belongs at first to the component whose centre is nearest."""
+"""Initial responsibility of the component with the nearest centre."""
 _SHARE_TABLES = 5
-"""Arrays of components × rows at one time: shares, logarithms twice, two that exponentials make."""
+"""Arrays of components × rows alive at a time: responsibilities, two of logarithms, two temporaries."""
 SIZES = (1, 2, 4, 8, 16)
-"""Numbers of components that `fit_mixture_validated` tries."""
+"""Numbers of components tried by `fit_mixture_validated`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expectation:
-    """How a mixture is fitted.
+class EmOptions:
+    """Options of EM.
 
     Args:
         learner: learns a tree from a table.
-        ess: the equivalent sample size of the prior of every component's tables, above 0.
-        iterations: the most E-steps between two times of learning trees.
-        rounds: the most times of learning trees.
-        tolerance: the gain of the mean log-likelihood, in nats per row, below which an iteration is the last.
-        restarts: how often all is begun anew; the likeliest mixture is taken.
-        seed: of everything random.
+        ess: equivalent sample size of the prior of every component's tables, above 0.
+        iterations: most EM iterations between two rounds of learning trees.
+        rounds: most rounds of learning trees.
+        tolerance: gain of the mean log-likelihood, in nats per row, below which iterations stop.
+        restarts: number of random starts; the likeliest mixture is kept.
+        seed: of all randomness.
 
     Raises:
-        ChoiceError: a number is not as said.
+        ChoiceError: a number is out of range.
     """
 
     learner: Learner = Learner()  # noqa: RUF009 - a frozen value
@@ -92,49 +91,47 @@ class Expectation:
 def fit_mixture(
     table: DataTable,
     components: int,
-    how: Expectation | None = None,
-    told: Told | None = None,
+    how: EmOptions | None = None,
+    progress: ProgressMessage | None = None,
     *,
     deadline: float | None = None,
 ) -> Mixture:
     """Returns a mixture fitted to data.
 
-    Ctrl-C ends it with the best mixture so far, as `solve` ends with the best tree. The provenance says under
-    "stop" why it ended: "finished", "time" or "interrupted".
+    Ctrl-C returns the best mixture so far, as in `solve`. The provenance records under "stop" why EM ended:
+    "finished", "time" or "interrupted".
 
     Args:
-        table: the data; its weights count.
-        components: how many, at least 1 and at most the number of different rows.
+        table: the data, with its weights.
+        components: at least 1 and at most the number of distinct rows.
         how: the options.
-        told: is told of progress in a few words.
-        deadline: an instant of `time.monotonic()` at which to end with the best mixture so far.
+        progress: called with messages.
+        deadline: of `time.monotonic()`, at which to return the best mixture so far.
 
     Raises:
-        ChoiceError: the number of components is not as said.
-        LimitError: the learner found no tree within its limits, or the time ended before the first mixture;
-            or the components' shares of the rows need more memory than there is.
+        ChoiceError: the number of components is out of range.
+        LimitError: the learner found no tree within its limits, time ran out before the first mixture, or the
+            responsibilities do not fit in memory.
         KeyboardInterrupt: Ctrl-C came before the first mixture.
     """
-    how = how or Expectation()
-    told = told or (lambda _words: None)
+    how = how or EmOptions()
+    progress = progress or (lambda _words: None)
     rows = distinct_rows(table)
     if not 1 <= components <= rows.rows:
-        raise ChoiceError(f"{components} components for {rows.rows} different rows; give 1 to {rows.rows}")
-    require_room(
-        _SHARE_TABLES * components * rows.rows, "the components' shares of the rows", "fewer components", 8
-    )
+        raise ChoiceError(f"{components} components for {rows.rows} distinct rows; give 1 to {rows.rows}")
+    require_room(_SHARE_TABLES * components * rows.rows, "the responsibilities", "fewer components", 8)
     need = resident_memory() + 8 * _SHARE_TABLES * components * rows.rows
     if how.learner.memory is not None and need > how.learner.memory:
         raise LimitError(
-            f"the components' shares of the rows take the process to {need / 1e9:.3g} GB, but the memory "
-            f"limit is {how.learner.memory / 1e9:.3g} GB; give fewer components, or a larger limit"
+            f"with the responsibilities, the process would hold {need / 1e9:.3g} GB, but the memory limit is "
+            f"{how.learner.memory / 1e9:.3g} GB; give fewer components, or a larger limit"
         )
     times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
     best: Mixture | None = None
     likelihood, stop = -inf, Stop.FINISHED
     for start in range(how.restarts):
         generator = np.random.default_rng([how.seed, start])
-        run = _Run(rows, times, components, how, generator=generator, told=told, deadline=deadline)
+        run = _EmRun(rows, times, components, how, generator=generator, progress=progress, deadline=deadline)
         try:
             stop = run.go()
             if run.found is None:  # stopped before its first mixture
@@ -142,8 +139,8 @@ def fit_mixture(
             mean = _mean(log_likelihood(run.found, rows), times)
             if best is None or mean > likelihood:
                 best, likelihood = run.found, mean
-            told(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
-        except KeyboardInterrupt:  # after the fit, before the next one
+            progress(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
+        except KeyboardInterrupt:  # between two starts
             best, stop = best or run.found, Stop.INTERRUPTED
         if stop is not Stop.FINISHED:
             break
@@ -151,8 +148,8 @@ def fit_mixture(
         if stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
         raise LimitError(
-            f"the time ended before there was a mixture of {components} components; give more time, fewer "
-            "components, or a quicker backend, such as forward"
+            f"time ran out before the first mixture of {components} components; give more time, fewer "
+            "components, or a faster backend, such as forward"
         )
     remarks = {"components": components, "restarts": how.restarts, "seed": how.seed}
     facts = {"mixture": remarks, "smoothing_ess": how.ess, "stop": stop.value}
@@ -162,31 +159,31 @@ def fit_mixture(
 def fit_mixture_validated(
     table: DataTable,
     validation: DataTable | Codes,
-    how: Expectation | None = None,
+    how: EmOptions | None = None,
     *,
     sizes: Sequence[int] = SIZES,
     candidates: Sequence[float] = CANDIDATES,
-    told: Told | None = None,
+    progress: ProgressMessage | None = None,
     deadline: float | None = None,
 ) -> Mixture:
-    """Returns the mixture under which the validation rows are likeliest, of several sizes and priors.
+    """Returns the mixture, over several sizes and priors, that maximises the likelihood of validation rows.
 
-    A size after the first that is worse than the one before ends the search: sizes are meant to increase. The
-    choice is in the mixture's provenance. Ctrl-C and the deadline end the search with the best so far;
-    of the mixture at hand, only the prior that it has is tried then.
+    Sizes are tried in the given order, which should be increasing, until one is no better than the best. The
+    choice is in the mixture's provenance. Ctrl-C and the deadline return the best so far; an unfinished
+    mixture is compared with its own prior only.
 
     Args:
-        table: the data to fit to.
-        validation: other rows of the same columns; or codes, -1 where a value is missing.
-        how: the options; the tables of what is fitted with its `ess` are then fitted with each candidate.
-        sizes: numbers of components to try, at least one; those above the number of different rows are not.
+        table: the training data.
+        validation: other rows of the same columns, as a table or codes; see `log_likelihood`.
+        how: the options; after fitting with its `ess`, the tables are refitted with each candidate.
+        sizes: numbers of components to try, at least one.
         candidates: equivalent sample sizes to try, above 0, at least one.
-        told: is told of progress in a few words.
-        deadline: an instant of `time.monotonic()` at which to end with the best mixture so far.
+        progress: called with messages.
+        deadline: see `fit_mixture`.
 
     Raises:
-        ChoiceError: there is nothing to try.
-        LimitError: the learner found no tree within its limits, or as `fit_mixture` says.
+        ChoiceError: there is nothing to try, or a size exceeds the number of distinct rows.
+        LimitError: as `fit_mixture`.
         KeyboardInterrupt: Ctrl-C came before the first mixture.
     """
     if not sizes or not candidates:
@@ -200,7 +197,7 @@ def fit_mixture_validated(
     for size in sizes:
         mixture = None
         try:
-            mixture = fit_mixture(table, size, how, told, deadline=deadline)
+            mixture = fit_mixture(table, size, how, progress, deadline=deadline)
             stop = mixture.provenance["stop"]
             tries = candidates if stop == Stop.FINISHED.value else ()
             here, mean = _tuned(mixture, table, validation, times, tries)
@@ -208,13 +205,13 @@ def fit_mixture_validated(
             best = best or mixture
             interrupted = isinstance(error, KeyboardInterrupt)
             is_late = deadline is not None and monotonic() >= deadline
-            if best is None or not (interrupted or is_late):  # nothing yet, or a limit of another kind
+            if best is None or not (interrupted or is_late):  # nothing to return, or another limit
                 raise
             stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
             break
         tried.append({"components": size, "validation_log_likelihood": mean})
-        if told is not None:
-            told(f"{size} components: {mean:.4f} nats per row of validation")
+        if progress is not None:
+            progress(f"{size} components: {mean:.4f} nats per row of validation")
         worse = best is not None and mean <= likelihood
         if not worse:
             best, likelihood = here, mean
@@ -230,7 +227,7 @@ def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
 
 
 def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
-    """Returns r_k(x), shape (components, rows): the E-step."""
+    """Returns the responsibilities r_k(x), shape (components, rows): the E-step."""
     logs = log_joint(mixture, rows)
     shares: NDArray[np.float64] = np.exp(logs - log_sum(logs))
     return shares
@@ -243,7 +240,7 @@ def _tuned(
     times: NDArray[np.float64],
     candidates: Sequence[float],
 ) -> tuple[Mixture, float]:
-    """Returns the mixture, or it with one of the priors, whichever suits the rows best, and their mean."""
+    """Returns the mixture with its own or the best candidate prior, and the mean validation likelihood."""
     best, likelihood = mixture, _mean(log_likelihood(mixture, validation), times)
     for other in _with_priors(mixture, table, candidates) if candidates else ():
         value = _mean(log_likelihood(other, validation), times)
@@ -253,7 +250,7 @@ def _tuned(
 
 
 def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]) -> list[Mixture]:
-    """Returns the mixture with its tables fitted again under each prior, to the shares that it has now."""
+    """Returns the mixture with its tables refitted under each prior, responsibilities fixed."""
     rows = distinct_rows(table)
     shares = _shares(mixture, rows)
     return [
@@ -269,8 +266,8 @@ def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]
     ]
 
 
-class _Run:
-    """One start: the rows, how much of each belongs to whom, and the trees.
+class _EmRun:
+    """EM from one random start.
 
     Attributes:
         found: the mixture of the last M-step.
@@ -281,23 +278,23 @@ class _Run:
         rows: DataTable,
         times: NDArray[np.float64],
         components: int,
-        how: Expectation,
+        how: EmOptions,
         *,
         generator: np.random.Generator,
-        told: Told,
+        progress: ProgressMessage,
         deadline: float | None,
     ) -> None:
         self.rows, self.times, self.k, self.how = rows, times, components, how
-        self.generator, self.told, self.deadline = generator, told, deadline
+        self.generator, self.progress, self.deadline = generator, progress, deadline
         self.found: Mixture | None = None
 
     @property
     def is_late(self) -> bool:
-        """Tells whether the deadline is over."""
+        """Tells whether the deadline has passed."""
         return self.deadline is not None and monotonic() >= self.deadline
 
     def go(self) -> Stop:
-        """Fits a mixture, `found`, and returns why it ended."""
+        """Runs EM and returns why it stopped; the result is `found`."""
         try:
             self.fit()
         except KeyboardInterrupt:
@@ -308,7 +305,7 @@ class _Run:
         return Stop.TIME if self.is_late else Stop.FINISHED
 
     def fit(self) -> None:
-        """Fits a mixture until no tree changes, or the deadline is over."""
+        """Alternates EM and learning of trees until no tree changes, or the deadline."""
         shares = self.first_shares()
         trees: list[JunctionTree | None] = [None] * self.k
         for turn in range(self.how.rounds):
@@ -322,7 +319,7 @@ class _Run:
         self.found = self.maximised(found, shares)
 
     def first_shares(self) -> NDArray[np.float64]:
-        """Returns shares by the nearest of k centres, drawn in proportion to the squared distance."""
+        """Returns responsibilities by the nearest of k centres, drawn as in k-means++."""
         codes = self.rows.codes
         centre = int(self.generator.choice(self.rows.rows, p=self.times / self.times.sum()))
         distances = [self.distance(centre)]
@@ -338,7 +335,7 @@ class _Run:
         return shares
 
     def distance(self, row: int) -> NDArray[np.float64]:
-        """Returns the number of columns in which each row differs from one; different rows differ."""
+        """Returns the Hamming distance of each row to one; only the row itself has 0."""
         codes = self.rows.codes
         out = np.zeros(codes.shape[1])
         for column in codes:
@@ -346,7 +343,7 @@ class _Run:
         return out
 
     def learn(self, k: int, share: NDArray[np.float64], old: JunctionTree | None) -> JunctionTree:
-        """Returns the tree of a component: a new one if it is better than the old."""
+        """Returns the new tree of a component, or the old one if that is no worse."""
         if self.k == 1:
             return old or self.how.learner(self.rows, self.deadline)
         drawn = self.generator.binomial(self.times.astype(np.int64), np.minimum(share, 1.0))
@@ -354,25 +351,25 @@ class _Run:
             drawn[int(np.argmax(share))] = 1
         kept = drawn > 0
         part = replace(self.rows, codes=self.rows.codes[:, kept], weights=drawn[kept])
-        self.told(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
+        self.progress(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
         new = self.how.learner(part, self.deadline)
-        if old is None or (new != old and self.worth(new, share) > self.worth(old, share)):
+        if old is None or (new != old and self.expected_score(new, share) > self.expected_score(old, share)):
             return new
         return old
 
-    def worth(self, tree: JunctionTree, share: NDArray[np.float64]) -> float:
-        """Returns what a tree's expected log-likelihood is, less the penalty, in nats."""
+    def expected_score(self, tree: JunctionTree, share: NDArray[np.float64]) -> float:
+        """Returns the expected log-likelihood of a tree, less the penalty, in nats."""
         model = self.fitted(tree, share)
         belongs = share * self.times
         size = max(float(belongs.sum()), 1.0)
         return float(belongs @ tree_log_likelihood(model, self.rows)) - 0.5 * log(size) * model.parameters
 
     def fitted(self, tree: JunctionTree, share: NDArray[np.float64]) -> JunctionTreeModel:
-        """Returns the component of a tree: the M-step."""
+        """Returns the component of a tree: its part of the M-step."""
         return fit(tree, self.rows, ess=self.how.ess, weights=share)
 
     def maximised(self, trees: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
-        """Returns the mixture of trees with tables and weights by the shares."""
+        """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""
         weights = shares @ self.times
         models = tuple(self.fitted(tree, share) for tree, share in zip(trees, shares, strict=True))
         return Mixture(weights / weights.sum(), models)
@@ -380,7 +377,7 @@ class _Run:
     def iterate(
         self, trees: Sequence[JunctionTree], shares: NDArray[np.float64], turn: int
     ) -> NDArray[np.float64]:
-        """Returns the shares when E- and M-steps on these trees gain little."""
+        """Runs E- and M-steps on fixed trees until the gain is small; returns the responsibilities."""
         before = -inf
         for step in range(self.how.iterations):
             self.found = self.maximised(trees, shares)
@@ -388,7 +385,7 @@ class _Run:
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)
-            self.told(f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
+            self.progress(f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
             if mean - before < self.how.tolerance or self.is_late:
                 break
             before = mean

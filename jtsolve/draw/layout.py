@@ -1,0 +1,237 @@
+"""Layout of a tree drawing: in layers by depth, subtrees packed as closely as their boxes allow.
+
+All lengths are in inches; y grows downwards.
+
+Reference:
+    E. M. Reingold, J. S. Tilford, Tidier drawings of trees, IEEE Transactions on Software Engineering, 1981.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.core.varset import VarSet, members
+from jtsolve.draw.rooted import RootedTree
+from jtsolve.draw.text import EMPTY_SET, quoted_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.draw.text import Notes
+
+FONT = "DejaVu Sans"
+"""Ships with matplotlib."""
+NAME_POINTS = 9.0
+SEPARATOR_POINTS = 7.5
+LINE = 1.35
+"""Line height, in units of the font size."""
+PADDING = 0.09
+"""Space between the text of a clique and its box."""
+_SIBLINGS = 0.16
+"""Space between neighbours in a layer."""
+_CURVE = 0.34
+"""Depth in which an edge swings from parent to child."""
+_NARROWEST = 0.75
+"""Lines are not broken before this width."""
+_LONGEST_LINE = 24
+"""Characters of one name on a line; longer names are broken, marked by `_BROKEN`."""
+_BROKEN = "↩"
+_ASPECT = 1.5
+"""Preferred width to height, as of screens and pages."""
+
+
+@dataclass(slots=True)
+class Box:
+    """A clique in the layout, with the label of the edge to its parent.
+
+    Attributes:
+        lines: text of the clique; a note comes last.
+        label: text of the separator, likewise.
+        size: width and height of the box.
+        label_size: width and height of the label.
+        parent: index of the parent's box; at the root, its own.
+        dashed: whether the separator is empty.
+        depth: number of edges to the root.
+        middle: position of its centre along the layer.
+        start: distance of its near side from the root, across the layers.
+        end: where its layer ends.
+    """
+
+    lines: list[str]
+    label: list[str]
+    size: tuple[float, float]
+    label_size: tuple[float, float]
+    parent: int
+    dashed: bool
+    depth: int
+    middle: float = 0.0
+    start: float = 0.0
+    end: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLayout:
+    """Placed boxes.
+
+    Attributes:
+        boxes: by clique.
+        across: whether depth grows to the right; otherwise downwards.
+        breadth: extent along the layers.
+        length: extent across the layers.
+    """
+
+    boxes: list[Box]
+    across: bool
+    breadth: float
+    length: float
+
+    @property
+    def ratio(self) -> float:
+        """Width over height."""
+        width, height = self.extent
+        return width / height
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """Width and height."""
+        return (self.length, self.breadth) if self.across else (self.breadth, self.length)
+
+    def place(self, along: float, depth: float) -> tuple[float, float]:
+        """Returns x and y of a point given along and across the layers."""
+        return (depth, along) if self.across else (along, depth)
+
+
+def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> TreeLayout:
+    """Returns the layout, growing downwards or to the right, whichever suits a page better."""
+    from matplotlib.backends.backend_agg import RendererAgg
+    from matplotlib.font_manager import FontProperties
+
+    renderer: Any = RendererAgg(1, 1, 72)  # type: ignore[no-untyped-call, unused-ignore]
+
+    def measure(text: str, points: float) -> float:
+        font = FontProperties(family=FONT, size=points)
+        return float(renderer.get_text_width_height_descent(text, font, ismath=False)[0]) / 72
+
+    rooted = RootedTree.of(tree)
+    layouts = []
+    for across in (False, True):
+        boxes = _boxes(tree, names, rooted, measure, notes)
+        along, deep = (1, 0) if across else (0, 1)
+        length = _set_depths(boxes, deep)
+        layouts.append(TreeLayout(boxes, across, _set_middles(boxes, rooted, along), length))
+    return min(layouts, key=lambda layout: abs(math.log(layout.ratio / _ASPECT)))
+
+
+def _boxes(
+    tree: JunctionTree,
+    names: Sequence[str],
+    rooted: RootedTree,
+    measure: Callable[..., float],
+    notes: Notes | None,
+) -> list[Box]:
+    """Returns the boxes with their texts and sizes, unplaced."""
+    depths = rooted.depths()
+    boxes = []
+    for i, clique in enumerate(tree.cliques):
+        separator = rooted.separator(tree, i)
+        of_clique = "" if notes is None else notes.cliques[i]
+        of_edge = "" if notes is None or i == rooted.root else notes.separators[rooted.edge[i]]
+        lines, size = _wrapped(clique, names, measure, NAME_POINTS, of_clique)
+        label, label_size = _wrapped(separator, names, measure, SEPARATOR_POINTS, of_edge)
+        boxes.append(
+            Box(
+                lines=lines,
+                label=label,
+                size=(size[0] + 2 * PADDING, size[1] + 2 * PADDING),
+                label_size=label_size,
+                parent=rooted.parent[i],
+                dashed=not separator,
+                depth=depths[i],
+            )
+        )
+    return boxes
+
+
+def _wrapped(
+    mask: VarSet, names: Sequence[str], measure: Callable[..., float], points: float, note: str
+) -> tuple[list[str], tuple[float, float]]:
+    """Returns the names of a set as lines, about three times as wide as high, and their extent."""
+    shown = [quoted_name(names[v]) for v in members(mask)] or [EMPTY_SET]
+    words = [word for name in shown[:-1] for word in _pieces(f"{name},")] + _pieces(shown[-1])
+    height = points * LINE / 72
+    widths = [measure(word, points) for word in words]
+    width = max(*widths, _NARROWEST, math.sqrt(3 * height * sum(widths)))
+    lines = [words[0]]
+    for word in words[1:]:
+        longer = f"{lines[-1]} {word}"
+        if measure(longer, points) <= width and not lines[-1].endswith(_BROKEN):
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    if note:
+        lines.append(note)
+    return lines, (max(measure(line, points) for line in lines), len(lines) * height)
+
+
+def _pieces(name: str) -> list[str]:
+    """Returns a long name in pieces, cut between words; all but the last end with `_BROKEN`."""
+    pieces = []
+    while len(name) > _LONGEST_LINE:
+        between = max(name.rfind(sign, 0, _LONGEST_LINE) for sign in "_-. /")
+        cut = between + 1 if between >= _LONGEST_LINE // 3 else _LONGEST_LINE
+        pieces.append(f"{name[:cut]}{_BROKEN}")
+        name = name[cut:]
+    return [*pieces, name]
+
+
+def _set_depths(boxes: list[Box], deep: int) -> float:
+    """Stacks the layers, labels between them, and returns their total depth."""
+    layers = max(box.depth for box in boxes) + 1
+    position = 0.0
+    for layer in range(layers):
+        inside = [box for box in boxes if box.depth == layer]
+        if layer:
+            position += _CURVE + max(box.label_size[deep] for box in inside) + PADDING
+        end = position + max(box.size[deep] for box in inside)
+        for box in inside:
+            box.start, box.end = position, end
+        position = end
+    return position
+
+
+def _set_middles(boxes: list[Box], rooted: RootedTree, along: int) -> float:
+    """Places the boxes within their layers and returns the breadth of the layout.
+
+    Children are packed from first to last, each as close as the outline of its subtree allows; a parent is
+    centred over its first and last child. Offsets are relative to the parent until the second pass.
+    """
+    offset = [0.0] * len(boxes)
+    outlines: dict[int, list[tuple[float, float]]] = {}
+    for i in reversed(rooted.order):
+        packed: list[tuple[float, float]] = []
+        children = rooted.children[i]
+        for child in children:
+            outline = outlines.pop(child)
+            room = zip(packed, outline, strict=False)
+            offset[child] = max((left[1] - right[0] + _SIBLINGS for left, right in room), default=0.0)
+            packed = _joined(packed, [(a + offset[child], b + offset[child]) for a, b in outline])
+        middle = (offset[children[0]] + offset[children[-1]]) / 2 if children else 0.0
+        for child in children:
+            offset[child] -= middle
+        half = max(boxes[i].size[along], boxes[i].label_size[along]) / 2
+        outlines[i] = [(-half, half), *((a - middle, b - middle) for a, b in packed)]
+    outline = outlines[rooted.root]
+    first = min(a for a, _ in outline)
+    boxes[rooted.root].middle = -first
+    for i in rooted.order[1:]:
+        boxes[i].middle = boxes[rooted.parent[i]].middle + offset[i]
+    return max(b for _, b in outline) - first
+
+
+def _joined(left: list[tuple[float, float]], right: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Returns the outline, layer by layer, of two subtrees side by side."""
+    both = [(a[0], b[1]) for a, b in zip(left, right, strict=False)]
+    return both + left[len(both) :] + right[len(both) :]

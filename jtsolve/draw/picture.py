@@ -1,0 +1,180 @@
+"""SVG and PNG files of junction trees, drawn with matplotlib."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Literal
+
+from jtsolve.core.files import write_atomically
+from jtsolve.draw.layout import FONT, LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.draw.layout import Box, TreeLayout
+    from jtsolve.draw.text import Notes
+
+Format = Literal["svg", "png"]
+
+_LARGEST = 1500
+"""Most cliques in a picture: beyond, nobody can read it."""
+_MARGIN = 0.15
+_PNG_DPI = 150.0
+_PNG_SIDE = 30_000
+"""Most pixels on a side: matplotlib draws up to 2^16, and viewers give up earlier."""
+_PNG_LEAST_DPI = 60.0
+
+_BACKGROUND = "#ffffff"
+_CLIQUE_FILL = "#eaf1fb"
+_CLIQUE_EDGE = "#3d6ea8"
+_TEXT = "#14202e"
+_EDGE = "#6f7f91"
+_SEPARATOR_TEXT = "#8a4b08"
+
+
+def draw_tree(
+    tree: JunctionTree,
+    names: Sequence[str],
+    path: str | Path,
+    *,
+    format: Format,  # noqa: A002 - the word for it
+    notes: Notes | None = None,
+) -> None:
+    """Draws the tree into a file: cliques as boxes, separators on the edges, empty ones dashed.
+
+    The picture grows with the tree. Under one version of matplotlib, equal trees and names give identical SVG
+    files.
+
+    Args:
+        tree: the tree.
+        names: of the variables.
+        path: the file to write, atomically.
+        format: "svg" or "png".
+        notes: remarks beside cliques and separators, or None.
+
+    Raises:
+        ChoiceError: the tree is too large for a picture.
+        InputError: the file cannot be written.
+    """
+    if len(tree.cliques) > _LARGEST:
+        raise ChoiceError(
+            f"a picture of {len(tree.cliques)} cliques would be unreadable (the limit is {_LARGEST}); "
+            "show the tree as text, or open the output of --dot in a viewer that zooms"
+        )
+    import matplotlib as mpl
+
+    # The salt makes the ids inside SVG files reproducible.
+    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
+        write_atomically(path, _render(tree_figure(tree, names, notes), format))
+
+
+def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:
+    """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`, of any size."""
+    from matplotlib.figure import Figure
+
+    layout = arrange(tree, names, notes)
+    width, height = (side + 2 * _MARGIN for side in layout.extent)
+    figure = Figure(figsize=(width, height), facecolor=_BACKGROUND)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_xlim(-_MARGIN, width - _MARGIN)
+    axes.set_ylim(height - _MARGIN, -_MARGIN)
+    axes.set_axis_off()
+    for box in layout.boxes:
+        if box.depth:
+            _draw_edge(axes, layout, box)
+        _draw_clique(axes, layout, box)
+    return figure
+
+
+def _render(figure: Any, kind: Format) -> bytes:
+    """Returns the bytes of the picture."""
+    longest = max(figure.get_size_inches())
+    dpi = min(_PNG_DPI, _PNG_SIDE / longest)
+    if kind == "png" and dpi < _PNG_LEAST_DPI:
+        raise ChoiceError(
+            f"the picture would be {longest:.0f} inches long: too large for PNG; draw it as SVG"
+        )
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    return buffer.getvalue()
+
+
+def _draw_clique(axes: Any, layout: TreeLayout, box: Box) -> None:
+    from matplotlib.patches import FancyBboxPatch
+
+    width, height = box.size
+    x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
+    rounding = 0.07
+    axes.add_patch(
+        FancyBboxPatch(
+            (x - width / 2 + rounding, y - height / 2 + rounding),
+            width - 2 * rounding,
+            height - 2 * rounding,
+            boxstyle=f"round,pad={rounding}",
+            facecolor=_CLIQUE_FILL,
+            edgecolor=_CLIQUE_EDGE,
+            linewidth=1.0,
+            zorder=3,
+        )
+    )
+    _write(axes, x, y, box.lines, NAME_POINTS, color=_TEXT, zorder=4)
+
+
+def _draw_edge(axes: Any, layout: TreeLayout, box: Box) -> None:
+    """Draws the edge from the parent: straight to the end of its layer, curved, then straight to the box."""
+    from matplotlib.patches import PathPatch, Rectangle
+    from matplotlib.path import Path as Outline
+
+    deep = 0 if layout.across else 1
+    parent = layout.boxes[box.parent]
+    label_depth = box.start - PADDING - box.label_size[deep] / 2
+    landing = box.start - PADDING - box.label_size[deep]
+    halfway = (parent.end + landing) / 2
+    points = [
+        (parent.middle, parent.start + parent.size[deep]),
+        (parent.middle, parent.end),
+        (parent.middle, halfway),
+        (box.middle, halfway),
+        (box.middle, landing),
+        (box.middle, box.start),
+    ]
+    codes = [Outline.MOVETO, Outline.LINETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4, Outline.LINETO]
+    axes.add_patch(
+        PathPatch(
+            Outline([layout.place(*point) for point in points], codes),
+            fill=False,
+            edgecolor=_EDGE,
+            linewidth=1.1,
+            linestyle=(0, (4, 3)) if box.dashed else "solid",
+            zorder=1,
+        )
+    )
+    x, y = layout.place(box.middle, label_depth)
+    width, height = box.label_size
+    axes.add_patch(
+        Rectangle((x - width / 2, y - height / 2), width, height, facecolor=_BACKGROUND, zorder=1.5)
+    )
+    _write(axes, x, y, box.label, SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2)
+
+
+def _write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **style: Any) -> None:
+    """Writes lines of text centred at a point; dollar signs do not start mathematics."""
+    # One text per line: in an SVG that keeps text, matplotlib would not centre the lines of a single text.
+    step = points * LINE / 72
+    for i, line in enumerate(lines):
+        below = step * (i - (len(lines) - 1) / 2)
+        axes.text(
+            x,
+            y + below,
+            line,
+            fontfamily=FONT,
+            fontsize=points,
+            ha="center",
+            va="center",
+            parse_math=False,
+            **style,
+        )

@@ -1,0 +1,94 @@
+"""Junction trees as lines of text, and in the DOT language of Graphviz."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jtsolve.core.varset import VarSet, members
+from jtsolve.draw.rooted import RootedTree
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.core.tree import JunctionTree
+
+EMPTY_SET = "∅"
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Short remarks to print beside cliques and separators.
+
+    Attributes:
+        cliques: one text for each of `tree.cliques`.
+        separators: one text for each of `tree.edges`.
+    """
+
+    cliques: tuple[str, ...]
+    separators: tuple[str, ...]
+
+
+def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
+    """Returns the tree as lines of text: each clique, then "sep" and its separator to the clique above.
+
+    Args:
+        tree: the tree.
+        names: of the variables; names that contain characters of the notation are quoted.
+        notes: remarks beside cliques and separators, or None.
+
+    >>> from jtsolve.core.tree import JunctionTree
+    >>> print(tree_text(JunctionTree(3, [0b011, 0b110], [(0, 1)]), "ABC"))
+    {A, B}
+    └─ {B, C}  sep {B}
+    """
+    rooted = RootedTree.of(tree)
+    lines = []
+    stack = [(rooted.root, "", "")]
+    while stack:
+        i, branch, indent = stack.pop()
+        separator = "" if i == rooted.root else f"  sep {_braces(rooted.separator(tree, i), names)}"
+        if notes is not None and i != rooted.root:
+            separator += f"  {notes.separators[rooted.edge[i]]}"
+        remark = "" if notes is None else f"  {notes.cliques[i]}"
+        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}".rstrip())
+        children = rooted.children[i]
+        for child in reversed(children):
+            last = child == children[-1]
+            stack.append((child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  ")))
+    return "\n".join(lines)
+
+
+def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
+    """Returns the tree in the DOT language of Graphviz; empty separators are dashed edges."""
+    of_cliques = [""] * len(tree.cliques) if notes is None else notes.cliques
+    of_edges = [""] * len(tree.edges) if notes is None else notes.separators
+    lines = ["graph junction_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    for i, (clique, note) in enumerate(zip(tree.cliques, of_cliques, strict=True)):
+        lines.append(f"  c{i} [label={_dot_label(clique, names, note)}];")
+    for (i, j), separator, note in zip(tree.edges, tree.separators, of_edges, strict=True):
+        style = "" if separator else ", style=dashed"
+        lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names, note)}{style}];")
+    return "\n".join([*lines, "}"])
+
+
+def _braces(mask: VarSet, names: Sequence[str]) -> str:
+    return "{" + ", ".join(quoted_name(names[v]) for v in members(mask)) + "}" if mask else EMPTY_SET
+
+
+def _dot_label(mask: VarSet, names: Sequence[str], note: str = "") -> str:
+    """Returns a quoted label, one name a line, the note last; backslashes are escaped for DOT."""
+    label = "\\n".join(
+        names[v].replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
+        for v in members(mask)
+    )
+    remark = f"\\n{note}" if note else ""
+    return f'"{label or EMPTY_SET}{remark}"'
+
+
+def quoted_name(name: str) -> str:
+    """Returns a name, quoted if it could be read as several or has unprintable characters."""
+    if name.isprintable() and name.strip() == name and not set(name) & set('{},"'):
+        return name
+    return json.dumps(name, ensure_ascii=not name.isprintable())
