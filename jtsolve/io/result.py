@@ -185,7 +185,7 @@ def _json_value(value: Any) -> Any:
     Raises:
         TypeError: the value has no form in JSON.
 
-    >>> _json_value({"a": (1, inf)})
+    >>> _json_value({"a": (1, float("inf"))})
     {'a': [1, None]}
     """
     if value is None or isinstance(value, bool | int | str):
