@@ -134,11 +134,16 @@ def solve(
     limits = limits or Limits()
     if backend is None:
         backend = choose(problem, limits).backend
+    require_backend(problem, backend)
+    with interruptible() as interruption:  # includes the check: a Ctrl-C then must not lose the answer
+        return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
+
+
+def require_backend(problem: Problem, backend: Backend) -> None:
+    """Raises a RefusedError with every reason why the backend cannot take the problem."""
     objections = backend.capabilities.objections(problem)
     if objections:
         raise RefusedError(backend.name, objections)
-    with interruptible() as interruption:  # includes the check: a Ctrl-C then must not lose the answer
-        return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
 
 
 def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recorder) -> Result:

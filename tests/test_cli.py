@@ -306,7 +306,7 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
     [
         (["--backend", "forwrad"], ["no backend 'forwrad'", "did you mean 'forward'", "brute"]),
         (["--option", "seed=3"], ["'seed=3' is for a backend", "--backend NAME"]),
-        (["--backend", "dp", "--option", "precision"], ["no key=value pair"]),
+        (["--backend", "dp", "--option", "precision"], ["not a key=value pair"]),
         (["--backend", "dp", "--option", "precison=int32"], ["did you mean 'precision'", "now auto"]),
         (["--backend", "dp", "--option", "precision=int8"], ["auto or float64 or int32"]),
         (["--backend", "dp", "--option", "start=dq"], ["no backend 'dq'"]),
@@ -374,7 +374,7 @@ def test_output_that_cannot_be_written_is_found_before_the_run(
         assert command.out == ""
     monkeypatch.setattr(os, "access", lambda *_arguments: False)
     assert command("solve", instance, "--backend", "brute", "--output", tmp_path / "new.json") == 2
-    assert f"you no permission to write to {tmp_path}" in command.err
+    assert f"no permission to write to {tmp_path}" in command.err
     assert instance.read_bytes() == before
 
 

@@ -393,4 +393,4 @@ def test_solve_needs_a_size_for_data_and_data_for_a_score(command: Command, data
     assert command("solve", data, "--max-size", "2", "--missing", "state") == 2
     assert "--max-size, --missing: for data files only; name a score" in command.err
     assert command("solve", data) == 2
-    assert "'jtsolve score' makes one of a data file" in command.err
+    assert "'jtsolve score' makes one from a data file" in command.err

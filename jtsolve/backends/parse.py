@@ -226,12 +226,7 @@ def _describe(kind: Any) -> str:
         return " or ".join(_describe(part) for part in get_args(kind))
     if get_origin(kind) is tuple:
         return f"{_describe(get_args(kind)[0])}, or several joined by +"
-    words = {
-        int: "a whole number",
-        float: "a number",
-        str: "a text",
-        Backend: "the name of a backend",
-    }
+    words = {int: "a whole number", float: "a number", str: "a text", Backend: "the name of a backend"}
     return words.get(kind, str(kind))
 
 

@@ -80,8 +80,7 @@ def compare(
         bool, typer.Option("--plan", help="Write a specification per run for 'jtsolve run', and stop.")
     ] = False,
     no_warm_up: Annotated[
-        bool,
-        typer.Option("--no-warm-up", help="Skip the uncounted first runs, which compile kernels."),
+        bool, typer.Option("--no-warm-up", help="Skip the uncounted first runs, which compile kernels.")
     ] = False,
     scoring: ScoringOptions,
     coding: CodingOptions,

@@ -47,8 +47,8 @@ def one_tree(model: "AnyModel", what: str) -> "JunctionTreeModel | GaussianTreeM
 
     if isinstance(model, Mixture):
         raise ChoiceError(
-            f"{what} is for models of one junction tree, and this model is a mixture of "
-            f"{len(model.components)}; fit one without --components"
+            f"{what} is for models of one junction tree, and this one is a mixture: a sum of "
+            f"{len(model.components)} trees has no junction tree; fit one without --components"
         )
     return model
 

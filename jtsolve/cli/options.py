@@ -85,8 +85,7 @@ MissingValues = Annotated[
     ),
 ]
 Discretise = Annotated[
-    str | None,
-    typer.Option(metavar="HOW", help="Cut continuous columns: quantile:4, width:4 or mdlp:CLASS."),
+    str | None, typer.Option(metavar="HOW", help="Cut continuous columns: quantile:4, width:4 or mdlp:CLASS.")
 ]
 ClassColumn = Annotated[
     str | None, typer.Option("--class", metavar="NAME", help="The class column, by which mdlp cuts.")
@@ -127,11 +126,7 @@ class SearchOptions:
     option: BackendOptions = None
 
     def chosen(self) -> "Backend | None":
-        """Returns the backend, or None for `auto`.
-
-        Raises:
-            ChoiceError: there is no such backend or option.
-        """
+        """Returns the backend, or None for `auto`."""
         from jtsolve.backends.parse import make_backend, split_backend, split_options
 
         pairs = self.option or []
@@ -154,11 +149,7 @@ class LimitOptions:
     threads: Threads = None
 
     def limits(self, started: float, seed: int = 0) -> "Limits":
-        """Returns the limits; checks what `Limits` cannot, since its bytes are whole numbers.
-
-        Raises:
-            ChoiceError: a limit is not above 0.
-        """
+        """Returns the limits; refuses fractions of a byte, which `Limits` cannot see."""
         from jtsolve.core.backend import Limits
 
         memory = None
@@ -195,12 +186,7 @@ class DataOptions:
     separator: Separator = None
 
     def coding(self) -> "Coding":
-        """Returns how the cells are coded.
-
-        Raises:
-            InputError: the schema cannot be read.
-            ChoiceError: a value is not on offer.
-        """
+        """Returns the coding of the cells."""
         from jtsolve.tables.options import GAPS, Coding, Discretisation
         from jtsolve.tables.reading import read_declarations
 
@@ -219,12 +205,8 @@ class DataOptions:
 
 
 def separator_named(name: str | None) -> str | None:
-    """Returns the character between values, or None to detect it.
-
-    Raises:
-        ChoiceError: there is no separator of that name.
-    """
-    from jtsolve.tables.separated import SEPARATORS
+    """Returns the character between values, or None to detect it."""
+    from jtsolve.tables.csv_text import SEPARATORS
 
     if name is not None and name not in SEPARATORS:
         raise ChoiceError(f"there is no separator '{name}'; there are {', '.join(SEPARATORS)}")
@@ -232,11 +214,7 @@ def separator_named(name: str | None) -> str | None:
 
 
 def make_score(name: str, ess: float | None) -> "LocalScore":
-    """Returns the score of that name.
-
-    Raises:
-        ChoiceError: there is none, or it takes no equivalent sample size.
-    """
+    """Returns the score of that name."""
     from jtsolve.scoring.registry import REGISTRY
     from jtsolve.scoring.scores.bdeu import Bdeu
 

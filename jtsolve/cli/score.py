@@ -31,8 +31,7 @@ def score(
     *,
     data: Data,
     output: Annotated[
-        Path,
-        typer.Option(readable=False, metavar="INSTANCE", help="Write it here (.json, .json.gz)."),
+        Path, typer.Option(readable=False, metavar="INSTANCE", help="Write it here (.json, .json.gz).")
     ],
     max_size: Annotated[
         int, typer.Option(metavar="K", min=1, help="The largest sets to score: the treewidth plus one.")

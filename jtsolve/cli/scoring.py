@@ -49,12 +49,7 @@ class DataFile:
         return name.rpartition(".")[0] or name
 
     def read(self, limits: "Limits", listener: "Listener | None" = None) -> "Table":
-        """Returns its table: states or numbers, as the score needs.
-
-        Raises:
-            InputError: the file cannot be read, or the coding does not fit.
-            LimitError: time or memory ran out.
-        """
+        """Returns its table, of states or numbers as the score needs; stops at the limits."""
         from jtsolve.cli.progress import tell
         from jtsolve.core.machine import resident_memory
         from jtsolve.scoring.score import is_discrete
@@ -88,11 +83,7 @@ def plan_file(
     prior: "StructurePrior | None" = None,
     shown: bool,
 ) -> "ScoringPlan":
-    """Reads a file and plans how its scores are provided; `shown` means with progress on standard error.
-
-    Raises:
-        InputError, LimitError: see `DataFile.read`.
-    """
+    """Reads a file and plans its scoring; `shown` means with progress on standard error."""
     from jtsolve.cli.progress import progress, tell
     from jtsolve.core.compiling import announced
     from jtsolve.scoring.problem import plan_scores
@@ -107,11 +98,7 @@ COMPILING = "compiling the kernels (first run only)"
 
 
 def score_plan(plan: "ScoringPlan", name: str, say: Say, *, shown: bool) -> "Problem":
-    """Returns the problem of a plan, tabulated with progress if the plan says so.
-
-    Raises:
-        LimitError: the time limit ended the tabulation.
-    """
+    """Returns the problem of a plan; a tabulation shows progress."""
     from jtsolve.cli.progress import progress, tell
     from jtsolve.core.compiling import announced
 
@@ -141,20 +128,11 @@ def score_file(
     also: tuple[str, ...] = (),
     shown: bool = False,
 ) -> "Problem":
-    """Returns the problem of a data file with a table of all scores, to be written; says the cost first.
-
-    Args:
-        data: the file.
-        max_size: of the largest sets.
-        limits: of time, memory and threads.
-        say: takes a line for people.
-        prior: on structures; None for none.
-        also: suffixes of files to be written beside the instance.
-        shown: whether to show progress on standard error.
+    """Returns the problem of a data file with a table of all scores; says the predicted cost first.
 
     Raises:
-        InputError: the data cannot be read or scored.
-        LimitError: the table exceeds the limits, with the largest size that does not.
+        LimitError: the table, or a file of it with a suffix in `also`, exceeds the limits; names the largest
+            size that does not.
     """
     from jtsolve.scoring.problem import WITHIN_LIMITS
 

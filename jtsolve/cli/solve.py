@@ -28,9 +28,10 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.core.backend import Backend, Estimate, Limits
+    from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
+    from jtsolve.solve import Choice
 
 
 class KBestQuery(NamedTuple):
@@ -140,26 +141,19 @@ def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, sho
     """Returns the best tree."""
     from jtsolve.cli.progress import progress
     from jtsolve.cli.summary import describe
-    from jtsolve.errors import RefusedError
     from jtsolve.io.result import result_to_document, result_to_json
-    from jtsolve.solve import choose
+    from jtsolve.solve import choose, require_backend
     from jtsolve.solve import solve as solve_problem
 
-    if backend is None:
-        choice = choose(problem, limits)
-        backend, estimate, remark = choice.backend, choice.estimate, choice.reason
-    else:
-        objections = backend.capabilities.objections(problem)
-        if objections:
-            raise RefusedError(backend.name, objections)
-        estimate, remark = backend.estimate(problem, limits), "as asked for"
-    with progress(_predicted(backend, estimate), shown=shown) as listener:
-        result = solve_problem(problem, backend, limits, listener)
-    facts = _facts(backend, remark, estimate)
+    if backend is not None:
+        require_backend(problem, backend)
+    choice = _choice(problem, backend, limits, choose)
+    with progress(_predicted(choice), shown=shown) as listener:
+        result = solve_problem(problem, choice.backend, limits, listener)
     return Printout(
         _exit_code(result),
         lambda: result_to_json(result),
-        lambda: describe(result_to_document(result), "the result", facts()),
+        lambda: describe(result_to_document(result), "the result", _facts(choice)),
     )
 
 
@@ -172,24 +166,35 @@ def _several(
     from jtsolve.io.ranking import ranking_to_document, ranking_to_json
     from jtsolve.kbest import choose_ranker, k_best, require_ranker
 
-    if backend is None:
-        choice = choose_ranker(problem, limits)
-        backend, estimate, remark = choice.backend, choice.estimate, choice.reason
-    else:
+    if backend is not None:
         require_ranker(problem, backend)
-        estimate, remark = backend.estimate(problem, limits), "as asked for"
-    with progress(_predicted(backend, estimate), shown=shown) as listener:
-        ranking = k_best(problem, backend, limits, listener, k=query.k, within=query.within)
-    facts = _facts(backend, remark, estimate)
+    choice = _choice(problem, backend, limits, choose_ranker)
+    with progress(_predicted(choice), shown=shown) as listener:
+        ranking = k_best(problem, choice.backend, limits, listener, k=query.k, within=query.within)
     return Printout(
         _exit_code(ranking.results[0] if ranking.results else ranking.last),
         lambda: ranking_to_json(ranking),
-        lambda: describe_ranking(ranking_to_document(ranking), "the results", facts()),
+        lambda: describe_ranking(ranking_to_document(ranking), "the results", _facts(choice)),
     )
 
 
-def _predicted(backend: "Backend", estimate: "Estimate") -> str:
-    return f"{backend.name}: {estimate.memory / 1e9:.2g} GB and {estimate.seconds:.2g} s predicted"
+def _choice(
+    problem: "Problem",
+    backend: "Backend | None",
+    limits: "Limits",
+    choose: "Callable[[Problem, Limits], Choice]",
+) -> "Choice":
+    """Returns the backend asked for, or the choice of auto."""
+    from jtsolve.solve import Choice
+
+    if backend is None:
+        return choose(problem, limits)
+    return Choice(backend, backend.estimate(problem, limits), "as asked for")
+
+
+def _predicted(choice: "Choice") -> str:
+    memory, seconds = choice.estimate.memory / 1e9, choice.estimate.seconds
+    return f"{choice.backend.name}: {memory:.2g} GB and {seconds:.2g} s predicted"
 
 
 def _exit_code(result: "Result") -> int:
@@ -202,11 +207,12 @@ def _exit_code(result: "Result") -> int:
     return INTERRUPTED if result.stop is Stop.INTERRUPTED else NO_TREE
 
 
-def _facts(backend: "Backend", remark: str, estimate: "Estimate") -> "Callable[[], dict[str, str]]":
-    """Returns a function that returns the facts of a run for a summary."""
+def _facts(choice: "Choice") -> dict[str, str]:
+    """Returns the lines of a summary on memory and backend."""
     from jtsolve.core.machine import peak_memory
 
-    return lambda: {
-        "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {estimate.memory / 1e9:.3g} GB predicted",
-        "backend": f"{backend.name}: {remark.rstrip('.')}",
+    predicted = choice.estimate.memory / 1e9
+    return {
+        "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {predicted:.3g} GB predicted",
+        "backend": f"{choice.backend.name}: {choice.reason.rstrip('.')}",
     }

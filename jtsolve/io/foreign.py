@@ -325,11 +325,7 @@ def _lines(data: bytes, source: str) -> Iterator[Line]:
 
 
 def _problem(
-    families: Sequence[_Families],
-    source: str,
-    name: str,
-    relative: float,
-    provenance: Mapping[str, str],
+    families: Sequence[_Families], source: str, name: str, relative: float, provenance: Mapping[str, str]
 ) -> Problem:
     """Returns the problem that the family scores determine.
 

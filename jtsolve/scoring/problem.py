@@ -58,9 +58,9 @@ class Tabulation:
 
 
 BEFORE_SEARCH = Tabulation(seconds=10.0, share=0.5)
-"""Before a search: ten seconds are little beside a search over so many sets, and half is left for it."""
+"""Before a search: ten seconds are little beside a search over all these sets, and half is left for it."""
 WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
-"""For a file of all scores, and for exact backends, which read them all: whatever the limits allow."""
+"""For a file of all scores, and for exact backends, which read them all: all that the limits allow."""
 FOR_EACH_TREE = Tabulation(seconds=0.1, share=0.5)
 """Where a heuristic learns dozens of trees, as in a mixture: about as long as `forward` takes for one."""
 
@@ -72,14 +72,14 @@ def tabulation_for(backend: Backend | None) -> Tabulation:
 
 @dataclass(frozen=True, slots=True)
 class ScoringPlan:
-    """How the scores of a table will be provided; nothing has been scored yet.
+    """How the scores of a table will be provided.
 
     Attributes:
         scorer: computes them.
-        max_size: the size of the largest sets that have a score.
+        max_size: the size of the largest scored sets.
         limits: of time, memory and threads.
-        cost: of a table of them all.
-        obstacle: why they are computed on demand, or None if they are tabulated.
+        cost: of tabulating them.
+        obstacle: why they are computed on demand instead, or None.
     """
 
     scorer: Scorer
@@ -91,16 +91,7 @@ class ScoringPlan:
     def problem(
         self, constraints: Constraints | None = None, *, name: str = "", progress: Progress | None = None
     ) -> Problem:
-        """Returns the problem; its provenance names data, score and version.
-
-        Args:
-            constraints: what the tree must meet; None for nothing.
-            name: of the problem.
-            progress: told of the tabulation, which ends when it answers False.
-
-        Raises:
-            LimitError: the time limit or `progress` ended the tabulation.
-        """
+        """Returns the problem; its provenance names data, score and version. See `problem_from_table`."""
 
         def goes_on(*, done: float) -> bool:
             in_time = self.limits.time is None or self.limits.elapsed < self.limits.time
@@ -132,11 +123,8 @@ def plan_scores(
     tabulation: Tabulation = BEFORE_SEARCH,
     prior: StructurePrior | None = None,
 ) -> ScoringPlan:
-    """Decides how to provide the scores of all sets of at most `max_size` columns.
-
-    Args, Raises: see `problem_from_table`.
-    """
-    max_size = min(max_size, table.n)  # all sets of at most ten of eight variables are all sets
+    """Decides how to provide the scores of all sets of at most `max_size` columns; scores nothing yet."""
+    max_size = min(max_size, table.n)
     scorer = make_scorer(table, score, max_size, prior)
     cost = estimate(scorer, max_size, limits.workers)
     return ScoringPlan(scorer, max_size, limits, cost, tabulation.obstacle(cost, limits))
@@ -160,10 +148,9 @@ def problem_from_table(
     Args:
         table: the data; see `jtsolve.tables.reading`.
         score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
-        treewidth: the largest allowed, beside that of the constraints; None for no bound.
-        max_size: the size of the largest scored sets; None for the treewidth plus one. More than there are
-            columns means all sets.
-        constraints: what the tree must meet; None for nothing.
+        treewidth: a bound, besides that of the constraints; None for none.
+        max_size: the size of the largest scored sets; None for the treewidth plus one.
+        constraints: on the tree; None for none.
         prior: on structures; None for none.
         limits: of time, memory and threads; None for the defaults.
         tabulation: when to tabulate; `tabulation_for` has the rule for a backend.
