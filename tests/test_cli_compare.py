@@ -76,7 +76,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
             watcher.finished(make_row(spec))
 
     monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
-    monkeypatch.setattr(jtsolve.compare.running.cluster.Dask, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.running.cluster.DaskExecutor, "execute", execute)
     return ran
 
 
