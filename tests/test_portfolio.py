@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
 from dataclasses import replace
+from math import inf
 from multiprocessing import Pipe
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +23,7 @@ from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.parse import make_backend
+from jtsolve.backends.portfolio import pool
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack, pickled, unpack
 from jtsolve.backends.portfolio.pool import Pool
@@ -130,14 +133,17 @@ def test_a_member_with_a_forbidden_graph_fails() -> None:
         does("answer").solve(named(gaussian(0, N, 2), forbidden), Limits(), Recording())
 
 
-def test_a_proof_ends_the_others() -> None:
-    outcome = does("wait", "prove", "hang").solve(wide(), Limits(threads=2), recording := Recording())
+def test_a_proof_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_GRACE", 60.0)
+    problem, limits = wide(), Limits(threads=2)
+    recorder = Recorder(problem, limits)  # the proof comes after the first tree
+    outcome = does("wait", "follow", "hang").solve(problem, limits, recorder)
     assert outcome.tree is not None
     assert outcome.bound == outcome.tree.score(wide().scores)
     assert outcome.stop is Stop.FINISHED
     assert outcome.stats["members"]["member 0"] == {"stopped": True}
     assert "member 2" not in outcome.stats["members"]  # its turn has not come
-    assert recording.trees
+    assert recorder.trace
 
 
 def test_a_proof_that_there_is_no_tree_ends_the_others() -> None:
@@ -177,8 +183,8 @@ def test_members_that_object_are_left_out() -> None:
 def test_members_learn_of_the_best_tree_of_all(n: int, threads: int) -> None:
     problem = wide(n)
     first = "answer" if n != N or threads == 1 else "wait"
-    recorder = Recorder(problem, Limits(60.0))  # it would wait for ever if it learned nothing
-    outcome = does(first, "follow").solve(problem, Limits(60.0, threads=threads), recorder)
+    recorder = Recorder(problem, Limits(600.0))  # it would wait for ever if it learned nothing
+    outcome = does(first, "follow").solve(problem, Limits(600.0, threads=threads), recorder)
     assert outcome.tree == recorder.incumbent == edgeless(n)
     assert outcome.bound == edgeless(n).score(problem.scores)  # said by the one that follows
     assert len(outcome.stats["members"]) == 2
@@ -187,8 +193,8 @@ def test_members_learn_of_the_best_tree_of_all(n: int, threads: int) -> None:
 def test_a_portfolio_in_a_portfolio_passes_the_best_tree_on() -> None:
     problem = wide()
     inner = does("follow", "follow")
-    recorder = Recorder(problem, Limits(60.0))
-    outcome = Portfolio((Member("wait"), inner)).solve(problem, Limits(60.0, threads=4), recorder)
+    recorder = Recorder(problem, Limits(600.0))
+    outcome = Portfolio((Member("wait"), inner)).solve(problem, Limits(600.0, threads=4), recorder)
     assert outcome.bound == edgeless(N).score(problem.scores)
     assert not outcome.stats.get("failed")
 
@@ -216,21 +222,24 @@ def test_a_member_reads_the_best_tree_when_it_asks_for_it(tmp_path: Path) -> Non
     trees = sorted((edgeless(N), path_of(N), far_better(problem)), key=lambda one: one.score(problem.scores))
     ours, theirs = Pipe()
     line = _MemberReport(theirs, problem, Limits(), tmp_path / "best")
-    pool = Pool(problem, Limits(), (), 1)
+    jobs = Pool(problem, Limits(), (), 1)
     assert line.incumbent is None
-    pool.share(None, tmp_path / "best")
+    jobs.share(None, tmp_path / "best")
     assert line.incumbent is None
-    pool.share(trees[0], tmp_path / "best")
+    jobs.share(trees[0], tmp_path / "best")
     assert line.incumbent == trees[0]
     line(tree=trees[1])
     assert line.incumbent == trees[1]  # its own, which the parent has not written down yet
-    pool.share(trees[2], tmp_path / "best")
+    jobs.next_share = inf
+    jobs.share(trees[2], tmp_path / "best")
     assert line.incumbent == trees[1]  # too soon after the last one
-    pool.next_share = 0.0
-    pool.share(trees[2], tmp_path / "best")
+    jobs.next_share = 0.0
+    before = (tmp_path / "best").stat().st_mtime_ns
+    jobs.share(trees[2], tmp_path / "best")
+    os.utime(tmp_path / "best", ns=(before, before))  # as if written within a tick of the clock
     assert line.incumbent == trees[2]
     (tmp_path / "best").unlink()
-    pool.share(trees[2], tmp_path / "best")  # known: it is not written again
+    jobs.share(trees[2], tmp_path / "best")  # known: it is not written again
     assert line.incumbent == trees[2]
     ours.close()
     theirs.close()

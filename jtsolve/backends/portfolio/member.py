@@ -1,8 +1,8 @@
 """The process of a portfolio's member: takes a problem and its limits, solves, and reports to the parent.
 
-A problem is pickled with its large arrays apart (pickle protocol 5), in one file that every process maps: they
-are in memory once, and read-only. The best tree of all members is in another file, which the parent replaces
-and members read when they ask for the incumbent.
+A problem is pickled with its large arrays apart (pickle protocol 5), in one file that every process maps:
+they are in memory once, and read-only. The best tree of all members is in another file, which the parent
+replaces and members read when they ask for the incumbent.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class _MemberReport:
     def __init__(self, connection: Connection, problem: Problem, limits: Limits, best: Path) -> None:
         self._connection, self._problem, self._limits = connection, problem, limits
         self._asked: Stop | None = None
-        self._file, self._read = best, 0  # when the version that we have read was written
+        self._file, self._read = best, (0, 0)  # identifies the version that we have read
         self._best: JunctionTree | None = None
         self._score = -inf
         self._lock = threading.Lock()
@@ -113,9 +113,10 @@ class _MemberReport:
     @property
     def incumbent(self) -> JunctionTree | None:
         with contextlib.suppress(FileNotFoundError):  # there is none yet
-            written = self._file.stat().st_mtime_ns
-            if written != self._read:
-                self._read = written
+            status = self._file.stat()
+            version = status.st_ino, status.st_mtime_ns  # clocks of file systems are coarse
+            if version != self._read:
+                self._read = version
                 self._learn(pickle.loads(self._file.read_bytes()))  # noqa: S301 - from our parent
         return self._best
 

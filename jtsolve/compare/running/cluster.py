@@ -1,7 +1,7 @@
 """Many runs on a Dask cluster, each supervised by its worker, so that the limits hold there too.
 
-When a worker dies, Dask gives its run to another; a run during which several workers have died is a crash, and
-a row.
+When a worker dies, Dask gives its run to another; a run during which several workers have died gets a row as
+a crash.
 """
 
 from __future__ import annotations
