@@ -21,9 +21,6 @@ def encode(
     treewidth: Annotated[
         int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")
     ] = None,
-    order: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the vertices, in lp and mps: transitive or positions.")
-    ] = "transitive",
 ) -> None:
     """Write an instance as a formula for a MaxSAT, integer-programming or constraint solver.
 
@@ -33,10 +30,10 @@ def encode(
 
     from jtsolve.core.backend import Limits
     from jtsolve.core.files import write_atomically
-    from jtsolve.encodings.export import export, make_order, make_target
+    from jtsolve.encodings.export import export, make_target
     from jtsolve.io.instance import read_problem
 
-    target, ordering = make_target(to), make_order(order)
+    target = make_target(to)
     problem = read_problem(instance).with_treewidth(treewidth)
-    text = export(problem, target, ordering, Limits().memory_bytes)
+    text = export(problem, target, Limits().memory_bytes)
     write_atomically(output, text.encode())
