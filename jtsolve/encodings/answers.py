@@ -75,7 +75,7 @@ def _edges(lines: list[str], n: int, source: str) -> tuple[str, list[int]]:
         return "CBC", _named(_cbc_columns(lines, source), n, source, zeros_left_out=True)
     if any(line[:2] in {"v ", "s ", "o ", "c ", "v", "c"} for line in lines):
         return "MaxSAT", _literals(lines, n, source)
-    return "names and values", _named(_plain_values(lines, source), n, source, zeros_left_out=False)
+    return "names and values", _named(_pairs(lines, source, 1), n, source, zeros_left_out=False)
 
 
 def _literals(lines: list[str], n: int, source: str) -> list[int]:
@@ -149,12 +149,8 @@ def _cbc_columns(lines: list[str], source: str) -> Iterable[tuple[int, str, str]
         seen = seen or bool(words)
 
 
-def _plain_values(lines: list[str], source: str) -> Iterable[tuple[int, str, str]]:
-    """Yields line, name and value of lines of two words."""
-    return _pairs(lines, source, 1)
-
-
 def _pairs(lines: list[str], source: str, first: int) -> Iterable[tuple[int, str, str]]:
+    """Yields line, name and value of lines with two words."""
     for at, line in enumerate(lines, start=first):
         words = line.split()
         if words and not words[0].startswith("#"):

@@ -23,23 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FormulaBytes:
-    """Predicted bytes of the parts of a formula as Python objects.
-
-    Attributes:
-        clause: a clause with its literals.
-        set: a set's variable, name and meaning, in the imset formulation.
-        family: a family's variable, name and meaning, and its rows and clauses.
-        family_pair: a family's place in the rows of a pair of its members.
-        tree_edge: a tree edge of the balancing formulation: name, entries, rows.
-        part: a separator's place in the rows of one of its subsets.
-    """
+    """Predicted bytes of the parts of a formula as Python objects."""
 
     clause: int = 150
-    set: int = 1000
-    family: int = 1000
-    family_pair: int = 20
-    tree_edge: int = 1500
-    part: int = 20
+    set: int = 1000  # of the imset formulation: variable, name, meaning
+    family: int = 1000  # the same, with its rows and clauses
+    family_pair: int = 20  # a family's place in the rows of a pair of its members
+    tree_edge: int = 1500  # of the balancing formulation: name, entries, rows
+    part: int = 20  # a separator's place in the rows of one of its subsets
 
 
 BYTES = FormulaBytes()

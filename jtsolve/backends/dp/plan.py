@@ -23,24 +23,15 @@ _BYTES: dict[Precision, int] = {"float64": 8, "int32": 4}
 class Costs:
     """Costs of a run on one core of an AMD EPYC (Zen 4), by `benchmarks/dp_speed.py`.
 
-    They feed predictions, progress and the size of the chunks; no result depends on them.
-
-    Attributes:
-        float64: seconds of one addition in `kernels.partition`.
-        int32: the same, in fixed point: twice the lanes in a register.
-        cell: seconds to finish one F(S,U) and g(S,U).
-        start: seconds before the first layer.
-        compiler: bytes that loading numba and the kernels adds to the process.
-        chunk_additions: additions in one call of a thread: some hundredths of a second, so that Ctrl-C and
-            limits act at once.
-        chunk_cells: cells F(S,U) in one call, for the same reason.
+    They feed predictions, progress and the size of the chunks; no result depends on them. A chunk is one call
+    of a thread: some hundredths of a second, so that Ctrl-C and limits act at once.
     """
 
-    float64: float = 2.2e-10
-    int32: float = 1.2e-10
-    cell: float = 6e-8
-    start: float = 0.3
-    compiler: int = 130_000_000
+    float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`
+    int32: float = 1.2e-10  # the same: twice the lanes in a register
+    cell: float = 6e-8  # seconds to finish one F(S,U) and g(S,U)
+    start: float = 0.3  # seconds before the first layer
+    compiler: int = 130_000_000  # bytes of numba and the kernels in the process
     chunk_additions: float = 1e8
     chunk_cells: float = 2e5
 

@@ -35,23 +35,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Numerics:
-    """Tolerances and times.
+    """Tolerances and times."""
 
-    Attributes:
-        objective_bits: of the largest coefficient of the objective.
-        tolerance: for feasibility, reduced costs, integrality, and the least improvement of a solution.
-        digits: relative error of a bound in CBC's log, which is written with some eight digits.
-        summed: relative rounding error of a solver's sums.
-        reserve: seconds of the time limit kept from CBC, for its last steps and to read its answer.
-        poll: seconds between two looks at the log.
-    """
-
-    objective_bits: int = 20
-    tolerance: float = 1e-9
-    digits: float = 1e-6
-    summed: float = 1e-12
-    reserve: float = 1.0
-    poll: float = 0.1
+    objective_bits: int = 20  # of the largest coefficient of the objective
+    tolerance: float = 1e-9  # for feasibility, reduced costs, integrality, and the least improvement
+    digits: float = 1e-6  # relative error of a bound in CBC's log, which has some eight digits
+    summed: float = 1e-12  # relative rounding error of a solver's sums
+    reserve: float = 1.0  # seconds of the time limit kept from CBC, for its last steps and to read its answer
+    poll: float = 0.1  # seconds between two looks at the log
 
 
 _NUMERICS = _Numerics()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 from jtsolve.backends.support.prepare import prepare, prepared_memory
 from jtsolve.backends.support.relaxation import Relaxes
 from jtsolve.backends.support.worker import BASE_MEMORY, Task, run
-from jtsolve.core.backend import Estimate
+from jtsolve.core.backend import Backend, Estimate
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.family import encode_family
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jtsolve.backends.support.prepare import PreparedProblem
-    from jtsolve.core.backend import Backend, Limits, Report
+    from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
@@ -38,22 +38,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """Predicted costs of encoding and solving.
+    """Predicted costs of encoding and solving."""
 
-    Attributes:
-        family: bytes per family in the process: the formula as Python objects, the solver's copy, and room
-            for what it learns.
-        triple: bytes per three variables: their two transitivity clauses.
-        most_proved: the number of variables beyond which no proof is expected.
-        start: seconds to start the process.
-        families_per_second: at 12 variables and treewidth 3, the slowest of five samples of random networks.
-    """
-
-    family: int = 2500
-    triple: int = 300
-    most_proved: int = 20
-    start: float = 3.0
-    families_per_second: float = 100.0
+    family: int = 2500  # bytes: the formula as Python objects, the solver's copy, and room for what it learns
+    triple: int = 300  # bytes per three variables: their two transitivity clauses
+    most_proved: int = 20  # variables beyond which no proof is expected
+    start: float = 3.0  # seconds
+    families_per_second: float = 100.0  # the slowest of five random networks, 12 variables at treewidth 3
 
 
 _COSTS = _Costs()
@@ -73,32 +64,20 @@ _ENCODERS: Mapping[str, Callable[[Families, Clutters], Encoding]] = {
 }
 
 
-class SolverBackend(Protocol):
-    """A backend on top of a solver."""
-
-    @property
-    def name(self) -> str:
-        """See `Backend`."""
-        ...
+class SolverBackend(Backend, Protocol):
+    """A backend on top of a solver, with the options that all of them have."""
 
     @property
     def start(self) -> Backend | None:
         """The backend that finds the first tree, or None; without a tree nothing is pruned."""
-        ...
 
     @property
     def relaxation(self) -> Backend | None:
-        """A backend that `Relaxes` the problem: for a bound, cuts and pruning; or None."""
-        ...
+        """A backend that `Relaxes` the problem, for a bound, cuts and pruning; or None."""
 
     @property
     def prune(self) -> bool:
-        """Whether to drop the families that no tree at least as good as the first one uses."""
-        ...
-
-    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend`."""
-        ...
+        """Whether to drop what no tree at least as good as the first one uses."""
 
 
 class SolverMessage(NamedTuple):
@@ -205,16 +184,8 @@ def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, repor
         return Outcome(best, bound, prepared.stop, prepared.stats)
     report(note=f"{int(prepared.stats['families'])} families are given to {call.kind}")
     left = None if limits.time is None else limits.time - limits.elapsed
-    work = SolverInput(
-        prepared.families,
-        prepared.clutters,
-        prepared.tree,
-        call.model,
-        call.options,
-        limits.workers,
-        limits.seed,
-        left,
-    )
+    known = prepared.families, prepared.clutters, prepared.tree
+    work = SolverInput(*known, call.model, call.options, limits.workers, limits.seed, left)
     final, stop = run(Task(call.kind, call.function, (work,)), heard, report, limits)
     if final is not None:
         if final == -inf and best is not None:
