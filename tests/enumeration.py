@@ -14,7 +14,7 @@ from jtsolve.encodings.balancing import encode_balancing
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jtsolve.backends.support.run import Work
+    from jtsolve.backends.support.solver import SolverInput
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
     from jtsolve.encodings.formula import Encoding, Formula
@@ -104,10 +104,10 @@ def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edge
     return found
 
 
-def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: Work) -> None:
+def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: SolverInput) -> None:
     """Runs the solver on a formula whose solutions mean no tree."""
     from jtsolve.backends.cpsat import process as cpsat_solver
-    from jtsolve.backends.support.run import encoded
+    from jtsolve.backends.support.solver import encoded
 
     def wrong(*arguments: Any) -> tuple[Encoding, Unit]:
         encoding, unit = encoded(*arguments)

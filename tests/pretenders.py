@@ -1,4 +1,4 @@
-"""Solvers for tests of `jtsolve.backends.support.run`, in a module that loads quickly."""
+"""Solvers for tests of `jtsolve.backends.support.solver`, in a module that loads quickly."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import time
 from math import inf
 from typing import TYPE_CHECKING
 
-from jtsolve.backends.support.run import News
+from jtsolve.backends.support.solver import SolverMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.backends.support.run import Work
+    from jtsolve.backends.support.solver import SolverInput
 
 
-def finds_nothing(_say: Callable[[News], None], _work: Work) -> float:
+def finds_nothing(_say: Callable[[SolverMessage], None], _work: SolverInput) -> float:
     """Claims that there is no tree."""
     return -inf
 
 
-def never_ends(say: Callable[[News], None], work: Work) -> float:
+def never_ends(say: Callable[[SolverMessage], None], work: SolverInput) -> float:
     """Tells of the tree that it was given and of a bound, and goes on until it is killed."""
-    say(News(tree=work.tree))
-    say(News(bound=1000.0))
+    say(SolverMessage(tree=work.tree))
+    say(SolverMessage(bound=1000.0))
     while True:
         time.sleep(1000)  # nobody waits for it

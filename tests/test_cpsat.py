@@ -19,7 +19,7 @@ from jtsolve.backends.cpsat.backend import ConstraintProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.parse import make_backend, parse_backend
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.run import Work
+from jtsolve.backends.support.solver import SolverInput
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Status, Stop
@@ -173,7 +173,7 @@ def test_the_bound_carries_the_rounding_of_scores_of_any_size(scale: float) -> N
     assert result.bound - optimum < 1e-12 * abs(optimum) + 1e-9
 
 
-# News
+# SolverMessage
 
 
 def test_trees_and_bounds_come_while_it_works() -> None:
@@ -224,9 +224,9 @@ def test_many_families_are_for_all_threads() -> None:
 # Faults
 
 
-def work(*parameters: str) -> Work:
+def work(*parameters: str) -> SolverInput:
     families = families_of(named(gaussian(0, 4)), 0)
-    return Work(families, (), None, "family", {"defaults": (), "parameters": parameters}, 1, 0, None)
+    return SolverInput(families, (), None, "family", {"defaults": (), "parameters": parameters}, 1, 0, None)
 
 
 def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:

@@ -14,9 +14,8 @@ from reference_dp import optimum
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.dp.kernels import partition
-from jtsolve.backends.dp.kernels.layers import rename
-from jtsolve.backends.dp.kernels.ranks import rank_tables, table_offsets
-from jtsolve.backends.dp.plan import LANES, Plan
+from jtsolve.backends.dp.kernels.ranks import rank_tables, rename, table_offsets
+from jtsolve.backends.dp.plan import LANES, TablePlan
 from jtsolve.backends.dp.scores import local_scores
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
@@ -144,7 +143,7 @@ def test_fixed_point_is_optimal_only_within_the_tolerance() -> None:
 
 @pytest.mark.parametrize(("n", "width"), [(1, 1), (2, 2), (4, 4), (6, 3), (9, 9), (10, 2)])
 def test_every_set_has_a_table_of_its_own(n: int, width: int) -> None:
-    plan = Plan(n, width)
+    plan = TablePlan(n, width)
     ranks = rank_tables(plan.m, width, plan.block)
     classes = np.array(
         [(c.roots[0], c.roots[-1], c.inner, c.outer, c.elements, c.base) for c in plan.classes]
@@ -171,11 +170,11 @@ def test_the_plan_and_the_kernels_have_the_same_lanes() -> None:
 
 
 def test_the_plan_counts_a_quarter_of_four_to_the_n_additions() -> None:
-    assert Plan(20, 20).additions == pytest.approx(4**20 / 4, rel=0.05)
+    assert TablePlan(20, 20).additions == pytest.approx(4**20 / 4, rel=0.05)
 
 
 def test_a_layer_has_room_for_its_sets() -> None:
-    plan = Plan(9, 3)
+    plan = TablePlan(9, 3)
     for high in plan.layers:
         for low in range(plan.block + 1):
             sets = [u for u in range(1 << 8) if ((u >> 3).bit_count(), (u & 7).bit_count()) == (high, low)]
@@ -210,7 +209,7 @@ def test_a_run_beyond_the_memory_is_refused_with_the_need_and_the_ways_out() -> 
 
 def test_float64_beyond_the_memory_points_to_fixed_point() -> None:
     problem = named(gaussian(0, 12))
-    plan = Plan(12, 12)
+    plan = TablePlan(12, 12)
     room = (plan.memory("float64") + plan.memory("int32")) // 2
     with pytest.raises(LimitError, match="--option precision=int32"):
         DynamicProgramming(precision="float64").solve(problem, Limits(memory=held() + room), Recording())
@@ -218,7 +217,7 @@ def test_float64_beyond_the_memory_points_to_fixed_point() -> None:
 
 def test_auto_takes_fixed_point_where_float64_does_not_fit() -> None:
     problem = named(gaussian(0, 15))
-    plan = Plan(15, 15)
+    plan = TablePlan(15, 15)
     room = (plan.memory("float64") + plan.memory("int32")) // 2
     outcome = PLAIN.solve(problem, Limits(memory=held() + room), Recording())
     assert outcome.stats["precision"] == "int32"

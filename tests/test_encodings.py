@@ -20,9 +20,10 @@ from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, subsets
 from jtsolve.encodings import family, imset
+from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.builder import tree_of_edges
 from jtsolve.encodings.clutter_clauses import clutter_clauses
-from jtsolve.encodings.cnf import clausal
+from jtsolve.encodings.cnf import to_cnf
 from jtsolve.encodings.family import encode_family
 from jtsolve.encodings.formats import cpsat_proto
 from jtsolve.encodings.formula import Formula, LinearRow
@@ -43,7 +44,7 @@ MAKERS = (encode_family, encode_imset)
 
 def models(formula: Formula, over: int) -> list[list[int]]:
     """Returns one model for each different values of the first variables, by blocking what was found."""
-    made = clausal(formula)
+    made = to_cnf(formula)
     count = len(formula.names)
     found: list[list[int]] = []
     with Solver("cadical153", bootstrap_with=made.clauses) as solver:
@@ -146,9 +147,9 @@ def models_of_cpsat(encoding: Encoding, unit_of: Families, pairs: int) -> list[l
 
 
 @pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 2), (3, 8), (4, 61), (5, 822)])
-def test_the_models_with_positions_are_the_chordal_graphs(n: int, count: int) -> None:
+def test_the_models_of_a_cpsat_file_are_the_chordal_graphs(n: int, count: int) -> None:
     families, _ = rounded(families_of(named(gaussian(n, n)), n - 1))
-    encoding = encode_family(families, "positions")
+    encoding = encode_family(families)
     found = models_of_cpsat(encoding, families, n * (n - 1) // 2)
     assert all(encoding.formula.broken(values) is None for values in found)
     assert {encoding.tree_of(values) for values in found} == set(chordal_trees(n))
@@ -259,9 +260,9 @@ def test_rows_as_clauses_have_the_same_models() -> None:
 
 
 def test_what_clauses_cannot_express_is_refused() -> None:
-    encoding = encode_family(families_of(named(gaussian(0, 3)), 0), "positions")
-    with pytest.raises(ChoiceError, match="transitive"):
-        clausal(encoding.formula)
+    encoding = encode_balancing(families_of(named(gaussian(0, 3)), 0))
+    with pytest.raises(ChoiceError, match="clauses cannot express"):
+        to_cnf(encoding.formula)
 
 
 def test_the_memory_needed_is_known_before() -> None:

@@ -21,7 +21,7 @@ from jtsolve.cli import run
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status
 from jtsolve.encodings.answers import read_answer
-from jtsolve.encodings.export import TARGETS, export, make_order, make_target
+from jtsolve.encodings.export import TARGETS, export, make_target
 from jtsolve.encodings.formats import lp, mps, wcnf
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.rounding import Unit
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.core.problem import Problem
-    from jtsolve.encodings.family import Order
 
 FORMULA = Formula(
     names=("a", "b", "c"),
@@ -78,13 +77,11 @@ def test_a_linear_file_has_the_models_of_its_formula(
     assert "10.0" in text
 
 
-@pytest.mark.parametrize(
-    ("target", "order"), [("lp", "transitive"), ("mps", "transitive"), ("lp", "positions")]
-)
-def test_a_solution_of_a_linear_file_is_the_optimum(target: str, order: Order, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["lp", "mps"])
+def test_a_solution_of_a_linear_file_is_the_optimum(target: str, tmp_path: Path) -> None:
     problem = random_problem(2, 5, frozenset([Feature.MIN_SEPARATOR_SIZE, Feature.MAX_CLIQUES]))
     path = tmp_path / f"instance.{target}"
-    solver = solved_by_highs(export(problem, make_target(target), order), path)
+    solver = solved_by_highs(export(problem, make_target(target)), path)
     solver.writeSolution(str(tmp_path / "solution"), 0)
     answer = read_answer((tmp_path / "solution").read_bytes(), 5, "solution")
     assert answer.kind == "HiGHS"
@@ -126,12 +123,9 @@ def test_a_formula_beyond_the_memory_is_refused() -> None:
 
 
 def test_choices_that_are_not_on_offer_are_refused() -> None:
-    for wrong in (lambda: make_target("cnf"), lambda: make_order("cyclic")):
-        with pytest.raises(ChoiceError, match="there are"):
-            wrong()
+    with pytest.raises(ChoiceError, match="there are"):
+        make_target("cnf")
     assert [make_target(target) for target in TARGETS] == list(TARGETS)
-    with pytest.raises(ChoiceError, match="positions"):
-        export(named(gaussian(0, 3)), "wcnf", make_order("positions"))
 
 
 HIGHS = """Model status
@@ -159,7 +153,7 @@ objective value:                     -16.2
 adjacent_0_1                    1 \t(obj:0)
 adjacent_1_2                    1
 """
-PLAIN = "# Objective value = 3\nadjacent_0_1 1\nadjacent_1_2 1\n\nadjacent_0_2 0\nposition_2 7\n"
+PLAIN = "# Objective value = 3\nadjacent_0_1 1\nadjacent_1_2 1\n\nadjacent_0_2 0\nsource_2 7\n"
 ANSWERS = {
     "HiGHS": HIGHS,
     "CBC": CBC,
@@ -185,29 +179,29 @@ def test_digits_are_read() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("s UNSATISFIABLE\n", "no line that begins with v"),
-        ("c killed\n", "no line of status"),
+        ("s UNSATISFIABLE\n", "no line begins with v"),
+        ("c killed\n", "no status line"),
         ("v 10\n", "2 values for 3 pairs"),
-        ("v 1 -2 x\n", "'x' is no literal"),
+        ("v 1 -2 x\n", "'x' is not a literal"),
         ("v 1 0 -2 3 0\n", "after the closing 0"),
         ("v 1 -1 2 3 0\n", "both true and false"),
         ("v 1 -2 0\n", "variable 3 has no value"),
         ("Infeasible - objective value 3\n", "no solution"),
         ("Optimal - objective value 3\n", "missing"),
-        (CBC.replace("  1 ", " "), "no column"),
+        (CBC.replace("  1 ", " "), "not a column"),
         (HIGHS.replace("\nFeasible", "\nNone"), "no feasible"),
-        (HIGHS.replace("# Columns 4", "# Columns 40"), "not as many"),
-        (HIGHS.replace("# Columns 4", "# Columns four"), "not as many"),
+        (HIGHS.replace("# Columns 4", "# Columns 40"), "not the one stated"),
+        (HIGHS.replace("# Columns 4", "# Columns four"), "not the one stated"),
         (HIGHS.replace("0.999999", "0.5"), "neither 0 nor 1"),
         (HIGHS.replace("family_0", "adjacent_1_2"), "twice"),
-        (SCIP.replace("\t(obj:0)", "a b"), "no name with a value"),
-        (PLAIN.replace(" 7", ""), "no name with a value"),
-        (PLAIN.replace("1_2 1", "1_2 nan"), "no number"),
-        (PLAIN.replace("1_2 1", "1_2 one"), "no number"),
-        (PLAIN.replace("position_2", "price"), "nothing of ours"),
-        (PLAIN.replace("position_2 7", "adjacent_2_3 1"), "only 3 variables"),
+        (SCIP.replace("\t(obj:0)", "a b"), "not a name with a value"),
+        (PLAIN.replace(" 7", ""), "not a name with a value"),
+        (PLAIN.replace("1_2 1", "1_2 nan"), "not a number"),
+        (PLAIN.replace("1_2 1", "1_2 one"), "not a number"),
+        (PLAIN.replace("source_2", "price"), "not a name of our formulas"),
+        (PLAIN.replace("source_2 7", "adjacent_2_3 1"), "only 3 variables"),
         (PLAIN.replace("adjacent_0_2 0", ""), "adjacent_0_2 is missing"),
-        ("hello\n", "no name with a value"),
+        ("hello\n", "not a name with a value"),
         ("\n", "missing"),
     ],
 )

@@ -36,6 +36,6 @@ def test_a_folder_is_writable_if_a_file_can_be_made_in_it(tmp_path: Path) -> Non
 
 
 def test_kernels_load_before_anything_of_the_domain() -> None:
-    code = "import sys, jtsolve.backends.dp.kernels.layers; print('jtsolve.core.problem' in sys.modules)"
+    code = "import sys, jtsolve.backends.dp.kernels.recurrence; print('jtsolve.core.problem' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "False"

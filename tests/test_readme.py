@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jtsolve.backends.dp.plan import Plan, Precision
+from jtsolve.backends.dp.plan import Precision, TablePlan
 from jtsolve.scoring.registry import REGISTRY as SCORES
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def test_the_memory_in_the_documentation_is_that_of_the_plan() -> None:
     rows = re.findall(r"^\| (\d+) \| (\w+) \| ([\d,]+) \| ([\d.]+) GB \| ([\d.]+) GB \|$", text, re.MULTILINE)
     assert len(rows) > 5
     for n, treewidth, cells, wide, narrow in rows:
-        plan = Plan(int(n), int(n) if treewidth == "unbounded" else int(treewidth) + 1)
+        plan = TablePlan(int(n), int(n) if treewidth == "unbounded" else int(treewidth) + 1)
         precisions: tuple[Precision, ...] = ("float64", "int32")
         gigabytes = [f"{plan.memory(precision) / 1e9:.1f}" for precision in precisions]
         assert [cells, wide, narrow] == [f"{plan.cells:,}", *gigabytes], (n, treewidth)

@@ -24,14 +24,14 @@ from jtsolve.backends.ilp import process as ilp_solver
 from jtsolve.backends.maxsat import process as maxsat_solver
 from jtsolve.backends.parse import parse_backend
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.prepare import Prepared, prepare
-from jtsolve.backends.support.run import Method, News, Work, encoded, hand_over
+from jtsolve.backends.support.prepare import PreparedProblem, prepare
+from jtsolve.backends.support.solver import SolverCall, SolverInput, SolverMessage, encoded, hand_over
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.encodings.rounding import rounded
-from jtsolve.encodings.wcnf import to_maxsat
+from jtsolve.encodings.wcnf import to_wcnf
 from jtsolve.errors import ChoiceError, InternalError, LimitError
 from jtsolve.families.families import families_of, families_of_tree
 from jtsolve.solve import Recorder, solve
@@ -52,18 +52,18 @@ VARIANTS = [
     f"maxsat:solver=lsu,model=family,{ALONE}",
     f"maxsat:sat=cadical153,{UNPRUNED}",
     f"ilp:{ALONE}",
-    f"ilp:order=positions,{UNPRUNED}",
+    f"ilp:{UNPRUNED}",
     f"ilp:solver=cbc,{UNPRUNED}",
 ]
 BOTH = ["maxsat", "ilp"]
 
 
-def work_on(problem: Problem, model: str, tree: JunctionTree | None = None, **options: Any) -> Work:
+def work_on(problem: Problem, model: str, tree: JunctionTree | None = None, **options: Any) -> SolverInput:
     """Returns the work of a solver's process, to be done in this one."""
-    return Work(families_of(problem), (), tree, model, options, threads=1, seed=0, seconds=None)
+    return SolverInput(families_of(problem), (), tree, model, options, threads=1, seed=0, seconds=None)
 
 
-def prepared(problem: Problem, report: Any, *, relaxation: str | None, prune: bool = True) -> Prepared:
+def prepared(problem: Problem, report: Any, *, relaxation: str | None, prune: bool = True) -> PreparedProblem:
     relaxing = None if relaxation is None else REGISTRY[relaxation]
     start = REGISTRY["forward"]
     return prepare(problem, Limits(), report, start=start, relaxation=relaxing, prune=prune)
@@ -99,7 +99,7 @@ def test_proves_that_there_is_no_tree(text: str) -> None:
     assert solve(named(gaussian(0, 5), constraints), parse_backend(text)).status is Status.INFEASIBLE
 
 
-@pytest.mark.parametrize("text", [f"maxsat:{ALONE}", f"ilp:order=positions,{ALONE}"])
+@pytest.mark.parametrize("text", [f"maxsat:{ALONE}", f"ilp:{ALONE}"])
 def test_more_variables_than_a_word_has_bits(text: str) -> None:
     n = 66
     table = {0: 0.0} | {1 << v: -1.0 for v in range(n)}
@@ -122,7 +122,7 @@ def test_maxsat_tells_of_bounds_that_are_never_below_the_optimum(
     problem = named(from_data(5, 6), Constraints(max_treewidth=2))
     best = solve(problem, REGISTRY["dp"])
     assert best.score is not None
-    told: list[News] = []
+    told: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
     work = work_on(problem, model, tree, solver=solver, sat="glucose3")
     bound = maxsat_solver.solve(told.append, work)
@@ -136,17 +136,16 @@ def test_maxsat_tells_of_bounds_that_are_never_below_the_optimum(
 
 
 @pytest.mark.parametrize("solver", ["highs", "cbc"])
-@pytest.mark.parametrize("model", ["family", "positions"])
 @pytest.mark.parametrize("hinted", [False, True])
 def test_ilp_tells_of_bounds_that_are_never_below_the_optimum(
-    model: str, solver: str, tmp_path: Path, *, hinted: bool
+    solver: str, tmp_path: Path, *, hinted: bool
 ) -> None:
     problem = named(from_data(5, 6), Constraints(max_treewidth=2))
     best = solve(problem, REGISTRY["dp"])
     assert best.score is not None
-    told: list[News] = []
+    told: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
-    work = work_on(problem, model, tree, solver=solver, folder=str(tmp_path))
+    work = work_on(problem, "family", tree, solver=solver, folder=str(tmp_path))
     bound = ilp_solver.solve(told.append, work)
     bounds = [news.bound for news in told if news.bound is not None]
     scores = [news.tree.score(problem.scores) for news in told if news.tree is not None]
@@ -164,7 +163,7 @@ def test_ilp_finds_that_there_is_no_solution(solver: str, tmp_path: Path) -> Non
 
 def test_maxsat_without_costs_still_has_a_tree() -> None:
     problem = named(SparseScores(3, {0: 0.0, 1: -1.0, 2: -1.0, 4: -1.0}))
-    told: list[News] = []
+    told: list[SolverMessage] = []
     assert maxsat_solver.solve(told.append, work_on(problem, "imset", solver="rc2", sat="glucose3")) >= -3
     assert [news.tree.cliques for news in told if news.tree is not None] == [(1, 2, 4)]
 
@@ -176,9 +175,9 @@ def test_cbc_with_no_time_left_is_not_started(tmp_path: Path) -> None:
 
 
 def test_the_log_of_cbc_is_read_for_bounds(tmp_path: Path) -> None:
-    told: list[News] = []
+    told: list[SolverMessage] = []
     encoding, unit = encoded(work_on(named(from_data(0, 4)), "family"))
-    program = ilp_solver.Program(told.append, encoding, unit)
+    program = ilp_solver.IntegerProgram(told.append, encoding, unit)
     lines = (
         "Cbc0010I After 0 nodes, 1 on tree, 1e+50 best solution, best possible 100.5 (0.01 seconds)",
         "Cbc0010I After 9 nodes, 1 on tree, 300 best solution, best possible 90 (0.02 seconds)",
@@ -197,15 +196,15 @@ def test_the_log_of_cbc_is_read_for_bounds(tmp_path: Path) -> None:
 def test_solutions_that_break_the_formula_are_not_believed() -> None:
     work = work_on(named(from_data(0, 4)), "family")
     encoding, unit = encoded(work)
-    program = ilp_solver.Program(lambda _news: None, encoding, unit)
+    program = ilp_solver.IntegerProgram(lambda _news: None, encoding, unit)
     with pytest.raises(RuntimeError, match="wrong solution"):
         program.conclude()  # nothing was solved
     with pytest.raises(ValueError, match="is none: "):
         program.solution([0.0] * len(program.variables))
-    task = to_maxsat(encoding.formula, unit)
-    teller = maxsat_solver.Teller(lambda _news: None, encoding, unit, task, None)
+    task = to_wcnf(encoding.formula, unit)
+    reporter = maxsat_solver.Reporter(lambda _news: None, encoding, unit, task, None)
     with pytest.raises(ValueError, match="is none: "):
-        teller.model([-number for number in range(1, task.variables + 1)])
+        reporter.model([-number for number in range(1, task.variables + 1)])
 
 
 # Rounding
@@ -230,7 +229,7 @@ def test_rounded_weights_are_whole_units_and_their_sums_are_scores_within_the_sl
 
 def test_weights_that_are_not_rounded_are_refused() -> None:
     _, unit = rounded(families_of(named(from_data(0, 4))))
-    with pytest.raises(ValueError, match="no multiple"):
+    with pytest.raises(ValueError, match="not a multiple"):
         unit.whole(np.array([0.1]))
 
 
@@ -253,7 +252,11 @@ def test_the_relaxation_keeps_the_trees_that_are_as_good_as_the_best_one() -> No
         }
         assert set(families_of_tree(best.tree, found.families.root)) <= kept
         assert found.stats["families"] < families_of(problem).allowed.sum()
-        assert solve(found.left(), REGISTRY["dp"]).score == pytest.approx(best.score, abs=1e-9)
+        left = dict(zip(found.families.masks(), found.families.scores.tolist(), strict=True))
+        scores = SparseScores(problem.n, {mask: score for mask, score in left.items() if score > -inf})
+        assert solve(replace(problem, scores=scores), REGISTRY["dp"]).score == pytest.approx(
+            best.score, abs=1e-9
+        )
 
 
 def test_without_pruning_all_families_stay_and_cuts_are_handed_on() -> None:
@@ -300,7 +303,9 @@ def test_a_backend_that_does_not_relax_is_refused_as_relaxation() -> None:
 
 def killed(problem: Problem, limits: Limits, report: Any) -> Any:
     found = prepared(problem, Recording(), relaxation=None)
-    return found, hand_over(Method("pretenders", "pretenders:never_ends", "imset", {}), found, limits, report)
+    return found, hand_over(
+        SolverCall("pretenders", "pretenders:never_ends", "imset", {}), found, limits, report
+    )
 
 
 @pytest.mark.parametrize("reason", [Stop.TIME, Stop.INTERRUPTED])
@@ -320,9 +325,9 @@ def test_memory_of_both_processes_is_limited() -> None:
 
 def test_a_solver_that_denies_a_known_tree_is_a_bug() -> None:
     found = prepared(named(from_data(0, 5)), Recording(), relaxation=None)
-    method = Method("pretenders", "pretenders:finds_nothing", "imset", {})
+    call = SolverCall("pretenders", "pretenders:finds_nothing", "imset", {})
     with pytest.raises(InternalError, match="one is known"):
-        hand_over(method, found, Limits(), Recording())
+        hand_over(call, found, Limits(), Recording())
 
 
 @pytest.mark.parametrize("text", ["maxsat:relaxation=none", "ilp:relaxation=none", "ilp:solver=cbc"])

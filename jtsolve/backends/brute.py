@@ -1,14 +1,14 @@
-"""`brute`: every chordal graph on at most five vertices, one after the other. The oracle of the tests.
+"""Brute force over all chordal graphs on at most five vertices: the oracle of the tests.
 
-It takes all 2^(n(n-1)/2) graphs, keeps the chordal ones (1, 2, 8, 61, 822 for n = 1..5), drops those that
-break a constraint, and returns the best of the rest. Nothing is pruned and nothing is shared with the other
-backends, constraints included: each is read off the finished tree in the plainest way.
+Enumerates all 2^(n(n-1)/2) graphs, keeps the chordal ones (1, 2, 8, 61, 822 for n = 1..5), drops those that
+violate a constraint, and returns the best of the rest. It prunes nothing and shares nothing with the other
+backends, not even the constraints: each is checked on the finished tree in the plainest way.
 
-Time: 2^(n(n-1)/2) chordality tests once a process, then one pass over the chordal graphs a problem.
+Time: 2^(n(n-1)/2) chordality tests once per process, then one pass over the chordal graphs per problem.
 
 References:
     Tarjan and Yannakakis, Simple linear-time algorithms to test chordality of graphs, SIAM J. Comput. 13,
-    1984 (maximum cardinality search, by which chordal graphs are told).
+    1984 (maximum cardinality search, the chordality test).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _MEMORY = 2_000_000
-"""Bytes of the 894 stored trees, generously."""
+"""A generous bound on the bytes of the 894 stored trees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Brute:
     capabilities: ClassVar[Capabilities] = Capabilities(features=ALL_FEATURES, exact=True, max_variables=5)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
-        """See `Backend.estimate`: about 100 microseconds a graph in the first run."""
+        """See `Backend.estimate`: about 100 microseconds per graph in the first run."""
         return Estimate(
             memory=resident_memory() + _MEMORY, seconds=1e-4 * 2 ** (problem.n * (problem.n - 1) // 2)
         )
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `Backend.solve`; of equally good trees it returns the first in the order of enumeration."""
+        """See `Backend.solve`; of equally good trees it returns the first enumerated."""
         self.estimate(problem, limits).require_memory(self.name, limits)
         best: JunctionTree | None = None
         best_score = -inf
@@ -60,7 +60,7 @@ class Brute:
             if score > best_score:
                 best, best_score = tree, score
                 report(tree=best, done=count / len(trees))
-        # With no tree the score is -inf, which is the bound that says infeasible.
+        # Without a tree the score, and so the bound, is -inf: infeasible.
         return Outcome(best, bound=best_score, stats={"graphs": len(trees)})
 
 
@@ -82,12 +82,12 @@ def chordal_trees(n: int) -> tuple[JunctionTree, ...]:
         try:
             trees.append(JunctionTree.from_neighbours(neighbours))
         except ValueError:
-            continue  # from_neighbours says so of every graph that is not chordal
+            continue  # not chordal
     return tuple(trees)
 
 
 def meets_constraints(problem: Problem, tree: JunctionTree) -> bool:
-    """Tells whether the finished tree meets every constraint, and has a score for all of its parts."""
+    """Tells whether the finished tree meets every constraint and all of its parts have scores."""
     limits = problem.constraints
     edges = {varset(edge) for edge in tree.graph_edges}
     cliques, separators = tree.cliques, tree.separators

@@ -1,19 +1,19 @@
-"""`chowliu`: treewidth 1 is a maximum-weight spanning forest, for any number of variables.
+"""Treewidth 1 as a maximum-weight spanning forest, for any number of variables.
 
 A chordal graph without triangles is a forest, and its score is Σ_v s(v) + Σ_{ab ∈ E} g(a,b) with the gain
-g(a,b) = s(ab) − s(a) − s(b): with maximum-likelihood scores, the mutual information. The best forest is a
-maximum spanning tree less its edges of no gain. Constraints only change the weights: a required edge weighs
-more than any other, a forbidden one is absent, and a demand for a connected graph keeps the edges of no gain.
+g(a,b) = s(ab) − s(a) − s(b): for maximum-likelihood scores, the mutual information. The best forest is a
+maximum spanning tree without its edges of no gain. Constraints only change the weights: a required edge
+outweighs all others, a forbidden one is absent, and a connected graph keeps the edges of no gain.
 
-What restricts the degrees of the variables instead (a variable that may be no separator, or no clique of its
-own) is no longer a spanning-forest problem; the rules refuse it.
+Constraints on the degrees of variables (one that may not be a separator, or not a clique by itself) do not
+fit a spanning forest; the rules refuse them.
 
-Time O(n²) with one look at every pair; memory O(n) beside the scores.
+Time O(n²), with each pair scored once; memory O(n) beside the scores.
 
 References:
     Chow and Liu, Approximating discrete probability distributions with dependence trees, IEEE Trans. Inf.
     Theory 1968. Prim, Shortest connection networks and some generalizations, Bell Syst. Tech. J. 1957 (the
-    dense form; here with maxima, and a new root where no edge leads on).
+    dense form; here with maxima, and a new root where no edge can be added).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _scores_every_variable(problem: Problem) -> str | None:
     missing = [v for v, score in enumerate(_singles(problem)) if score == -inf]
     if not missing:
         return None
-    return f"Some variables have no score of their own, such as '{problem.names[missing[0]]}'."
+    return f"Some variables have no score by themselves, such as '{problem.names[missing[0]]}'."
 
 
 def _accepts_min_separator_size(problem: Problem) -> str | None:
@@ -101,7 +101,7 @@ def _accepts_forbidden_cliques(problem: Problem) -> str | None:
     forbidden = (mask for mask in problem.constraints.forbidden_cliques if not is_subset(mask, joined))
     bad = _first_single(forbidden)
     if bad is None or (_must_connect(problem) and problem.n > 1):
-        return None  # a variable with an edge is no clique of its own
+        return None  # every variable gets an edge
     return f"The constraint forbidden_cliques asks for an edge at variable '{problem.names[bad]}'."
 
 
@@ -111,7 +111,7 @@ def _first_single(masks: Iterable[VarSet]) -> int | None:
 
 
 def _may_branch(problem: Problem) -> bool:
-    """Tells whether a variable may have two edges, and so be a separator."""
+    """Tells whether a variable may have two edges and so be a separator."""
     return problem.n > _PAIR and problem.max_clique_size >= _PAIR
 
 
@@ -145,13 +145,13 @@ class ChowLiu:
     )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
-        """See `Backend.estimate`: a row is some ten vectors beside the scores; 10^8 pairs were timed."""
+        """See `Backend.estimate`: some ten vectors of n beside the scores; timed on 10^8 pairs."""
         return Estimate(memory=resident_memory() + 200 * problem.n, seconds=1e-3 + 5e-8 * problem.n**2)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `Backend.solve`; when it has to stop, it ends with the pairs that it has seen."""
+        """See `Backend.solve`; stopped early, it builds a forest from the pairs scored so far."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        pairs = _Pairs.of(problem)
+        pairs = _PairGains.of(problem)
         if pairs is None:
             return Outcome(None, bound=-inf)
         families, stop = _prim(problem, pairs, report)
@@ -165,16 +165,15 @@ class ChowLiu:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs:
-    """The gains of the pairs, row by row: inf if the edge is required, -inf if it may not be.
+class _PairGains:
+    """The gains of the pairs, row by row: inf for a required edge, -inf for a forbidden one.
 
     Args:
-        problem: whose pairs they are.
+        problem: with the pairs.
         singles: shape (n,), the scores of the variables in nats.
-        required: from a variable to those that it must be joined to.
-        absent: from a variable to those that it may not be joined to.
-        sparse: from a variable to the pairs of a sparse table that hold it, so that no row looks for the
-            others; None for scores of any other kind.
+        required: the required neighbours of each variable.
+        absent: the forbidden neighbours of each variable.
+        sparse: the pairs of a sparse table by variable, so that rows skip absent ones; None for other scores.
     """
 
     problem: Problem
@@ -184,8 +183,8 @@ class _Pairs:
     sparse: dict[int, list[tuple[int, float]]] | None
 
     @classmethod
-    def of(cls, problem: Problem) -> _Pairs | None:
-        """Returns the gains, or None if the required edges hold a cycle or one that may not be."""
+    def of(cls, problem: Problem) -> _PairGains | None:
+        """Returns the gains, or None if the required edges contain a cycle or a forbidden edge."""
         limits = problem.constraints
         if not all(problem.permits_clique(edge) for edge in limits.required_edges):
             return None
@@ -209,7 +208,7 @@ class _Pairs:
         )
 
     def row(self, v: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns g(v,u) for every u among the others, which are in increasing order; shape as `others`."""
+        """Returns g(v,u) for every u in `others`, which is increasing; the same shape."""
         if self.problem.max_clique_size < _PAIR:
             return np.full(others.size, -inf)
         if self.sparse is None:
@@ -226,21 +225,22 @@ class _Pairs:
         return np.maximum(gains, self.only_required(v, others))
 
     def only_required(self, v: int, others: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns inf for every u among the others that must be joined to v, -inf for the rest."""
+        """Returns inf for every u in `others` that is a required neighbour of v, -inf for the rest."""
         if v not in self.required:
             return np.full(others.size, -inf)
         return np.where(np.isin(others, self.required[v]), inf, -inf)
 
 
-def _prim(problem: Problem, pairs: _Pairs, report: Report) -> tuple[list[tuple[int, VarSet]], Stop | None]:
-    """Grows the forest from variable 0, each time by the edge of the largest gain; ties go to low numbers.
+def _prim(
+    problem: Problem, pairs: _PairGains, report: Report
+) -> tuple[list[tuple[int, VarSet]], Stop | None]:
+    """Grows the forest from variable 0 by the edge of the largest gain; ties go to the lowest numbers.
 
-    When it has to stop, it goes on with the gains that it has, and with the required edges: that takes a
-    fraction of the time, and every demand but for a connected graph stays met.
+    When stopped, it continues with the gains known so far and the required edges: that takes a fraction of
+    the time, and meets all constraints but connectedness.
 
     Returns:
-        The families (v, parents) in the order of arrival, and why it had to stop before it had looked at
-        every pair, or None.
+        The families (v, parents) in the order of arrival, and why scoring stopped early, or None.
     """
     n = problem.n
     least = -inf if _must_connect(problem) else 0.0  # an edge is kept if its gain is larger
@@ -255,7 +255,7 @@ def _prim(problem: Problem, pairs: _Pairs, report: Report) -> tuple[list[tuple[i
         families.append((v, 1 << int(parent[best]) if gain[best] > least else 0))
         others, gain, parent = (np.delete(array, best) for array in (others, gain, parent))
         if len(families) % _ROWS_PER_REPORT == 0:
-            report(done=1 - (others.size / n) ** 2, note="looking at pairs")
+            report(done=1 - (others.size / n) ** 2, note="scoring pairs")
         if stop is None and others.size:
             stop = report.stop
         fresh = pairs.row(v, others) if stop is None else pairs.only_required(v, others)
@@ -275,7 +275,7 @@ def _adjacency(edges: Iterable[VarSet]) -> dict[int, list[int]]:
 
 
 def _has_cycle(n: int, edges: Iterable[VarSet]) -> bool:
-    """Tells whether the edges hold a cycle: whether one of them joins what others join already."""
+    """Tells whether the edges contain a cycle."""
     leader = list(range(n))
 
     def find(v: int) -> int:

@@ -1,23 +1,23 @@
-"""`ktree`: growth of a clique forest vertex by vertex, from several first vertices. A heuristic.
+"""Greedy growth of a clique forest, vertex by vertex, from several first vertices. A heuristic.
 
-As Prim's algorithm grows a spanning tree: of all vertices v that are left and all sets S, |S| < w, within a
-clique, it takes the pair that gains most, s(S∪v) − s(S) − s(v), and joins v to S. If S is a maximal clique,
-S∪v takes its place; else S∪v is a new clique and S a separator. For treewidth 1 this is Prim's algorithm;
-S = ∅ gains 0. Each vertex in turn is the first, on which the tree depends, in an order drawn from the seed.
+Prim's algorithm with cliques: of all remaining vertices v and all sets S, |S| < w, within a clique, it takes
+the pair with the largest gain s(S∪v) − s(S) − s(v) and joins v to S. If S is a maximal clique, S∪v replaces
+it; otherwise S∪v is a new clique and S a separator. S = ∅ gains 0; for treewidth 1 this is Prim's algorithm.
+The tree depends on the first vertex: each is tried, in an order drawn from the seed.
 
-One heap holds the pairs. A pair enters only if it gains more than the best pair of its vertex so far that can
-never be ruled out, so that few do. It is looked at again when its turn comes.
+One heap holds the pairs. A pair enters only if it gains more than the best permanently feasible pair of its
+vertex so far, so few enter. It is checked again when it reaches the top.
 
-Constraints. A separator stays for good, so one that is not permitted is never made. A clique may still grow:
-one that is not permitted is grown first, and made only where nothing else is left. Required edges are filled
-up to a chordal graph H (`required`); the vertices of each of its components join by maximum cardinality
-search, so that those of their neighbours in H that came before are within one clique, which S has to hold.
-A growth that gets stuck gives no tree.
+Constraints. A separator is final, so one that is not permitted is never made. A clique may still grow: one
+that is not permitted is grown first, and made only as a last resort. Required edges are completed to a
+chordal graph H (`support.required_edges`); the vertices of each component of H join by maximum cardinality
+search, so their earlier neighbours in H lie within one clique, and S must contain them. A growth that gets
+stuck gives no tree.
 
 A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
 
-Time: for each growth O(n²) gains for each of the 2^(w-1) sets S of a clique; memory O(n) for each set S that
-improves on what a vertex has.
+Time: per growth O(n²) gains for each of the 2^(w-1) sets S of a clique; memory O(n) for each set S that
+improves on the best pair of a vertex.
 
 References:
     Prim, Shortest connection networks and some generalizations, Bell System Technical Journal, 1957.
@@ -54,22 +54,22 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _ROWS = 1 << 16
-"""Gains to a batch: some hundredths of a second, so that an interruption acts at once."""
+"""Gains per batch: some hundredths of a second, so that an interruption acts at once."""
 
 _Entry = tuple[bool, float, int, VarSet]
-"""Whether S∪v is not permitted as a clique, minus the gain in nats, v, S: entries sort as they are taken."""
+"""Whether S∪v is not permitted as a clique, minus the gain in nats, v, S: sorted in the order of choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class KTree:
     """Greedy growth of a clique forest, vertex by vertex. Heuristic; all constraints but `forbidden_graphs`.
 
-    It returns a tree that meets all constraints or none at all, and never claims that there is none. It ends
-    when every vertex has been the first, or earlier by an option.
+    It returns a tree that meets all constraints, or none; it never claims infeasibility. It ends when every
+    vertex has been the first, or earlier by an option.
 
     Args:
-        steps: the most growths, at least 1; None for no limit.
-        patience: ends after so many growths in a row that give no better tree, at least 1.
+        steps: the largest number of growths, at least 1; None for no limit.
+        patience: the number of growths without a better tree after which it ends, at least 1.
 
     Raises:
         ValueError: a number is below 1.
@@ -88,7 +88,7 @@ class KTree:
                 raise ValueError(f"{key} is {value}; it must be at least 1")
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
-        """See `Backend.estimate`: half a microsecond a gain, as measured; growths until its patience ends."""
+        """See `Backend.estimate`: half a microsecond per gain, as measured; growths until patience ends."""
         n, width = problem.n, problem.max_clique_size
         gains = n**2 / 2 * 2 ** min(width - 1, n)
         growths = min(n, self.patience, self.steps or n)
@@ -99,7 +99,9 @@ class KTree:
         self.estimate(problem, limits).require_memory(self.name, limits)
         required = triangulated(problem)
         if required is None:
-            return Outcome(None, stats={"note": "the required edges could not be made a chordal graph"})
+            return Outcome(
+                None, stats={"note": "the required edges could not be completed to a chordal graph"}
+            )
         order = list(range(problem.n))
         Random(limits.seed).shuffle(order)  # noqa: S311 - nothing here is secret
         best: JunctionTree | None = None
@@ -122,13 +124,13 @@ class KTree:
 
 
 class _Growth:
-    """One growth: the families so far, the maximal cliques, and the heap of the pairs to join.
+    """One growth: the families so far, the maximal cliques, and the heap of candidate pairs.
 
     Args:
-        problem: what is wanted.
+        problem: to solve.
         required: the neighbours of each vertex in the chordal graph of the required edges.
         first: the first vertex.
-        report: is asked whether to go on.
+        report: is asked whether to continue.
         hurried: whether a growth that is cut short should still give a tree, by joining the rest to ∅.
     """
 
@@ -141,30 +143,30 @@ class _Growth:
         self.width = problem.max_clique_size
         self.good_clique = cache(problem.permits_clique)
         self.good_separator = cache(problem.permits_separator)
-        self.enemies = [0] * problem.n
+        self.forbidden = [0] * problem.n
         for edge in limits.forbidden_edges:
             for v in members(edge):
-                self.enemies[v] |= edge & ~(1 << v)
+                self.forbidden[v] |= edge & ~(1 << v)
         self.max_cliques = min(problem.n, limits.max_cliques or problem.n)
-        # A pair of such a vertex may be ruled out later, so that no pair makes the others idle.
+        # A pair of such a vertex may become infeasible later, so no pair makes its other pairs redundant.
         bounded = self.max_cliques < problem.n
         self.fickle = np.array([bounded or neighbours > 0 for neighbours in required])
         self.own = _filled(problem.scores.batch(np.arange(problem.n)[:, None]), np.zeros(problem.n))
-        self.floor = np.full(problem.n, -inf)  # of each vertex: a gain that it can have whatever happens
+        self.floor = np.full(problem.n, -inf)  # the best gain of each vertex that stays feasible
         self.left = (1 << problem.n) - 1
         self.families: list[tuple[int, VarSet]] = []
         self.cliques: set[VarSet] = set()
-        self.unfit: list[VarSet] = []  # cliques that are not permitted: they have to grow
+        self.unfit: list[VarSet] = []  # cliques that are not permitted and have to grow
         self.heap: list[_Entry] = []
-        self.early: list[_Entry] = []  # pairs whose vertex is not the next of its component of H
+        self.early: list[_Entry] = []  # pairs of vertices that are not next in their component of H
 
     def tree(self) -> JunctionTree | None:
-        """Returns the tree of the growth; None if it got stuck, or was stopped and could not be finished."""
+        """Returns the tree of the growth; None if it got stuck or was stopped without a tree."""
         self.join(self.first, 0)
         self.offer([0])
         self.offer([1 << self.first])
         while self.left and self.report.stop is None:
-            chosen = self.mend() or self.take()
+            chosen = self.repair() or self.take()
             if chosen is None:
                 return None
             v, separator = chosen
@@ -196,13 +198,13 @@ class _Growth:
             entry = heappop(self.heap)
             _, _, v, separator = entry
             if not self.left >> v & 1 or not self.may_join(v, separator):
-                continue  # for good: what rules a pair out never goes away
+                continue  # dropped: an infeasible pair never becomes feasible again
             if self.is_next(v):
                 return v, separator
             self.early.append(entry)
         return None
 
-    def mend(self) -> tuple[int, VarSet] | None:
+    def repair(self) -> tuple[int, VarSet] | None:
         """Returns the best pair (v, C) by which a clique C that is not permitted grows to one that is."""
         pairs = [
             (v, clique)
@@ -218,8 +220,8 @@ class _Growth:
         return max(pairs, key=gain, default=None)
 
     def may_join(self, v: int, separator: VarSet) -> bool:
-        """Tells whether v may be joined to S as things are: S∪v may have to grow, but S stays for good."""
-        if self.enemies[v] & separator or not is_subset(self.required[v] & ~self.left, separator):
+        """Tells whether v may be joined to S now: S∪v may have to grow later, but a separator S is final."""
+        if self.forbidden[v] & separator or not is_subset(self.required[v] & ~self.left, separator):
             return False
         if separator in self.cliques:
             return separator.bit_count() < self.width
@@ -238,7 +240,7 @@ class _Growth:
         return self.left.bit_count() - 1 <= room
 
     def is_next(self, v: int) -> bool:
-        """Tells whether none of v's component of H has more neighbours in H that are placed already."""
+        """Tells whether v is next in its component of H by maximum cardinality search."""
         if not self.required[v]:
             return True
         component = 1 << v
@@ -254,7 +256,7 @@ class _Growth:
         return union
 
     def offer(self, separators: Iterable[VarSet]) -> None:
-        """Puts the pairs of the vertices that are left with the separators on the heap, if they may count."""
+        """Pushes the promising pairs of the remaining vertices with the separators."""
         left = np.array(list(members(self.left)), dtype=np.intp)
         for _, same in groupby(separators, int.bit_count):
             while some := list(islice(same, max(1, _ROWS // max(1, left.size)))):
@@ -265,15 +267,15 @@ class _Growth:
                     self.push(fitting, left)
 
     def push(self, separators: list[VarSet], left: NDArray[np.intp]) -> None:
-        """Puts the pairs of the vertices with separators of one size on the heap, if they may count."""
+        """Pushes the promising pairs of the vertices with separators of one size."""
         gains, scored = self.gains(separators, left)
-        worth = gains > self.floor[left]
-        for i in np.flatnonzero(worth.any(axis=1)).tolist():
+        promising = gains > self.floor[left]
+        for i in np.flatnonzero(promising.any(axis=1)).tolist():
             separator = separators[i]
             lasting = self.good_separator(separator)
-            for j in np.flatnonzero(worth[i]).tolist():
+            for j in np.flatnonzero(promising[i]).tolist():
                 v = int(left[j])
-                if self.enemies[v] & separator:
+                if self.forbidden[v] & separator:
                     continue
                 gain = float(gains[i, j])
                 unfit = not (scored[i, j] and self.good_clique(separator | 1 << v))
@@ -296,13 +298,13 @@ class _Growth:
         return values - self.value(separators)[:, None] - self.own[left], (scores > -inf).reshape(shape)
 
     def value(self, masks: list[VarSet]) -> NDArray[np.float64]:
-        """Returns the scores of sets of one size, or what stands in for them, in nats."""
+        """Returns the scores of sets of one size, or their stand-ins, in nats."""
         rows = np.array([list(members(mask)) for mask in masks], dtype=np.intp).reshape(len(masks), -1)
         return _filled(self.problem.scores.batch(rows), self.own[rows].sum(axis=1))
 
 
 def _sets_with(v: int, separator: VarSet, most: int) -> Iterator[VarSet]:
-    """Yields the sets S∪v's subsets that hold v and have at most `most` members, the larger ones first."""
+    """Yields the subsets of S∪v that contain v and have at most `most` members, the largest first."""
     others = list(members(separator))
     for size in range(min(most - 1, len(others)), -1, -1):
         for chosen in combinations(others, size):
@@ -310,5 +312,5 @@ def _sets_with(v: int, separator: VarSet, most: int) -> Iterator[VarSet]:
 
 
 def _filled(scores: NDArray[np.float64], instead: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the scores, with a stand-in for a set that has none."""
+    """Returns the scores, with stand-ins for sets that have none."""
     return np.where(scores == -inf, instead, scores)

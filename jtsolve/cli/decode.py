@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Capabilities, Estimate, Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Outcome
-    from jtsolve.encodings.answers import Answer
+    from jtsolve.encodings.answers import SolverAnswer
 
 
 def decode(
@@ -65,7 +65,7 @@ class Outside:
 
     name: ClassVar[str] = "outside"
 
-    def __init__(self, answer: "Answer") -> None:
+    def __init__(self, answer: "SolverAnswer") -> None:
         self.answer = answer
 
     @property

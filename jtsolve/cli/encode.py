@@ -20,9 +20,6 @@ def encode(
     ],
     output: Annotated[Path, typer.Option(readable=False, metavar="FILE", help="Write the formula here.")],
     treewidth: Treewidth = None,
-    order: Annotated[
-        str, typer.Option(metavar="NAME", help="Of the vertices, in lp and mps: transitive or positions.")
-    ] = "transitive",
 ) -> None:
     """Write an instance as a formula for a MaxSAT, integer-programming or constraint solver.
 
@@ -32,10 +29,10 @@ def encode(
 
     from jtsolve.core.backend import Limits
     from jtsolve.core.files import write_atomically
-    from jtsolve.encodings.export import export, make_order, make_target
+    from jtsolve.encodings.export import export, make_target
     from jtsolve.io.instance import read_problem
 
-    target, ordering = make_target(to), make_order(order)
+    target = make_target(to)
     problem = read_problem(instance).with_treewidth(treewidth)
-    text = export(problem, target, ordering, Limits().memory_bytes)
+    text = export(problem, target, Limits().memory_bytes)
     write_atomically(output, text.encode())

@@ -1,13 +1,13 @@
-"""The answers of outside solvers, read strictly: which pairs of variables are adjacent.
+"""A strict reader of the answers of outside solvers: which pairs of variables are adjacent.
 
-Every formula begins with the pairs (`encodings.builder`), so that n is all that has to be known of it. Read are
+Every exported formula begins with the pairs (`encodings.builder`), so the reader needs only n. It accepts
 
-- what MaxSAT solvers print: v lines, as literals (v 1 -2 3 0) or as digits (v 101, since 2022);
-- solution files of HiGHS ("Model status", "# Columns"), CBC ("Optimal - objective value", and a column a
-  line) and SCIP ("solution status:"), of which the last two leave out zeros;
-- lines of a name and a value, as of Gurobi, or as one prints of CP-SAT; # begins a remark.
+- the output of MaxSAT solvers: v lines with literals (v 1 -2 3 0) or digits (v 101, since 2022);
+- solution files of HiGHS ("Model status", "# Columns"), CBC ("Optimal - objective value", then one line per
+  column) and SCIP ("solution status:"), of which the last two omit zeros;
+- lines with a name and a value, as of Gurobi or printed from CP-SAT; # begins a comment.
 
-Nothing a file says is believed but the pairs: tree, score and constraints are checked against the instance.
+Only the pairs are believed: tree, score and constraints are checked against the instance.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _NEAR = 1e-4
-"""From 0 or 1, within which a solver of floating-point programs means it."""
+"""How far from 0 or 1 a floating-point solver may leave a binary variable."""
 
 _CBC = re.compile(r"(Optimal|Stopped on [a-z ]+)\b.*")
-_NAME = re.compile(r"(adjacent|family|complete|before|position|ends|source|link|never)(_\d+)*")
+_NAME = re.compile(r"(adjacent|family|complete|before|ends|source|link|never)(_\d+)*")
 
-_REMEDY = "give the solver's answer as it wrote it, to a file that 'jtsolve encode' made of this instance"
+_REMEDY = "give the solver's unchanged answer to a file that 'jtsolve encode' made of this instance"
 
 
-class Answer(NamedTuple):
-    """What a solver's file says: in which kind of file, and the tree."""
+class SolverAnswer(NamedTuple):
+    """The kind of a solver's file, and its tree."""
 
     kind: str
     tree: JunctionTree
 
 
-def read_answer(data: bytes, n: int, source: str) -> Answer:
+def read_answer(data: bytes, n: int, source: str) -> SolverAnswer:
     """Returns the tree in a solver's answer.
 
     Args:
         data: the file.
         n: the number of variables of the instance.
-        source: what to call the file in messages.
+        source: the name of the file in messages.
 
     Raises:
-        InputError: it is no answer, says that there is no solution, lacks a pair, or means no chordal graph.
+        InputError: the file is not an answer, has no solution, lacks a pair, or its graph is not chordal.
     """
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError as error:
-        raise InputError(source, f"byte {error.start}", "it is no UTF-8 text", _REMEDY) from None
+        raise InputError(source, f"byte {error.start}", "it is not UTF-8 text", _REMEDY) from None
     kind, values = _edges(lines, n, source)
     try:
-        return Answer(kind, tree_of_edges(n, values))
+        return SolverAnswer(kind, tree_of_edges(n, values))
     except ValueError as error:
-        raise InputError(source, "", f"it means no tree: {error}", _REMEDY) from None
+        raise InputError(source, "", f"it describes no tree: {error}", _REMEDY) from None
 
 
 def _edges(lines: list[str], n: int, source: str) -> tuple[str, list[int]]:
-    """Returns the kind of file, and whether each pair is adjacent, in the order of the variables."""
+    """Returns the kind of file, and 0 or 1 for each pair in the order of the variables."""
     first = next((line.strip() for line in lines if line.strip()), "")
     if first == "Model status":
         return "HiGHS", _named(_highs_columns(lines, source), n, source, zeros_left_out=False)
@@ -75,7 +75,7 @@ def _edges(lines: list[str], n: int, source: str) -> tuple[str, list[int]]:
         return "CBC", _named(_cbc_columns(lines, source), n, source, zeros_left_out=True)
     if any(line[:2] in {"v ", "s ", "o ", "c ", "v", "c"} for line in lines):
         return "MaxSAT", _literals(lines, n, source)
-    return "names and values", _named(_plain_values(lines, source), n, source, zeros_left_out=False)
+    return "names and values", _named(_pairs(lines, source, 1), n, source, zeros_left_out=False)
 
 
 def _literals(lines: list[str], n: int, source: str) -> list[int]:
@@ -88,8 +88,8 @@ def _literals(lines: list[str], n: int, source: str) -> list[int]:
         for token in line[1:].split()
     ]
     if not tokens:
-        status = next((line for line in lines if line.startswith("s ")), "no line of status")
-        raise InputError(source, "", f"it has no model, no line that begins with v ({status})", _REMEDY)
+        status = next((line for line in lines if line.startswith("s ")), "no status line")
+        raise InputError(source, "", f"it has no model: no line begins with v ({status})", _REMEDY)
     digits = tokens[0][1]
     if len(tokens) == 1 and len(digits) > 1 and set(digits) <= {"0", "1"}:
         if len(digits) < count:
@@ -98,7 +98,7 @@ def _literals(lines: list[str], n: int, source: str) -> list[int]:
     values: dict[int, int] = {}
     for place, (line, token) in enumerate(tokens):
         if not re.fullmatch(r"-?\d{1,18}", token):
-            raise InputError(source, f"line {line}", f"'{token[:40]}' is no literal", _REMEDY)
+            raise InputError(source, f"line {line}", f"'{token[:40]}' is not a literal", _REMEDY)
         literal = int(token)
         if literal == 0 and place < len(tokens) - 1:
             raise InputError(
@@ -122,18 +122,18 @@ def _highs_columns(lines: list[str], source: str) -> Iterable[tuple[int, str, st
     said = lines[head].removeprefix("# Columns").strip()
     columns = lines[head + 1 : head + 1 + int(said)] if re.fullmatch(r"\d{1,9}", said) else []
     if not columns or len(columns) != int(said):
-        raise InputError(source, f"line {head + 1}", "the columns are not as many as it says", _REMEDY)
+        raise InputError(source, f"line {head + 1}", "the number of columns is not the one stated", _REMEDY)
     yield from _pairs(columns, source, head + 2)
 
 
 def _scip_values(lines: list[str], source: str) -> Iterable[tuple[int, str, str]]:
-    """Yields line, name and value of SCIP's file, which has the objective's coefficient besides."""
+    """Yields line, name and value of SCIP's file, whose third word is the objective coefficient."""
     for at, line in enumerate(lines, start=1):
         words = line.split()
         if not words or line.startswith(("solution status:", "objective value:")):
             continue
         if len(words) not in {2, 3}:
-            raise InputError(source, f"line {at}", "it is no name with a value", _REMEDY)
+            raise InputError(source, f"line {at}", "it is not a name with a value", _REMEDY)
         yield at, words[0], words[1]
 
 
@@ -144,22 +144,18 @@ def _cbc_columns(lines: list[str], source: str) -> Iterable[tuple[int, str, str]
         words = line.removeprefix("**").split()
         if words and seen:
             if len(words) != 4:  # noqa: PLR2004 - as above
-                raise InputError(source, f"line {at}", "it is no column of CBC's", _REMEDY)
+                raise InputError(source, f"line {at}", "it is not a column of CBC", _REMEDY)
             yield at, words[1], words[2]
         seen = seen or bool(words)
 
 
-def _plain_values(lines: list[str], source: str) -> Iterable[tuple[int, str, str]]:
-    """Yields line, name and value of lines of two words."""
-    return _pairs(lines, source, 1)
-
-
 def _pairs(lines: list[str], source: str, first: int) -> Iterable[tuple[int, str, str]]:
+    """Yields line, name and value of lines with two words."""
     for at, line in enumerate(lines, start=first):
         words = line.split()
         if words and not words[0].startswith("#"):
             if len(words) != 2:  # noqa: PLR2004 - a name and a value
-                raise InputError(source, f"line {at}", "it is no name with a value", _REMEDY)
+                raise InputError(source, f"line {at}", "it is not a name with a value", _REMEDY)
             yield at, words[0], words[1]
 
 
@@ -171,9 +167,9 @@ def _named(
     values: dict[str, int] = {}
     for line, name, text in entries:
         if not _NAME.fullmatch(name):
-            raise InputError(source, f"line {line}", f"'{name[:40]}' names nothing of ours", _REMEDY)
+            raise InputError(source, f"line {line}", f"'{name[:40]}' is not a name of our formulas", _REMEDY)
         if name in values:
-            raise InputError(source, f"line {line}", f"{name} is there twice", "keep one solution")
+            raise InputError(source, f"line {line}", f"{name} occurs twice", "keep one solution")
         values[name] = _value(text, name, source, line)
     names = {f"adjacent_{a}_{b}": edge(a, b) for b in range(n) for a in range(b)}
     unknown = next((name for name in values if name.startswith("adjacent") and name not in names), None)
@@ -189,18 +185,18 @@ def _named(
 
 
 def _value(text: str, name: str, source: str, line: int) -> int:
-    """Returns the whole number that a solver means; 0 or 1 for a pair."""
+    """Returns the rounded value; 0 or 1 for a pair."""
     try:
         value = float(text)
     except ValueError:
         value = float("nan")
     if not isfinite(value):
-        raise InputError(source, f"line {line}", f"'{text[:40]}' is no number", _REMEDY)
+        raise InputError(source, f"line {line}", f"'{text[:40]}' is not a number", _REMEDY)
     if name.startswith("adjacent") and min(abs(value), abs(value - 1)) > _NEAR:
         raise InputError(
             source,
             f"line {line}",
-            f"{name} is {text}, and neither 0 nor 1",
-            "solve it as a program in whole numbers",
+            f"{name} is {text}, neither 0 nor 1",
+            "solve it as an integer program",
         )
     return round(value)

@@ -1,35 +1,36 @@
-"""Balancing: a junction tree as chosen cliques and tree edges; each variable in one clique more than edges.
+"""Balancing: a junction tree as chosen cliques and tree edges, each variable in one more clique than edges.
 
-Corander et al. write a junction tree as x_C = "C is a maximal clique" and t_DC = "the tree has the edge DC,
-with the separator D∩C". A forest of cliques has the running intersection iff for every v the cliques that
-hold v hang together, that is, iff it is balanced:
+Corander et al. write a junction tree as x_C = "C is a maximal clique" and t_DC = "DC is a tree edge", with
+the separator D∩C. A forest of cliques has the running intersection property iff for every v the cliques that
+contain v are connected, that is, iff it is balanced:
 
     Σ_{C∋v} x_C = 1 + Σ_{D∩C∋v} t_DC    for every variable v,                                            (1)
 
-and the objective is Σ_C s(C) x_C − Σ_{DC} s(D∩C) t_DC, separators counted as often as they occur. Complete:
+and the objective is Σ_C s(C) x_C − Σ_{DC} s(D∩C) t_DC, separators counted with multiplicity. To complete it:
 
 - *Maximality.* c_A = "A is complete", that is, within a chosen clique, for all sets A that families keep.
   x_C excludes c_{C∪v}.
-- *Forest.* Edges point away from the root of their component, y(C,S) = "C hangs by the separator S", S = ∅
-  for roots: x_C = Σ_S y(C,S), and y(C,S) = Σ_{D∩C=S} t_DC for S ≠ ∅. The position p_C is 0 for roots, and
-  larger than that of the clique above for others.
-- *Constraints.* A clique or separator that is not permitted has no variable; if ∅ is no separator, there is
-  one root. Σ_C x_C ≤ max_cliques; c_{ab} for required edges; a clause over all c_{ab} for a forbidden graph.
+- *Forest.* Edges point away from the root of their component. y(C,S) = "C is attached by the separator S",
+  S = ∅ for roots: x_C = Σ_S y(C,S), and y(C,S) = Σ_{D∩C=S} t_DC for S ≠ ∅. The position p_C is 0 for roots
+  and above that of the parent for others.
+- *Constraints.* A clique or separator that is not permitted has no variable; if ∅ may not be a separator,
+  there is one root. Σ_C x_C ≤ max_cliques; c_{ab} for required edges; a clause over all c_{ab} for a
+  forbidden graph.
 
-Beyond the paper, for strong relaxations and few solutions for one graph:
+Beyond the paper, for stronger relaxations and fewer solutions per graph:
 
 - (1) for every set A, not only single variables: Σ_{C⊇A} x_C − Σ_{S⊇A} y(C,S) = c_A, since the cliques that
-  hold A form a subtree, if there are any. (By Möbius inversion it says that c determines the separators.)
-- A clique hangs on the topmost one that holds its separator, t_DC + Σ_{S'⊇D∩C} y(D,S') ≤ x_D: hung there
-  instead, by running intersection, it keeps its separator.
-- In the component of the families' root r, the topmost clique is one that holds r, so that a clique with r
-  hangs by a separator with r, or is a root.
-- What is added to S by C may come in any order, all of which are perfect. So y(C,S) needs all families (v,Q)
-  with S ⊆ Q, Q∪v ⊆ C to be allowed; for the topmost clique in the component of r, those with r ∈ Q.
-- Clutters, the cuts of `families`: for the up-set F of the sets that hold one of a collection, some clique is
-  the first in F from the roots downward, Σ {y(C,S) : C ∈ F, S ∉ F} ≥ 1, since S is in an earlier clique.
+  contain A form a subtree if there are any. (By Möbius inversion, c determines the separators.)
+- A clique is attached to the topmost one that contains its separator, t_DC + Σ_{S'⊇D∩C} y(D,S') ≤ x_D: moved
+  there, it keeps its separator by running intersection.
+- In the component of the families' root r, the topmost clique contains r, so a clique with r is attached by a
+  separator with r, or is a root.
+- C∖S may be added to S in any order, all of which are perfect. So y(C,S) needs all families (v,Q) with S ⊆ Q,
+  Q∪v ⊆ C to be allowed; for the topmost clique in the component of r, those with r ∈ Q.
+- Clutter cuts: for the up-set F of the sets that contain one of a collection, some clique is the first in F
+  from the roots down, Σ {y(C,S) : C ∈ F, S ∉ F} ≥ 1, since S lies within the parent.
 
-Time and memory: quadratic in the number of candidate cliques, 3^w a candidate of w variables for (1).
+Time and memory: quadratic in the number of candidate cliques, plus 3^w per candidate of w variables for (1).
 
 References:
     Corander, Janhunen, Rintanen, Nyman and Pensar, Learning chordal Markov networks by constraint
@@ -49,7 +50,7 @@ import numpy as np
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members, subsets, varset
-from jtsolve.encodings.formula import Encoding, Formula, LinearRow
+from jtsolve.encodings.formula import BYTES, Encoding, Formula, LinearRow
 from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
@@ -62,22 +63,17 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 FEATURES: frozenset[Feature] = ALL_FEATURES
-"""The constraints that it expresses."""
+"""The constraints that this formulation expresses."""
 
 _PAIR = 2
-_BYTES_A_PAIR = 1500
-"""Bytes of a tree edge: its name, its entries by meaning, its rows."""
-_BYTES_A_PART = 20
-"""Bytes of a separator's place in the rows of its subsets."""
 
 
 def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = ()) -> Encoding:
     """Returns the formula of cliques and tree edges; see the module.
 
     Args:
-        families: what may be complete, a clique, a separator.
-        clutters: collections of sets, one of them a single variable; each gives a clause that every tree
-            meets.
+        families: the sets that may be complete, a clique, a separator.
+        clutters: collections of sets, one of them a single variable; each gives a cut.
     """
     variables = _Variables.of(families)
     formula = Formula(
@@ -93,23 +89,26 @@ def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = 
 
 
 def predicted_memory(problem: Problem) -> int:
-    """Returns the bytes that the formula of a problem needs, at the most; without pruning it is near that."""
+    """Returns an upper bound on the bytes of a problem's formula, tight without pruning."""
     cliques, width = predicted_sets(problem), problem.max_clique_size
     parts: int = 3**width
-    return _BYTES_A_PAIR * cliques**2 + _BYTES_A_PART * cliques * parts
+    return BYTES.tree_edge * cliques**2 + BYTES.part * cliques * parts
 
 
 @dataclass(slots=True)
 class _Variables:
-    """The variables by what they mean, as numbers from 1.
+    """The numbers of the variables x, y, t, c and p of the module.
 
     Attributes:
-        families: what they are of.
-        x: of cliques.
-        y: of cliques and the separators that they may hang by, the separators of a clique together.
-        t: of tree edges, from the clique above to the one below.
-        c: of sets of two or more that may be complete.
-        p: of cliques: positions.
+        families: of the problem.
+        names: of all variables; `largest` and `weights` are theirs too.
+        largest: see `Formula`.
+        weights: see `Formula`.
+        x: by clique.
+        y: by clique, then separator.
+        t: by tree edge, parent first.
+        c: by set of two or more variables.
+        p: by clique.
     """
 
     families: Families
@@ -166,10 +165,10 @@ class _Variables:
         return JunctionTree(self.families.n, tuple(chosen), (*edges, *joined))
 
     def values_of(self, tree: JunctionTree) -> NDArray[np.int64] | None:
-        """Returns the values of a tree, hung as the module says; see `Encoding`."""
+        """Returns the values of a tree, its cliques attached as high as possible; see `Encoding`."""
         values = np.zeros(len(self.names), dtype=np.int64)
         position: dict[VarSet, int] = {}
-        for clique, above in _hung(tree, self.families.root):
+        for clique, above in _attached(tree, self.families.root):
             separator = clique & above
             position[clique] = position[above] + 1 if separator else 0
             used = [self.x.get(clique), self.y.get(clique, {}).get(separator)]
@@ -191,7 +190,7 @@ def _label(mask: VarSet) -> str:
 
 
 def _kinds(families: Families, masks: list[VarSet]) -> dict[VarSet, list[VarSet]]:
-    """Returns the candidate cliques, each with the separators that it may hang by, ∅ if it may be a root."""
+    """Returns the candidate cliques, each with its possible separators, ∅ if it may be a root."""
     listed = families.listing()
     parents = [masks[at] for at in listed.parents.tolist()]
     steps = set(zip(listed.vertex.tolist(), parents, strict=True))
@@ -200,7 +199,7 @@ def _kinds(families: Families, masks: list[VarSet]) -> dict[VarSet, list[VarSet]
 
     @cache
     def grows(small: VarSet, large: VarSet) -> bool:
-        """Tells whether all families on all ways from one set to a larger one are allowed."""
+        """Tells whether all families on all paths from one set to a larger one are allowed."""
         return all(
             (v, large & ~(1 << v)) in steps and grows(small, large & ~(1 << v))
             for v in members(large & ~small)
@@ -220,7 +219,7 @@ def _kinds(families: Families, masks: list[VarSet]) -> dict[VarSet, list[VarSet]
 
 
 def _above(clique: VarSet, kinds: Sequence[VarSet], cliques: Iterable[VarSet]) -> dict[VarSet, list[VarSet]]:
-    """Returns the cliques that a clique may hang on, by separator."""
+    """Returns the possible parents of a clique, by separator."""
     wanted = set(kinds) - {0}
     found = defaultdict(list)
     for other in cliques:
@@ -229,8 +228,8 @@ def _above(clique: VarSet, kinds: Sequence[VarSet], cliques: Iterable[VarSet]) -
     return found
 
 
-def _hung(tree: JunctionTree, root: int) -> Iterator[tuple[VarSet, VarSet]]:
-    """Yields each clique with the topmost one that holds its separator, 0 for roots; those above first."""
+def _attached(tree: JunctionTree, root: int) -> Iterator[tuple[VarSet, VarSet]]:
+    """Yields each clique and the topmost one that contains its separator, 0 for roots; parents first."""
     adjacent = defaultdict(list)
     for i, j in tree.edges:
         if tree.cliques[i] & tree.cliques[j]:
@@ -256,7 +255,7 @@ def _hung(tree: JunctionTree, root: int) -> Iterator[tuple[VarSet, VarSet]]:
 
 
 def _maximality(variables: _Variables) -> Iterator[Clause]:
-    """Yields: a set is complete iff it is a clique or one more variable with it is complete."""
+    """c_A ↔ x_A ∨ ⋁_v c_{A∪v}, and x_C → ¬c_{C∪v}."""
     x, c = variables.x, variables.c
     larger = defaultdict(list)
     for mask, number in c.items():
@@ -275,7 +274,7 @@ def _maximality(variables: _Variables) -> Iterator[Clause]:
 
 
 def _forest(variables: _Variables) -> Iterator[LinearRow]:
-    """Yields: cliques hang by one separator on one clique, the topmost with it, and stand below it."""
+    """x_C = Σ_S y(C,S); y(C,S) = Σ_{D∩C=S} t_DC; p_D < p_C on edges; attached to the topmost clique."""
     n, x, y, p = variables.families.n, variables.x, variables.y, variables.p
     by_separator = defaultdict(list)
     for (d, c), number in variables.t.items():
@@ -292,7 +291,7 @@ def _forest(variables: _Variables) -> Iterator[LinearRow]:
 
 
 def _balance(variables: _Variables) -> Iterator[LinearRow]:
-    """Yields: the cliques that hold a set are one more than the tree edges that do, if there are any."""
+    """Σ_{C∋v} x_C = 1 + Σ_{D∩C∋v} t_DC for every v; and Σ_{C⊇A} x_C = c_A + Σ_{S⊇A} y(C,S) for every A."""
     families = variables.families
     plus, minus = defaultdict(list), defaultdict(list)
     for clique, number in variables.x.items():
@@ -308,7 +307,7 @@ def _balance(variables: _Variables) -> Iterator[LinearRow]:
 
 
 def _counts(variables: _Variables) -> Iterator[LinearRow]:
-    """Yields the rows on the number of cliques and of components."""
+    """Yields the rows for the number of cliques and of components."""
     families = variables.families
     if families.not_separator[0]:
         yield _row([kinds[0] for kinds in variables.y.values() if 0 in kinds], [], 1, 1)
@@ -317,7 +316,7 @@ def _counts(variables: _Variables) -> Iterator[LinearRow]:
 
 
 def _constraints(variables: _Variables) -> Iterator[Clause]:
-    """Yields the constraints on edges: those required, and graphs that are forbidden."""
+    """Yields the clauses for required edges and forbidden graphs."""
     constraints, c = variables.families.constraints, variables.c
     for edge in constraints.required_edges:
         yield (c[edge],) if edge in c else ()
@@ -330,7 +329,7 @@ def _constraints(variables: _Variables) -> Iterator[Clause]:
 
 
 def _cuts(variables: _Variables, clutters: Sequence[Sequence[VarSet]]) -> Iterator[Clause]:
-    """Yields a clause for each clutter: some clique steps into its up-set."""
+    """Σ {y(C,S) : C ∈ F, S ∉ F} ≥ 1 for the up-set F of each clutter."""
     for clutter in clutters:
         yield tuple(
             number
@@ -342,5 +341,5 @@ def _cuts(variables: _Variables, clutters: Sequence[Sequence[VarSet]]) -> Iterat
 
 
 def _row(plus: Sequence[int], minus: Sequence[int], lower: int | None, upper: int | None) -> LinearRow:
-    """Returns lower ≤ Σ plus − Σ minus ≤ upper."""
+    """Lower ≤ Σ plus − Σ minus ≤ upper."""
     return LinearRow((*plus, *minus), (*[1] * len(plus), *[-1] * len(minus)), lower, upper)

@@ -1,14 +1,14 @@
-"""A formula in the making, and what the formulations have in common: edges and the order of the vertices.
+"""A builder of formulas, with the parts common to `family` and `imset`: edges and the order of the vertices.
 
-*Edges first.* The variable of the pair a < b is number b(b−1)/2 + a + 1 and named adjacent_a_b, in every
-formula: the values of the first n(n−1)/2 variables are a graph, whatever the formulation, and the way back
-needs nothing else. Pairs that are in no set kept are 0 by a clause of one literal.
+*Edges first.* The variable of the pair a < b has the number b(b−1)/2 + a + 1 and the name adjacent_a_b: the
+first n(n−1)/2 values are a graph in either formulation, and the way back needs nothing else. Pairs that lie
+in no set kept are 0 by a unit clause.
 
-*The order.* before_a_b, a < b, says that a comes before b. No three vertices are in a cycle, which makes it
-an order of all; the root is the first.
+*The order.* before_a_b, a < b: a comes before b. Forbidding cycles of three makes it a total order; the root
+is first.
 
-*Every variable has a meaning*: a function of a tree with one of its perfect orders (`Reading`). So the values
-that a tree has are found without a solver, and no formulation needs a way there of its own.
+*Every variable has a meaning*: a function of a tree with one of its perfect orders (`OrderedTree`). It gives
+the values of a tree without a solver, for all formulations alike.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 
-class Reading(NamedTuple):
+class OrderedTree(NamedTuple):
     """A tree with a perfect order of its graph from the root.
 
     Attributes:
-        place: of each vertex in the order, from 0.
-        parents: of each vertex: its neighbours before it.
-        neighbours: of each vertex.
-        cliques: the maximal ones.
+        place: the place of each vertex in the order, from 0.
+        parents: the earlier neighbours of each vertex.
+        neighbours: the neighbours of each vertex.
+        cliques: the maximal cliques.
     """
 
     place: tuple[int, ...]
@@ -50,14 +50,14 @@ class Reading(NamedTuple):
     cliques: frozenset[VarSet]
 
     def is_complete(self, mask: VarSet) -> bool:
-        """Tells whether the vertices of a set are adjacent to one another."""
+        """Tells whether the vertices of a set are pairwise adjacent."""
         return all(is_subset(mask, self.neighbours[v] | 1 << v) for v in members(mask))
 
 
-Meaning: TypeAlias = "Callable[[Reading], int]"
+Meaning: TypeAlias = "Callable[[OrderedTree], int]"
 
 
-def read(tree: JunctionTree, root: int) -> Reading:
+def ordered_tree(tree: JunctionTree, root: int) -> OrderedTree:
     """Returns the tree with the perfect order that `families_of_tree` gives."""
     parents = [0] * tree.n
     neighbours = [0] * tree.n
@@ -67,11 +67,11 @@ def read(tree: JunctionTree, root: int) -> Reading:
         neighbours[v] |= before
         for u in members(before):
             neighbours[u] |= 1 << v
-    return Reading(tuple(place), tuple(parents), tuple(neighbours), frozenset(tree.cliques))
+    return OrderedTree(tuple(place), tuple(parents), tuple(neighbours), frozenset(tree.cliques))
 
 
 def edge(a: int, b: int) -> int:
-    """Returns the number of the variable that says whether a and b are adjacent.
+    """Returns the number of the variable adjacent_a_b.
 
     >>> [edge(0, 1), edge(2, 0), edge(1, 2), edge(0, 3)]
     [1, 2, 3, 4]
@@ -81,7 +81,7 @@ def edge(a: int, b: int) -> int:
 
 
 def tree_of_edges(n: int, values: Sequence[int]) -> JunctionTree:
-    """Returns the tree of the graph that the first n(n−1)/2 values are.
+    """Returns the tree of the graph given by the first n(n−1)/2 values.
 
     Raises:
         ValueError: the graph is not chordal.
@@ -105,8 +105,8 @@ def set_name(mask: VarSet) -> str:
 
 
 @dataclass(slots=True)
-class Draft:
-    """Variables with their meanings, conditions, weights; begins with the edges."""
+class FormulaBuilder:
+    """A formula under construction: variables with meanings, conditions, weights; begins with the edges."""
 
     families: Families
     names: list[str] = field(default_factory=list)
@@ -132,7 +132,7 @@ class Draft:
         self._forbid(limits.forbidden_graphs)
 
     def _forbid(self, graphs: Iterable[frozenset[VarSet]]) -> None:
-        """States that some pair is not as it is in the graph, for each of the graphs."""
+        """Excludes each of the graphs: some pair must differ."""
         pairs = [(edge(a, b), 1 << a | 1 << b) for a, b in combinations(range(self.families.n), 2)]
         for graph in graphs:
             self.clauses.append(tuple(-number if pair in graph else number for number, pair in pairs))
@@ -145,23 +145,23 @@ class Draft:
         return len(self.names)
 
     def at_most(self, literals: Sequence[int], most: int) -> None:
-        """States that at most so many literals hold, as a row: ¬x counts as 1 − x."""
+        """Adds the row that at most `most` literals hold; ¬x counts as 1 − x."""
         signs = tuple(1 if literal > 0 else -1 for literal in literals)
         self.rows.append(
             LinearRow(tuple(map(abs, literals)), signs, None, most - sum(sign < 0 for sign in signs))
         )
 
     def impossible(self) -> None:
-        """States what never holds, in clauses that every solver takes."""
+        """Makes the formula infeasible, with clauses that every solver accepts."""
         if "never" not in self.names:
             never = self.variable("never", _never)
             self.clauses += [(never,), (-never,)]
 
     def order(self) -> Callable[[int, int], int]:
-        """Adds an order of all vertices, the root first.
+        """Adds a total order of the vertices, the root first.
 
         Returns:
-            A function that gives the literal that says that a is before b.
+            A function of a and b that returns the literal [a before b].
         """
         n, root = self.families.n, self.families.root
         first = len(self.names)
@@ -179,12 +179,13 @@ class Draft:
         return before
 
     def bound_cliques(self) -> list[int]:
-        """Adds, if the number of maximal cliques is bounded, that bound.
+        """Adds Σ_v ends_v ≤ max_cliques, if that is bounded.
+
+        Every maximal clique has a last vertex, and no two have the same.
 
         Returns:
-            The variables ends_v: of the families of v, that P∪v is a maximal clique, which is to be stated by
-            the formulation. Every maximal clique has a last vertex, and no two have the same. Empty without a
-            bound.
+            The variables ends_v = "P∪v is a maximal clique", which the formulation must define; empty without
+            a bound.
         """
         most = self.families.constraints.max_cliques
         if most is None:
@@ -194,7 +195,7 @@ class Draft:
         return ends
 
     def encoding(self) -> Encoding:
-        """Returns the finished formula with the way back."""
+        """Returns the finished formula and the way back."""
         count = len(self.names)
         weights = np.zeros(count)
         for number, weight in self.weights.items():
@@ -214,24 +215,24 @@ class Draft:
             return tree_of_edges(n, values)
 
         def values_of(tree: JunctionTree) -> NDArray[np.int64] | None:
-            reading = read(tree, root)
-            values = [meaning(reading) for meaning in meanings]
+            ordered = ordered_tree(tree, root)
+            values = [meaning(ordered) for meaning in meanings]
             return np.array(values, dtype=np.int64) if formula.broken(values) is None else None
 
         return Encoding(formula, tree_of, values_of)
 
 
-def _are_adjacent(a: int, b: int, reading: Reading) -> int:
-    return reading.neighbours[a] >> b & 1
+def _are_adjacent(a: int, b: int, ordered: OrderedTree) -> int:
+    return ordered.neighbours[a] >> b & 1
 
 
-def _is_before(a: int, b: int, reading: Reading) -> int:
-    return int(reading.place[a] < reading.place[b])
+def _is_before(a: int, b: int, ordered: OrderedTree) -> int:
+    return int(ordered.place[a] < ordered.place[b])
 
 
-def _ends_clique(v: int, reading: Reading) -> int:
-    return int(reading.parents[v] | 1 << v in reading.cliques)
+def _ends_clique(v: int, ordered: OrderedTree) -> int:
+    return int(ordered.parents[v] | 1 << v in ordered.cliques)
 
 
-def _never(_reading: Reading) -> int:
+def _never(_reading: OrderedTree) -> int:
     return 0

@@ -1,14 +1,14 @@
 """Clutter cuts as clauses over families.
 
-A clutter L is a collection of sets, none within another; F is the up-set of the sets that hold one of them.
-If F holds a set that is complete in every tree, a single vertex or a required edge, and does not hold ∅, some
+A clutter L is a collection of sets, none within another; F is the up-set of the sets that contain one of
+them. If F has a set that is complete in every tree, a single vertex or a required edge, but not ∅, then some
 family of every tree enters it:
 
     Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1                                  (Studený and Cussens, IJAR 2017)
 
-since the complete sets of a perfect order grow from ∅, one vertex at a time. The cuts are found elsewhere, by
-separating points of a linear relaxation; a formula of families gains from them as clauses. Over the complete
-sets of the imset formulation a cut says only that some set of L is complete, which is known.
+since the complete sets of a perfect order grow from ∅ one vertex at a time. A linear relaxation finds the
+cuts by separation (`backends.clutter`); here they become clauses of the family formulation. In the imset
+formulation a cut would only state that some set of L is complete, which is known.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 
 
 def clutter_clauses(families: Families, clutters: Sequence[Sequence[VarSet]]) -> list[tuple[int, ...]]:
-    """Returns for each clutter the positions in the listing of the families that enter its up-set.
+    """Returns for each clutter the families that enter its up-set, as positions in the listing.
 
     Args:
-        families: what a tree may use.
-        clutters: the minimal sets of each up-set; a set that is not among those of the families is never
-            complete, and leaves the up-set as it is.
+        families: the families that a tree may use.
+        clutters: the minimal sets of each up-set; sets unknown to the families are never complete and do not
+            change the up-set.
 
     Raises:
-        ValueError: a clutter has ∅, or no set that is complete in every tree: its cut need not hold.
+        ValueError: a clutter has ∅, or no set that is complete in every tree: its cut may be invalid.
     """
     if not clutters:
         return []

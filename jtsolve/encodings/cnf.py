@@ -1,19 +1,18 @@
-"""Formulas as clauses alone: what solvers for SAT and MaxSAT take.
+"""Formulas in conjunctive normal form, for SAT and MaxSAT solvers.
 
-A row with coefficients ±1 over variables that are 0 or 1 says how many of some literals hold: ¬x is 1 − x. It
+A row with coefficients ±1 over binary variables is a cardinality constraint on literals: ¬x is 1 − x. It
 becomes clauses with new variables, numbered after those of the formula:
 
 - at least one: the clause itself.
-- at most one: the literals are divided into parts of which at most one holds anyway, since they are in one
-  group of which exactly one does. Every part with two literals or more is given a variable that follows from
-  each of them (Klieber and Kwon, CFV 2007, commanders). Of these, each two exclude each other; of many, a
-  chain of variables does it.
-- at most k: the sequential counter of Sinz, CP 2005: s_{i,j} follows where j of the first i literals hold.
+- at most one: the literals are divided into parts of which at most one holds anyway, those within a group
+  with exactly one true. Every part of two or more literals gets a commander variable that each of them
+  implies (Klieber and Kwon, CFV 2007). A few commanders exclude each other pairwise, many by a chain of
+  variables.
+- at most k: the sequential counter of Sinz, CP 2005: s_{i,j} is implied if j of the first i literals hold.
 
-Rows with other coefficients or variables with more values, such as positions in an order, are refused: the
-transitive order has none.
+Rows with other coefficients, or over variables with more values, are refused (`balancing` has some).
 
-Size: at most one of m literals takes O(m) clauses, at most k O(m·k).
+Size: O(m) clauses for at most one of m literals, O(m·k) for at most k.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ if TYPE_CHECKING:
     from jtsolve.encodings.formula import Clause, Formula, LinearRow
 
 _FEW = 6
-"""Literals of which 15 pairs are not more than the clauses of a chain."""
+"""Literals up to which their pairs, at most 15, are no more clauses than a chain."""
 
 
-class Clausal(NamedTuple):
-    """Clauses with the same models over the first variables as a formula.
+class Cnf(NamedTuple):
+    """Clauses with the models of a formula over its variables.
 
     Attributes:
-        variables: their number; those of the formula come first.
+        variables: the number of variables; those of the formula come first.
         clauses: none is empty.
     """
 
@@ -44,41 +43,41 @@ class Clausal(NamedTuple):
     clauses: list[Clause]
 
 
-def clausal(formula: Formula) -> Clausal:
-    """Returns a formula's conditions as clauses.
+def to_cnf(formula: Formula) -> Cnf:
+    """Returns the conditions of a formula as clauses.
 
     Raises:
-        ChoiceError: a row has coefficients other than ±1, or a variable has more values than 0 and 1.
+        ChoiceError: a row has coefficients other than ±1 or a variable that is not binary.
     """
     clauses = list(formula.clauses)
-    maker = _Maker(clauses, count(len(formula.names) + 1))
+    cnf = _CnfBuilder(clauses, count(len(formula.names) + 1))
     for number, group in enumerate(formula.exactly_one):
         clauses.append(group)
-        maker.at_most_one(group)  # before the group is known as one
-        maker.group_of.update(dict.fromkeys(group, number))
+        cnf.at_most_one(group)  # before the group counts as a part
+        cnf.group_of.update(dict.fromkeys(group, number))
     for row in formula.rows:
         literals = _literals(formula, row)
         negative = sum(literal < 0 for literal in literals)
         if row.upper is not None:
-            maker.at_most(literals, row.upper + negative)
+            cnf.at_most(literals, row.upper + negative)
         if row.lower is not None:  # at least k of m hold: at most m − k of their complements
-            maker.at_most([-literal for literal in literals], len(literals) - row.lower - negative)
-    return Clausal(next(maker.numbers) - 1, clauses)
+            cnf.at_most([-literal for literal in literals], len(literals) - row.lower - negative)
+    return Cnf(next(cnf.numbers) - 1, clauses)
 
 
 def _literals(formula: Formula, row: LinearRow) -> list[int]:
-    """Returns the literals whose number a row bounds."""
+    """Returns the literals of a cardinality constraint."""
     for number, coefficient in zip(row.variables, row.coefficients, strict=True):
         if abs(coefficient) != 1 or formula.largest[number - 1] != 1:
             raise ChoiceError(
                 f"clauses cannot express the coefficient {coefficient} of {formula.names[number - 1]}; "
-                "for MaxSAT take the order 'transitive'"
+                "for MaxSAT take the family or the imset formulation"
             )
     return [number * sign for number, sign in zip(row.variables, row.coefficients, strict=True)]
 
 
-class _Maker:
-    """Adds clauses, and new variables where they need some."""
+class _CnfBuilder:
+    """Adds clauses, with new variables where needed."""
 
     def __init__(self, clauses: list[Clause], numbers: count[int]) -> None:
         self.clauses = clauses
@@ -86,7 +85,7 @@ class _Maker:
         self.group_of: dict[int, int] = {}
 
     def at_most(self, literals: Sequence[int], most: int) -> None:
-        """States that at most so many of the literals hold."""
+        """At most `most` of the literals hold."""
         if most < 0:
             never = next(self.numbers)
             self.clauses += [(never,), (-never,)]
@@ -100,7 +99,7 @@ class _Maker:
             self._count(literals, most)
 
     def at_most_one(self, literals: Sequence[int]) -> None:
-        """States that at most one of the literals holds."""
+        """At most one of the literals holds."""
         parts: dict[int, list[int]] = {}
         for alone, literal in enumerate(literals, start=1):
             parts.setdefault(self.group_of.get(literal, -alone), []).append(literal)
@@ -118,14 +117,14 @@ class _Maker:
         return number
 
     def _chain(self, literals: Sequence[int]) -> None:
-        """States it with a variable a literal: s_i, that one of the first i holds."""
+        """At most one, by a variable per literal: s_i, one of the first i holds."""
         some = [next(self.numbers) for _ in literals]
         self.clauses += [(-literal, s) for literal, s in zip(literals, some, strict=True)]
         for (s, t), literal in zip(pairwise(some), literals[1:], strict=True):
             self.clauses += [(-s, t), (-s, -literal)]
 
     def _count(self, literals: Sequence[int], most: int) -> None:
-        """States it with s_{i,j}, j ≤ most, that j of the first i literals hold."""
+        """At most `most`, by variables s_{i,j}: j of the first i literals hold."""
         before: list[int] = []
         for literal in literals:
             if len(before) == most:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from json import dumps
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from jtsolve.encodings import family, imset
-from jtsolve.encodings.family import Order
 from jtsolve.encodings.formats import cpsat_proto, lp, mps, wcnf
 from jtsolve.encodings.rounding import rounded
 from jtsolve.errors import ChoiceError, LimitError
@@ -20,27 +19,23 @@ TARGETS: tuple[Target, ...] = get_args(Target)
 """The imset formulation as WCNF, the family formulation as WCNF, LP and MPS, the imset one for CP-SAT."""
 
 _FINEST = 30
-"""The unit is not below 2^-30 nats, 10^-9: the sum of all weights has to fit 64 bits."""
+"""The unit is at least 2^-30 nats, 10^-9, so that the sum of all weights fits 64 bits."""
 
 
-def export(problem: Problem, target: Target, order: Order = "transitive", memory: int | None = None) -> str:
-    """Returns a problem as the text of a file.
+def export(problem: Problem, target: Target, memory: int | None = None) -> str:
+    """Returns a problem as the text of a file, with comments that identify the instance.
 
-    Its remarks say what it is of; a solver's answer is read by `encodings.decoding`, which needs n alone.
+    `encodings.answers` reads a solver's answer to it, knowing only n.
 
     Args:
-        problem: with the constraints that hold.
+        problem: with its constraints.
         target: formulation and format.
-        order: of the family formulation in "lp" and "mps".
         memory: bytes that the formula may take, or None.
 
     Raises:
-        ChoiceError: the target has no such order.
         LimitError: the formula would take more memory, or has weights beyond 64 bits.
     """
     formulation = imset if target in {"wcnf", "cpsat-proto"} else family
-    if order != "transitive" and target not in {"lp", "mps"}:
-        raise ChoiceError(f"the order '{order}' is for lp and mps only; '{target}' has the transitive one")
     need = formulation.predicted_memory(problem)
     if memory is not None and need > memory:
         raise LimitError(
@@ -48,8 +43,8 @@ def export(problem: Problem, target: Target, order: Order = "transitive", memory
             "out: a smaller --treewidth; jtsolve convert --prune-below, for fewer sets."
         )
     families, unit = rounded(families_of(problem, choose_root(problem, None)), _FINEST)
-    encoding = imset.encode_imset(families) if formulation is imset else family.encode_family(families, order)
-    formula = encoding.formula
+    encode = imset.encode_imset if formulation is imset else family.encode_family
+    formula = encode(families).formula
     treewidth = problem.max_clique_size - 1
     remarks = (
         f"jtsolve: instance {dumps(problem.name)}, {problem.digest()}, treewidth at most {treewidth}",
@@ -64,7 +59,7 @@ def export(problem: Problem, target: Target, order: Order = "transitive", memory
 
 
 def make_target(text: str) -> Target:
-    """Returns the target of a name.
+    """Returns the target with a name.
 
     Raises:
         ChoiceError: there is none.
@@ -72,16 +67,4 @@ def make_target(text: str) -> Target:
     for target in TARGETS:
         if target == text:
             return target
-    raise ChoiceError(f"'{text}' is no format of a formula; there are {', '.join(TARGETS)}")
-
-
-def make_order(text: str) -> Order:
-    """Returns the order of a name.
-
-    Raises:
-        ChoiceError: there is none.
-    """
-    for order in get_args(Order):
-        if order == text:
-            return cast("Order", order)
-    raise ChoiceError(f"'{text}' is no order of the vertices; there are {', '.join(get_args(Order))}")
+    raise ChoiceError(f"'{text}' is not a format for formulas; there are {', '.join(TARGETS)}")

@@ -1,29 +1,24 @@
-"""The family formulation: one family a vertex, no v-structures, and an order.
+"""The family formulation: one family per vertex, no v-structures, and an order.
 
-Variables: x(v,P), the families of `families`; e_ab, adjacent; an order of the vertices. Maximise
-Σ w(v,P) x(v,P) under
+Variables: x(v,P), the families of `families`; e_ab, adjacent; [a before b], an order of the vertices.
+Maximise Σ w(v,P) x(v,P) subject to
 
     Σ_P x(v,P) = 1                                                              for every v,          (1)
     Σ_{P∋u} x(v,P) + Σ_{P∋v} x(u,P) = e_uv                                      for every pair,       (2)
     Σ_{P⊇{a,b}} x(v,P) ≤ e_ab                    no v-structure                 for every v, a, b,    (3)
     Σ_{P∋u} x(v,P) ≤ [u before v]                                               for every u, v,       (4)
 
-the rows of `families` for cliques and separators that are not permitted, a bound on the number of
-cliques, and forbidden graphs. The order is one of two:
+the rows of `families` for cliques and separators that are not permitted, a bound on the number of cliques,
+and forbidden graphs. The order has no cycle of three. All conditions are clauses or rows with coefficients
+±1, which `encodings.cnf` turns into clauses: the MaxSAT form.
 
-- transitive: [u before v] are variables, of which no three are in a cycle. All conditions are then clauses,
-  or rows with coefficients ±1, which `encodings.cnf` turns into clauses: the MaxSAT form.
-- positions: (4) is n·Σ_{P∋u} x(v,P) + position_u − position_v ≤ n − 1 (Miller, Tucker, Zemlin, J. ACM 1960):
-  n variables for n²/2, and a weaker relaxation. The lifting of Desrochers and Laporte, which is for tours, is
-  not valid here.
-
-The acyclic directed graph that (1) and (4) leave has no v-structure by (3), so that its parent sets are
-complete and the order is perfect: its skeleton is chordal, and every chordal graph has such an order. Sums
-over families of which only one can hold make the linear relaxation tighter than a clause for each would.
+By (1) and (4) the families are an acyclic directed graph, by (3) without v-structures. So parent sets are
+complete, the order is perfect and the skeleton is chordal; every chordal graph has such an order. Sums over
+families of which only one can hold make the linear relaxation tighter than one clause for each would.
 
 Clutter cuts (`clutter_clauses`) may be added; they are clauses over x.
 
-Size: m families, Σ |P|² literals in (2)–(4), n³/3 clauses of the transitive order.
+Size: m families, Σ |P|² literals in (2)–(4), n³/3 clauses of the order.
 
 References:
     Cussens, Bayesian network learning with cutting planes, UAI 2011 (family variables). Berg, Järvisalo and
@@ -37,14 +32,14 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.core.problem import ALL_FEATURES
-from jtsolve.encodings.builder import Draft, edge, set_name
+from jtsolve.encodings.builder import FormulaBuilder, edge, set_name
 from jtsolve.encodings.clutter_clauses import clutter_clauses
-from jtsolve.encodings.formula import LinearRow
+from jtsolve.encodings.formula import BYTES, LinearRow
 from jtsolve.families.families import predicted_sets, rows
 from jtsolve.families.sets import groups
 
@@ -53,79 +48,70 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
-    from jtsolve.encodings.builder import Reading
+    from jtsolve.encodings.builder import OrderedTree
     from jtsolve.encodings.formula import Encoding
     from jtsolve.families.families import Families, Listing
 
 FEATURES = ALL_FEATURES
 """The constraints that this formulation expresses."""
 
-Order: TypeAlias = Literal["transitive", "positions"]
 
-_BYTES_A_FAMILY = 1000
-"""Bytes of a family's variable, name and meaning, and of the rows and clauses in which it is."""
-_BYTES_A_CLAUSE = 150
-
-
-def encode_family(
-    families: Families, order: Order = "transitive", clutters: Sequence[Sequence[VarSet]] = ()
-) -> Encoding:
+def encode_family(families: Families, clutters: Sequence[Sequence[VarSet]] = ()) -> Encoding:
     """Returns the family formulation; see the module.
 
     Args:
-        families: what a tree may use.
-        order: how the vertices are ordered.
+        families: the families that a tree may use.
         clutters: minimal sets of up-sets, whose cuts are added; see `clutter_clauses`.
     """
-    draft = Draft(families)
+    builder = FormulaBuilder(families)
     listed = families.listing()
-    first = _add_families(draft, listed)
-    _join(draft, listed, first, order)
+    first = _add_families(builder, listed)
+    _add_order(builder, listed, first)
     for row in rows(families):
         used = tuple(first + at for at in row.families.tolist())
-        draft.rows.append(LinearRow(used, tuple(row.coefficients.tolist()), None, row.limit))
-    ends = draft.bound_cliques()
+        builder.rows.append(LinearRow(used, tuple(row.coefficients.tolist()), None, row.limit))
+    ends = builder.bound_cliques()
     if ends:
-        _end(draft, listed, first, ends)
-    draft.clauses += [tuple(first + at for at in clause) for clause in clutter_clauses(families, clutters)]
-    return draft.encoding()
+        _bound_cliques(builder, listed, first, ends)
+    builder.clauses += [tuple(first + at for at in clause) for clause in clutter_clauses(families, clutters)]
+    return builder.encoding()
 
 
 def predicted_memory(problem: Problem) -> int:
-    """Returns the bytes that the family formulation of a problem needs, at the most."""
+    """Returns an upper bound on the bytes of a problem's family formulation."""
     width = problem.max_clique_size
     families = predicted_sets(problem) * width
-    return families * (_BYTES_A_FAMILY + 20 * width * width) + problem.n**3 // 3 * _BYTES_A_CLAUSE
+    return families * (BYTES.family + BYTES.family_pair * width**2) + problem.n**3 // 3 * BYTES.clause
 
 
-def _add_families(draft: Draft, listed: Listing) -> int:
+def _add_families(builder: FormulaBuilder, listed: Listing) -> int:
     """Adds x(v,P), their weights, and (1); returns the number of the first.
 
-    A weight is what the family falls short of the best one of its vertex: the constant has the rest. Solvers
-    for MaxSAT begin at what all vertices would like best.
+    The weight of a family is its difference to the best one of its vertex, and the constant has the sum of
+    the best: MaxSAT solvers start from cost 0, where every vertex has its best family.
     """
-    masks = draft.families.masks()
-    first = len(draft.names) + 1
-    best = np.full(draft.families.n, -np.inf)
+    masks = builder.families.masks()
+    first = len(builder.names) + 1
+    best = np.full(builder.families.n, -np.inf)
     np.maximum.at(best, listed.vertex, listed.weight)
-    of: dict[int, list[int]] = {v: [] for v in range(draft.families.n)}
+    of: dict[int, list[int]] = {v: [] for v in range(builder.families.n)}
     for v, at, weight in zip(listed.vertex.tolist(), listed.parents.tolist(), listed.weight, strict=True):
         parents = masks[at]
-        number = draft.variable(f"family_{v}{set_name(parents)}", partial(_has_parents, v, parents))
-        draft.weights[number] = float(weight - best[v])
+        number = builder.variable(f"family_{v}{set_name(parents)}", partial(_has_parents, v, parents))
+        builder.weights[number] = float(weight - best[v])
         of[v].append(number)
     for numbers in of.values():
         if numbers:
-            draft.exactly_one.append(tuple(numbers))
+            builder.exactly_one.append(tuple(numbers))
         else:
-            draft.impossible()
-    draft.constant = draft.families.offset + float(best[np.isfinite(best)].sum())
+            builder.impossible()
+    builder.constant = builder.families.offset + float(best[np.isfinite(best)].sum())
     return first
 
 
-def _join(draft: Draft, listed: Listing, first: int, order: Order) -> None:
+def _add_order(builder: FormulaBuilder, listed: Listing, first: int) -> None:
     """Adds the order and (2) to (4)."""
-    families = draft.families
+    families = builder.families
     arcs: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # (u, v): the x(v,P) with u ∈ P
     pairs: defaultdict[tuple[int, int, int], list[int]] = defaultdict(list)  # (v, a, b): those with a, b ∈ P
     parents = families.members[listed.parents].tolist()
@@ -137,33 +123,22 @@ def _join(draft: Draft, listed: Listing, first: int, order: Order) -> None:
             pairs[v, a, b].append(first + at)
     for u, v in combinations(range(families.n), 2):
         both = (*arcs[u, v], *arcs[v, u])
-        draft.rows.append(LinearRow((*both, edge(u, v)), (1,) * len(both) + (-1,), 0, 0))
+        builder.rows.append(LinearRow((*both, edge(u, v)), (1,) * len(both) + (-1,), 0, 0))
     for (_, a, b), numbers in pairs.items():
-        draft.at_most((*numbers, -edge(a, b)), 1)
-    used = {arc: numbers for arc, numbers in arcs.items() if numbers}
-    if order == "transitive":
-        before = draft.order()
-        for (u, v), numbers in used.items():
-            draft.at_most((*numbers, -before(u, v)), 1)
-        return
-    n = families.n
-    position = [draft.variable(f"position_{v}", partial(_place, v), n - 1) for v in range(n)]
-    for (u, v), numbers in used.items():
-        coefficients = (n,) * len(numbers) + (1, -1)
-        draft.rows.append(LinearRow((*numbers, position[u], position[v]), coefficients, None, n - 1))
+        builder.at_most((*numbers, -edge(a, b)), 1)
+    before = builder.order()
+    for (u, v), numbers in arcs.items():
+        if numbers:
+            builder.at_most((*numbers, -before(u, v)), 1)
 
 
-def _end(draft: Draft, listed: Listing, first: int, ends: list[int]) -> None:
-    """States that P∪v is a maximal clique unless it is the parent set of another vertex."""
-    with_parents = groups(listed.parents, draft.families.sizes.size)
+def _bound_cliques(builder: FormulaBuilder, listed: Listing, first: int, ends: list[int]) -> None:
+    """ends_v: P∪v is a maximal clique unless it is the parent set of another vertex."""
+    with_parents = groups(listed.parents, builder.families.sizes.size)
     for at, (v, union) in enumerate(zip(listed.vertex.tolist(), listed.union.tolist(), strict=True)):
         larger = (first + other for other in with_parents(union).tolist())
-        draft.clauses.append((-(first + at), ends[v], *larger))
+        builder.clauses.append((-(first + at), ends[v], *larger))
 
 
-def _has_parents(v: int, parents: VarSet, reading: Reading) -> int:
-    return int(reading.parents[v] == parents)
-
-
-def _place(v: int, reading: Reading) -> int:
-    return reading.place[v]
+def _has_parents(v: int, parents: VarSet, ordered: OrderedTree) -> int:
+    return int(ordered.parents[v] == parents)

@@ -1,19 +1,19 @@
-"""Formulas as the texts that outside solvers read.
+"""Formulas as text files for outside solvers.
 
-- WCNF (`encodings.maxsat`), as of the MaxSAT Evaluations since 2022: hard clauses begin with h, soft ones
-  with their weight. Weights are whole multiples of a unit, a power of two of nats (`encodings.rounding`).
-- LP as of CPLEX, and MPS in its free form: weights are the numbers in nats, written so that they are read
-  back as the same float64. MPS has no common way to maximise: it minimises the negative.
-- A CP-SAT model, the text form of the protocol buffer CpModelProto of OR-Tools; whole weights.
+- WCNF (`encodings.wcnf`), as in the MaxSAT Evaluations since 2022: hard clauses begin with h, soft ones with
+  their weight. Weights are whole multiples of a unit, a power of two in nats (`encodings.rounding`).
+- LP as of CPLEX, and free-format MPS: weights are in nats, written so that reading gives the same float64.
+  MPS has no common way to maximise, so the negative is minimised.
+- A CP-SAT model, the protocol buffer CpModelProto of OR-Tools in text form; whole weights.
 
-A constant of the objective is in a remark, and in the offset that CP-SAT has for it.
+The constant of the objective is in a comment, and in the offset of a CP-SAT model.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from jtsolve.encodings.wcnf import to_maxsat
+from jtsolve.encodings.wcnf import to_wcnf
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from jtsolve.encodings.rounding import Unit
 
 _LARGEST_SUM = (1 << 63) - 1
-"""Of the weights: solvers add them up in words of 64 bits."""
+"""Of the weights: solvers add them in words of 64 bits."""
 _LINE = 200
-"""Characters of a line in LP files, about; readers have buffers of 500 and more."""
+"""Approximate characters of a line in LP files; readers have buffers of 500 and more."""
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-"""Which CP-SAT takes for no bound."""
+"""CP-SAT's values for no bound."""
 
 
 def wcnf(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     """Returns the formula as WCNF.
 
     Raises:
-        ChoiceError: it is not a matter of clauses; see `encodings.cnf`.
+        ChoiceError: it has rows that clauses cannot express; see `encodings.cnf`.
         LimitError: the weights' sum exceeds 64 bits.
     """
-    made = to_maxsat(formula, unit)
+    made = to_wcnf(formula, unit)
     _require_64_bits(made.costs.values(), unit)
     lines = [
         *(f"c {remark}" for remark in remarks),
@@ -59,8 +59,8 @@ def lp(formula: Formula, remarks: Sequence[str]) -> str:
         *_wrapped(" objective:", objective),
         "Subject To",
     ]
-    for at, row in enumerate(_conditions(formula)):
-        terms = _terms(row.terms, names)
+    for at, row in enumerate(formula.linear_rows()):
+        terms = _terms(zip(row.variables, row.coefficients, strict=True), names)
         if row.lower == row.upper:
             lines += _wrapped(f" r{at}:", [*terms, f"= {row.lower}"])
             continue
@@ -83,7 +83,7 @@ def mps(formula: Formula, remarks: Sequence[str]) -> str:
         if weight:
             column.append(f"cost {-weight!r}")
     rows, sides, ranges = [" N cost"], [], []
-    for at, row in enumerate(_conditions(formula)):
+    for at, row in enumerate(formula.linear_rows()):
         kind = "E" if row.lower == row.upper else "G" if row.upper is None else "L"
         rows.append(f" {kind} r{at}")
         side = row.lower if kind == "G" else row.upper
@@ -91,7 +91,7 @@ def mps(formula: Formula, remarks: Sequence[str]) -> str:
             sides.append(f" RHS r{at} {side}")
         if kind == "L" and row.lower is not None and row.upper is not None:
             ranges.append(f" RNG r{at} {row.upper - row.lower}")
-        for number, coefficient in row.terms:
+        for number, coefficient in zip(row.variables, row.coefficients, strict=True):
             columns[number - 1].append(f"r{at} {coefficient}")
     lines = [
         *(f"* {remark}" for remark in remarks),
@@ -131,7 +131,9 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
         for name, most in zip(formula.names, formula.largest, strict=True)
     ]
     for clause in formula.clauses:
-        literals = (literal - 1 if literal > 0 else literal for literal in clause)  # ¬x is −1 − x there
+        literals = (
+            literal - 1 if literal > 0 else literal for literal in clause
+        )  # CP-SAT writes ¬x as −1 − x
         lines.append(f"constraints {{ bool_or {{ literals: {_list(literals)} }} }}")
     for group in formula.exactly_one:
         literals = (number - 1 for number in group)
@@ -144,7 +146,7 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
             f"constraints {{ linear {{ vars: {variables} coeffs: {_list(row.coefficients)} "
             f"domain: [{least}, {most}] }} }}"
         )
-    # CP-SAT minimises Σ coeffs · vars, and shows scaling_factor · (that + offset).
+    # CP-SAT minimises Σ coeffs · vars and displays scaling_factor · (that + offset).
     used = [at for at, weight in enumerate(weights) if weight]
     lines.append(
         f"objective {{ vars: {_list(used)} coeffs: {_list(-weights[at] for at in used)} "
@@ -154,7 +156,7 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
 
 
 def _require_64_bits(weights: Iterable[int], unit: Unit) -> None:
-    """Refuses weights that no solver can add up.
+    """Refuses weights whose sum overflows in solvers.
 
     Raises:
         LimitError: their sum exceeds 64 bits.
@@ -168,32 +170,13 @@ def _require_64_bits(weights: Iterable[int], unit: Unit) -> None:
         )
 
 
-class _Condition(NamedTuple):
-    """lower ≤ Σ coefficient · variable ≤ upper, for (number, coefficient) in `terms`."""
-
-    terms: Sequence[tuple[int, int]]
-    lower: int | None
-    upper: int | None
-
-
-def _conditions(formula: Formula) -> Iterator[_Condition]:
-    """Yields everything that has to hold, as linear rows."""
-    for clause in formula.clauses:
-        negative = sum(literal < 0 for literal in clause)
-        yield _Condition([(abs(literal), 1 if literal > 0 else -1) for literal in clause], 1 - negative, None)
-    for group in formula.exactly_one:
-        yield _Condition([(number, 1) for number in group], 1, 1)
-    for row in formula.rows:
-        yield _Condition(list(zip(row.variables, row.coefficients, strict=True)), row.lower, row.upper)
-
-
 def _terms(terms: Iterable[tuple[int, float]], names: Sequence[str]) -> list[str]:
-    """Returns terms of a sum in the LP format; those with coefficient 0 are left out."""
+    """Returns the terms of a sum in the LP format, without those of coefficient 0."""
     return [f"{'-' if c < 0 else '+'} {abs(c)!r} {names[number - 1]}" for number, c in terms if c]
 
 
 def _wrapped(begin: str, words: Iterable[str]) -> Iterator[str]:
-    """Yields words as lines that are not too long."""
+    """Yields words wrapped into lines."""
     line = begin
     for word in words:
         if len(line) + len(word) > _LINE:

@@ -1,9 +1,9 @@
 """Formulas as plain data: variables, clauses, linear rows, a linear objective to maximise; and the way back.
 
-One form for all formulations and all solvers. Variables are numbered from 1, as in DIMACS files, so that a
-clause is a tuple of literals: 3 is "variable 3 is 1", -3 "it is 0". Most variables are 0 or 1; positions in
-an order may have more values. An `Encoding` is a formula with the tree that values of its variables mean, and
-the values that a tree has.
+One form for all formulations and solvers. Variables are numbered from 1, as in DIMACS files, so a clause is a
+tuple of literals: 3 is "variable 3 is 1", -3 "variable 3 is 0". Most variables are binary; positions of
+cliques (`encodings.balancing`) have more values. An `Encoding` is a formula with the maps from values to
+trees and back.
 """
 
 from __future__ import annotations
@@ -14,14 +14,29 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
 
+
+@dataclass(frozen=True, slots=True)
+class FormulaBytes:
+    """Predicted bytes of the parts of a formula as Python objects."""
+
+    clause: int = 150
+    set: int = 1000  # of the imset formulation: variable, name, meaning
+    family: int = 1000  # the same, with its rows and clauses
+    family_pair: int = 20  # a family's place in the rows of a pair of its members
+    tree_edge: int = 1500  # of the balancing formulation: name, entries, rows
+    part: int = 20  # a separator's place in the rows of one of its subsets
+
+
+BYTES = FormulaBytes()
+
 Clause: TypeAlias = tuple[int, ...]
-"""Literals, at least one of which holds."""
+"""Literals, at least one of which must hold."""
 
 
 class LinearRow(NamedTuple):
@@ -29,9 +44,9 @@ class LinearRow(NamedTuple):
 
     Attributes:
         variables: numbers from 1, each at most once.
-        coefficients: as many.
+        coefficients: one for each.
         lower: None for no bound; not both are None.
-        upper: the same.
+        upper: likewise.
     """
 
     variables: tuple[int, ...]
@@ -42,19 +57,20 @@ class LinearRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Formula:
-    """Variables, clauses and rows that have to hold, and an objective to maximise.
+    """Variables, conditions, and an objective to maximise.
 
     Args:
         names: of the variables 1, 2, …: letters, digits and underscores, the first a letter; unique.
-        largest: of the variables; 1 for those that are 0 or 1. The smallest value is 0.
-        clauses: over variables that are 0 or 1.
-        exactly_one: groups of variables, of each of which exactly one is 1.
+        largest: the largest value of each variable, 1 for binary ones. The smallest is 0.
+        clauses: over binary variables.
+        exactly_one: groups of variables, in each of which exactly one is 1.
         rows: further conditions.
-        weights: shape (m,), in nats: of each variable in the objective.
+        weights: shape (m,), in nats: the objective.
         constant: of the objective, in nats.
 
     Raises:
-        ValueError: shapes do not fit, a number names no variable, or one with more values than 0 and 1.
+        ValueError: shapes do not fit, a number names no variable, or a condition on binary variables names
+            another.
     """
 
     names: tuple[str, ...]
@@ -82,12 +98,21 @@ class Formula:
         if any(self.largest[number - 1] != 1 for number in logical):
             raise ValueError("a clause names a variable that is not 0 or 1")
 
+    def linear_rows(self) -> Iterator[LinearRow]:
+        """Yields all conditions as linear rows: ¬x is 1 − x, so k negated literals lower the bound by k."""
+        for clause in self.clauses:
+            signs = tuple(1 if literal > 0 else -1 for literal in clause)
+            yield LinearRow(tuple(map(abs, clause)), signs, 1 - signs.count(-1), None)
+        for group in self.exactly_one:
+            yield LinearRow(group, (1,) * len(group), 1, 1)
+        yield from self.rows
+
     def objective(self, values: Sequence[int]) -> float:
-        """Returns the objective of values of all variables, in nats; not whether the conditions hold."""
+        """Returns the objective at values of all variables, in nats, whether or not they are feasible."""
         return self.constant + float(self.weights @ np.asarray(values, dtype=np.float64))
 
     def broken(self, values: Sequence[int]) -> str | None:
-        """Returns a condition that the values break, in words; None if all hold."""
+        """Returns in words a condition that the values violate; None if all hold."""
         if len(values) != len(self.names):
             return f"there are {len(values)} values for {len(self.names)} variables"
         for name, value, most in zip(self.names, values, self.largest, strict=True):
@@ -119,10 +144,10 @@ class Encoding(NamedTuple):
     """A formula of a problem, and the way back.
 
     Attributes:
-        formula: its objective, at values that meet its conditions, is the score of the tree that they mean.
-        tree_of: returns the tree that such values mean; raises ValueError if they mean none.
-        values_of: returns values that mean the tree, which meets the problem's constraints; None if the
-            formula has none for it, as where families have been removed.
+        formula: its objective at feasible values is the score of their tree.
+        tree_of: returns the tree of feasible values; raises ValueError if there is none.
+        values_of: returns the values of a tree that meets the problem's constraints; None if the formula has
+            none, for example after families were removed.
     """
 
     formula: Formula

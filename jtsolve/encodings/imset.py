@@ -5,25 +5,25 @@ e_ab, and single vertices and ∅ always complete; a transitive order of the ver
 
     r(A) = Σ_{B⊆A} (−1)^{|A∖B|} s(B)
 
-the score of a chordal graph is Σ_A r(A) c_A: s(A) has the coefficient Σ_{B⊇A} (−1)^{|B∖A|} c_B, which is 1
-for a clique, minus the multiplicity for a separator, and 0 otherwise. Maximise it under
+the score of a chordal graph is Σ_A r(A) c_A: the coefficient of s(A) is Σ_{B⊇A} (−1)^{|B∖A|} c_B, which is 1
+for a maximal clique, minus its multiplicity for a separator, and 0 otherwise. Maximise it subject to
 
     c_A → c_{A∖v}                                            for every v ∈ A,
-    c_{A∖a} ∧ c_{A∖b} ∧ e_ab → c_A                           for every pair of A;
-                                                             c_A is 0 where A is not kept and its facets are,
+    c_{A∖a} ∧ c_{A∖b} ∧ e_ab → c_A                           for every pair of A; c_A is 0 where A is not
+                                                             kept but its facets are,
     e_av ∧ e_bv ∧ [a before v] ∧ [b before v] → e_ab         the order is perfect, the graph chordal.
 
 Constraints are clauses:
 
-- A is no clique: c_A → ⋁_v c_{A∪v}.
-- A is no separator: the graph on {v : c_{A∪v}} with the edges {vw : c_{A∪vw}}, the link of A, is connected.
-  For in a junction tree the cliques that hold A form a subtree, and an edge of it is labelled A iff the link
-  falls apart there. The order is perfect on the link too, which has as many components as vertices without an
-  earlier neighbour in it, its sources: at most one is allowed.
-- At most so many cliques: each has a last vertex, and no two the same.
+- A is not a maximal clique: c_A → ⋁_v c_{A∪v}.
+- A is not a separator: the link of A, the graph on {v : c_{A∪v}} with the edges {vw : c_{A∪vw}}, is
+  connected. In a junction tree the cliques that contain A form a subtree, one of whose edges is labelled A
+  iff the link is disconnected. The order is perfect on the link too, so its components are as many as its
+  sources, the vertices without an earlier neighbour in it: at most one is allowed.
+- max_cliques: every maximal clique has a last vertex, and no two have the same.
 
-Size: one variable and |A|² clauses for every set kept, 5n³/6 clauses of the order; a link of k vertices has
-up to k² variables.
+Size: one variable and |A|² clauses per set kept, 5n³/6 clauses of the order, up to k² variables for a link of
+k vertices.
 
 References:
     Studený and Cussens, Towards using the chordal graph polytope in learning decomposable models, IJAR 2017
@@ -41,7 +41,8 @@ import numpy as np
 from jtsolve.core.problem import ALL_FEATURES, Constraints
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.varset import members
-from jtsolve.encodings.builder import Draft, edge, set_name
+from jtsolve.encodings.builder import FormulaBuilder, edge, set_name
+from jtsolve.encodings.formula import BYTES
 from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
@@ -51,57 +52,53 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
-    from jtsolve.encodings.builder import Reading
+    from jtsolve.encodings.builder import OrderedTree
     from jtsolve.encodings.formula import Encoding
     from jtsolve.families.families import Families
 
 FEATURES = ALL_FEATURES
 """The constraints that this formulation expresses."""
 
-_BYTES_A_SET = 1000
-"""Bytes of a set's variable, name and meaning."""
-_BYTES_A_CLAUSE = 150
-
 
 def encode_imset(families: Families) -> Encoding:
     """Returns the imset formulation; see the module."""
-    draft = Draft(families)
-    draft.constant = families.offset
-    complete = _add_sets(draft)
-    before = draft.order()
-    _make_perfect(draft, complete, before)
+    builder = FormulaBuilder(families)
+    builder.constant = families.offset
+    complete = _add_sets(builder)
+    before = builder.order()
+    _make_perfect(builder, complete, before)
     larger = _larger(complete)
     masks = families.masks()
     for at in np.flatnonzero(families.not_clique[1:]) + 1:
-        _forbid_clique(draft, masks[at], complete, larger)
+        _forbid_clique(builder, masks[at], complete, larger)
     for at in np.flatnonzero(families.not_separator):
-        _connect_link(draft, masks[at], complete, larger, before)
-    ends = draft.bound_cliques()
+        _connect_link(builder, masks[at], complete, larger, before)
+    ends = builder.bound_cliques()
     for mask in complete if ends else ():
         for v in members(mask):
             first = [before(v, u) for u in members(mask) if u != v]
-            draft.clauses.append(
-                (*_unless(mask, complete), *first, *_numbers(mask, complete, larger), ends[v])
+            builder.clauses.append(
+                (*_unless(mask, complete), *first, *_extensions(mask, complete, larger), ends[v])
             )
-    return draft.encoding()
+    return builder.encoding()
 
 
 def predicted_memory(problem: Problem) -> int:
-    """Returns the bytes that the imset formulation of a problem needs, at the most."""
+    """Returns an upper bound on the bytes of a problem's imset formulation."""
     n, width = problem.n, problem.max_clique_size
     sets = predicted_sets(problem)
     tops = sets * n // (width + 1) if width < n else 0  # the sets one larger than those kept
     clauses = sets * (width + width * width) + tops * width * width + n**3
     restricted = Constraints(max_treewidth=problem.constraints.max_treewidth) != problem.constraints
     links = sets * width * width if restricted or isinstance(problem.scores, SparseScores) else 0
-    return (sets + links) * _BYTES_A_SET + (clauses + 3 * links) * _BYTES_A_CLAUSE
+    return (sets + links) * BYTES.set + (clauses + 3 * links) * BYTES.clause
 
 
 def mobius(families: Families) -> NDArray[np.float64]:
-    """Returns r(A) = Σ_{B⊆A} (−1)^{|A∖B|} s(B) of every set, of the normalised scores.
+    """r(A) = Σ_{B⊆A} (−1)^{|A∖B|} s(B) for every set, with the normalised scores; shape (count,), in nats.
 
-    Shape (count,), in nats. Vertex by vertex, s(A∖v) is subtracted for the sets that hold v: plain
-    differences, which are exact where the scores are whole multiples of a unit (`encodings.rounding`).
+    Vertex by vertex, s(A∖v) is subtracted from the sets that contain v: differences that are exact if the
+    scores are multiples of a unit (`encodings.rounding`).
     """
     inverse = families.values.copy()
     for v in range(families.n):
@@ -110,13 +107,13 @@ def mobius(families: Families) -> NDArray[np.float64]:
     return inverse
 
 
-def _add_sets(draft: Draft) -> dict[VarSet, int]:
-    """Adds the variables of the sets, and what they have to do with one another.
+def _add_sets(builder: FormulaBuilder) -> dict[VarSet, int]:
+    """Adds the variables c_A and the clauses between a set and its facets.
 
     Returns:
-        The sets kept, but for ∅, with their variables; 0 for single vertices, which are always complete.
+        The sets kept, without ∅, and their variables; 0 for single vertices, which are always complete.
     """
-    families = draft.families
+    families = builder.families
     masks = families.masks()
     weights = mobius(families)
     complete: dict[VarSet, int] = {}
@@ -125,21 +122,21 @@ def _add_sets(draft: Draft) -> dict[VarSet, int]:
         if size == 2:  # noqa: PLR2004 - an edge joins two
             number = edge(*members(mask))
         elif size > 2:  # noqa: PLR2004
-            number = draft.variable(f"complete{set_name(mask)}", partial(_is_complete, mask))
-            draft.clauses += [(-number, complete[mask ^ 1 << v]) for v in members(mask)]
-            draft.clauses += [(*clause, number) for clause in _unless_complete(mask, complete)]
+            number = builder.variable(f"complete{set_name(mask)}", partial(_is_complete, mask))
+            builder.clauses += [(-number, complete[mask ^ 1 << v]) for v in members(mask)]
+            builder.clauses += [(*clause, number) for clause in _unless_complete(mask, complete)]
         complete[mask] = number
         if number:
-            draft.weights[number] = weight
+            builder.weights[number] = weight
     for mask in _just_outside(complete):
-        draft.clauses += _unless_complete(mask, complete)
+        builder.clauses += _unless_complete(mask, complete)
     return complete
 
 
 def _unless_complete(mask: VarSet, complete: dict[VarSet, int]) -> list[tuple[int, ...]]:
-    """Returns for every pair a, b of a set: A∖a is not complete, or A∖b, or a and b are not adjacent.
+    """Returns ¬c_{A∖a} ∨ ¬c_{A∖b} ∨ ¬e_ab for every pair of A: each says that A is not complete.
 
-    Each says that A is not complete. Of a triangle all are the same.
+    For a triangle they are all the same.
     """
     clauses = (
         tuple(sorted({-complete[mask ^ 1 << a], -complete[mask ^ 1 << b], -edge(a, b)}))
@@ -149,7 +146,7 @@ def _unless_complete(mask: VarSet, complete: dict[VarSet, int]) -> list[tuple[in
 
 
 def _just_outside(complete: dict[VarSet, int]) -> Iterator[VarSet]:
-    """Yields the sets that are not kept, of three vertices or more, of which all facets are."""
+    """Yields the sets of three or more vertices that are not kept while all their facets are."""
     everything = sum(mask for mask in complete if mask.bit_count() == 1)
     for mask in list(complete):
         if mask.bit_count() > 1:
@@ -160,16 +157,18 @@ def _just_outside(complete: dict[VarSet, int]) -> Iterator[VarSet]:
                     yield whole
 
 
-def _make_perfect(draft: Draft, complete: dict[VarSet, int], before: Callable[[int, int], int]) -> None:
-    """States that neighbours before a vertex are adjacent."""
-    for v in range(draft.families.n):
-        near = [u for u in range(draft.families.n) if u != v and 1 << u | 1 << v in complete]
+def _make_perfect(
+    builder: FormulaBuilder, complete: dict[VarSet, int], before: Callable[[int, int], int]
+) -> None:
+    """e_av ∧ e_bv ∧ [a before v] ∧ [b before v] → e_ab."""
+    for v in range(builder.families.n):
+        near = [u for u in range(builder.families.n) if u != v and 1 << u | 1 << v in complete]
         for a, b in combinations(near, 2):
-            draft.clauses.append((-edge(a, v), -edge(b, v), -before(a, v), -before(b, v), edge(a, b)))
+            builder.clauses.append((-edge(a, v), -edge(b, v), -before(a, v), -before(b, v), edge(a, b)))
 
 
 def _larger(complete: dict[VarSet, int]) -> dict[VarSet, list[int]]:
-    """Returns for every set, ∅ too, the vertices with which it is a set that is kept."""
+    """Returns for every kept set, and ∅, the vertices v for which A∪v is kept."""
     larger: dict[VarSet, list[int]] = {0: [], **{mask: [] for mask in complete}}
     for mask in complete:
         for v in members(mask):
@@ -178,63 +177,63 @@ def _larger(complete: dict[VarSet, int]) -> dict[VarSet, list[int]]:
 
 
 def _unless(mask: VarSet, complete: dict[VarSet, int]) -> tuple[int, ...]:
-    """Returns the literal that a set is not complete; nothing for a single vertex, which always is."""
+    """Returns ¬c_A as part of a clause; nothing for a single vertex, which is always complete."""
     number = complete[mask]
     return (-number,) if number else ()
 
 
-def _numbers(mask: VarSet, complete: dict[VarSet, int], larger: dict[VarSet, list[int]]) -> list[int]:
-    """Returns the variables of the sets of one vertex more than a set that is not ∅."""
+def _extensions(mask: VarSet, complete: dict[VarSet, int], larger: dict[VarSet, list[int]]) -> list[int]:
+    """Returns the variables c_{A∪v} of a set A ≠ ∅."""
     return [complete[mask | 1 << v] for v in larger[mask]]
 
 
 def _forbid_clique(
-    draft: Draft, mask: VarSet, complete: dict[VarSet, int], larger: dict[VarSet, list[int]]
+    builder: FormulaBuilder, mask: VarSet, complete: dict[VarSet, int], larger: dict[VarSet, list[int]]
 ) -> None:
-    """States that a set is complete only within a larger one that is."""
-    clause = (*_unless(mask, complete), *_numbers(mask, complete, larger))
+    """c_A → ⋁_v c_{A∪v}."""
+    clause = (*_unless(mask, complete), *_extensions(mask, complete, larger))
     if clause:
-        draft.clauses.append(clause)
+        builder.clauses.append(clause)
     else:
-        draft.impossible()
+        builder.impossible()
 
 
 def _connect_link(
-    draft: Draft,
+    builder: FormulaBuilder,
     mask: VarSet,
     complete: dict[VarSet, int],
     larger: dict[VarSet, list[int]],
     before: Callable[[int, int], int],
 ) -> None:
-    """States that the link of a set has at most one source."""
+    """The link of A has at most one source."""
     name = set_name(mask)
     sources = []
     for v in larger[mask]:
         earlier = []
         for w in larger[mask | 1 << v]:
-            number = draft.variable(f"link{name}_{w}_{v}", partial(_precedes, mask, w, v))
-            draft.clauses += [(-number, complete[mask | 1 << v | 1 << w]), (-number, before(w, v))]
+            number = builder.variable(f"link{name}_{w}_{v}", partial(_precedes, mask, w, v))
+            builder.clauses += [(-number, complete[mask | 1 << v | 1 << w]), (-number, before(w, v))]
             earlier.append(number)
-        source = draft.variable(f"source{name}_{v}", partial(_is_source, mask, v))
-        draft.clauses.append((*_unless(mask | 1 << v, complete), *earlier, source))
+        source = builder.variable(f"source{name}_{v}", partial(_is_source, mask, v))
+        builder.clauses.append((*_unless(mask | 1 << v, complete), *earlier, source))
         sources.append(source)
     if len(sources) > 1:
-        draft.at_most(sources, 1)
+        builder.at_most(sources, 1)
 
 
-def _is_complete(mask: VarSet, reading: Reading) -> int:
-    return int(reading.is_complete(mask))
+def _is_complete(mask: VarSet, ordered: OrderedTree) -> int:
+    return int(ordered.is_complete(mask))
 
 
-def _precedes(mask: VarSet, w: int, v: int, reading: Reading) -> int:
-    """Tells whether w is before v in the link of a set, and adjacent there."""
-    return int(reading.place[w] < reading.place[v] and reading.is_complete(mask | 1 << v | 1 << w))
+def _precedes(mask: VarSet, w: int, v: int, ordered: OrderedTree) -> int:
+    """Tells whether w precedes v in the link of a set and is adjacent there."""
+    return int(ordered.place[w] < ordered.place[v] and ordered.is_complete(mask | 1 << v | 1 << w))
 
 
-def _is_source(mask: VarSet, v: int, reading: Reading) -> int:
-    """Tells whether v is in the link of a set, without an earlier neighbour there."""
-    earlier = reading.parents[v] & ~mask
+def _is_source(mask: VarSet, v: int, ordered: OrderedTree) -> int:
+    """Tells whether v is in the link of a set without an earlier neighbour there."""
+    earlier = ordered.parents[v] & ~mask
     return int(
-        reading.is_complete(mask | 1 << v)
-        and not any(reading.is_complete(mask | 1 << v | 1 << w) for w in members(earlier))
+        ordered.is_complete(mask | 1 << v)
+        and not any(ordered.is_complete(mask | 1 << v | 1 << w) for w in members(earlier))
     )

@@ -1,10 +1,10 @@
-"""Families whose weights are whole multiples of a unit, so that every solver sums them up exactly.
+"""Families whose weights are whole multiples of a unit, so that every solver adds them exactly.
 
 The scores of sets are rounded to multiples of a unit of 2^-shift nats, the finest for which all sums over the
-subsets of a set stay exact in float64. Weights that a formulation makes of them, differences as for families
-or the Möbius inverse, are multiples of the unit too: `whole` returns them as integers, and nothing more is
-rounded. A tree's score is a sum of at most 2n − 1 scores of sets, whatever the formulation, so that all
-rounding, this one and that of the scores themselves, moves it by at most `slack`.
+subsets of a set are exact in float64. The weights of every formulation, differences for families or the
+Möbius inverse, are then multiples of the unit too: `whole` returns them as integers without further rounding.
+A tree's score is a sum of at most 2n − 1 scores of sets in any formulation, so all rounding together,
+including that of the scores themselves, moves it by at most `slack`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _BITS = 53
-"""Of a whole number that float64 holds exactly."""
+"""Bits of the integers that float64 represents exactly."""
 FINEST = 45
-"""The largest shift: 3·10^-14 nats, finer than the scores themselves are."""
+"""The largest shift: 3·10^-14 nats, finer than the scores themselves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What rounding came to.
+    """The unit of rounded weights.
 
     Attributes:
         shift: the unit is 2^-shift nats.
-        slack: a tree's score differs by at most so much from the objective of a formula, in nats.
+        slack: the largest difference of a tree's score and the objective of a formula, in nats.
     """
 
     shift: int
@@ -43,11 +43,11 @@ class Unit:
         """Returns weights, in nats, as multiples of the unit.
 
         Raises:
-            ValueError: they are none, so that they do not come from rounded families.
+            ValueError: one is not, so the weights do not come from rounded families.
         """
         units = np.ldexp(weights, self.shift)
         if (units != np.rint(units)).any():
-            raise ValueError("a weight is no multiple of the unit")
+            raise ValueError("a weight is not a multiple of the unit")
         return [int(unit) for unit in units.tolist()]
 
     def nats(self, units: float) -> float:
@@ -59,8 +59,8 @@ def rounded(families: Families, finest: int = FINEST) -> tuple[Families, Unit]:
     """Returns the families with values that are multiples of a unit, and the unit; see the module.
 
     Args:
-        families: whose scores are rounded.
-        finest: the unit is not below 2^-finest nats: smaller integers for solvers that have to add up many.
+        families: with the scores to round.
+        finest: the unit is at least 2^-finest nats, for solvers that add many integers in one word.
 
     >>> from jtsolve.families.families import families_of
     >>> from jtsolve.core.problem import Problem, Variable

@@ -1,16 +1,16 @@
-"""Formulas as weighted MaxSAT: hard clauses, and literals that cost something where they hold.
+"""Formulas as weighted MaxSAT: hard clauses, and soft literals with costs.
 
-The objective Σ w_i x_i is to be maximised, and MaxSAT minimises a cost. Of a group of which exactly one is 1,
-variable i costs (the largest weight of the group) − w_i. A variable in no group costs w_i where it is 0, if
-its weight is positive, and −w_i where it is 1, if it is negative. So the objective is a constant minus the
-cost, and costs are whole multiples of a unit, which are never below 0.
+The objective Σ w_i x_i is maximised, while MaxSAT minimises a cost. In a group with exactly one variable
+true, variable i costs (the largest weight of the group) − w_i. A variable in no group costs w_i if it is 0
+and its weight is positive, −w_i if it is 1 and its weight negative. So the objective is a constant minus the
+cost, and costs are non-negative whole multiples of a unit.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.encodings.cnf import clausal
+from jtsolve.encodings.cnf import to_cnf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from jtsolve.encodings.rounding import Unit
 
 
-class MaxSat(NamedTuple):
+class Wcnf(NamedTuple):
     """A weighted MaxSAT problem.
 
     Attributes:
-        variables: how many there are: those of the formula, then auxiliary ones.
-        hard: clauses that have to hold.
-        costs: units by literal; each is paid if the literal does *not* hold. All are above 0.
+        variables: their number: those of the formula, then auxiliary ones.
+        hard: the hard clauses.
+        costs: units by literal, paid if the literal does *not* hold; all positive.
         best: the objective of the formula, without its constant, is this minus the cost, in units.
     """
 
@@ -35,7 +35,7 @@ class MaxSat(NamedTuple):
     best: int
 
     def cost(self, values: Sequence[int]) -> int:
-        """Returns the cost of values of the formula's variables."""
+        """Returns the cost at values of the formula's variables."""
         return sum(
             weight
             for literal, weight in self.costs.items()
@@ -43,14 +43,14 @@ class MaxSat(NamedTuple):
         )
 
 
-def to_maxsat(formula: Formula, unit: Unit) -> MaxSat:
-    """Returns the formula as weighted MaxSAT; its values are those of the first variables.
+def to_wcnf(formula: Formula, unit: Unit) -> Wcnf:
+    """Returns the formula as weighted MaxSAT; its variables come first.
 
     Raises:
-        ChoiceError: the formula has rows that are no clauses.
-        ValueError: a weight is no multiple of the unit.
+        ChoiceError: the formula has rows that clauses cannot express.
+        ValueError: a weight is not a multiple of the unit.
     """
-    variables, hard = clausal(formula)
+    variables, hard = to_cnf(formula)
     weights = unit.whole(formula.weights)
     costs: dict[int, int] = {}
     best = 0
@@ -58,7 +58,7 @@ def to_maxsat(formula: Formula, unit: Unit) -> MaxSat:
         top = max(weights[number - 1] for number in group)
         best += top
         for number in group:
-            # Of a variable in several groups, all of the weight is counted in the first.
+            # The weight of a variable in several groups counts in the first.
             costs[-number] = costs.get(-number, 0) + top - weights[number - 1]
             weights[number - 1] = 0
     for number, weight in enumerate(weights, start=1):
@@ -67,4 +67,4 @@ def to_maxsat(formula: Formula, unit: Unit) -> MaxSat:
             best += weight
         elif weight < 0:
             costs[-number] = -weight
-    return MaxSat(variables, hard, {literal: cost for literal, cost in costs.items() if cost}, best)
+    return Wcnf(variables, hard, {literal: cost for literal, cost in costs.items() if cost}, best)

@@ -1,16 +1,16 @@
 """Constraint programming with CP-SAT (OR-Tools): exact, in three formulations.
 
-The problem is prepared (`support.prepare`: a first tree, a root, a relaxation that drops what is in no tree worth
-the first, cuts), written as a formula, and given to CP-SAT in a process of its own (`cpsat_solver`), with the
-first tree as a hint. Trees and bounds come back as they are found.
+The problem is prepared (`support.prepare`: a first tree, a root, pruning and cuts by a relaxation), written
+as a formula, and given to CP-SAT in its own process (`cpsat.process`), with the first tree as a hint. Trees
+and bounds come back as they are found.
 
 - `imset`: which sets are complete (`encodings.imset`).
 - `family`: the parents of each vertex (`encodings.family`), with the cuts of the relaxation.
-- `balancing`: the cliques and the edges of the tree (`encodings.balancing`), with these cuts too.
+- `balancing`: the cliques and the edges of the tree (`encodings.balancing`), with the same cuts.
 
-Scores are rounded to a unit that is fine enough for `bound` to carry the rounding; trees are scored anew.
+Scores are rounded to a fine unit, and `bound` carries the rounding; the scores of trees are recomputed.
 
-Time: exponential in the worst case, and more a matter of the scores than of the sizes. Memory: linear in the
+Time: exponential in the worst case; it depends on the scores more than on the sizes. Memory: linear in the
 families; for `balancing` quadratic in the cliques that are left.
 
 References:
@@ -26,8 +26,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.prepare import prepare, require_relaxation
-from jtsolve.backends.support.run import Method, estimated, hand_over
+from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
 from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
 from jtsolve.encodings import balancing, family, imset
@@ -48,7 +47,7 @@ _FEATURES: Mapping[str, frozenset[Feature]] = {
 }
 _PROVING = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs"]')
 _STRATEGIES: Mapping[str, tuple[str, ...]] = {"imset": (), "family": _PROVING, "balancing": _PROVING}
-"""Of the strategies of CP-SAT, those that prove the most; the default looks for trees, which are known."""
+"""CP-SAT strategies that prove most; its defaults search for trees, and a good one is known already."""
 
 _OURS: Mapping[str, str] = {
     "num_workers": "give --threads",
@@ -64,10 +63,10 @@ _OURS: Mapping[str, str] = {
     "stop_after_first_solution": "an answer is proved or has its bound",
     "stop_after_presolve": "an answer is proved or has its bound",
     "stop_after_root_propagation": "an answer is proved or has its bound",
-    "enumerate_all_solutions": "it looks for one",
-    "catch_sigint_signal": "Ctrl-C is seen to",
+    "enumerate_all_solutions": "one optimum is enough",
+    "catch_sigint_signal": "Ctrl-C is handled here",
 }
-"""Parameters that are not for options, and why."""
+"""Parameters that the option refuses, and why."""
 _PARAMETER = re.compile(r"\w+:([\w.+-]+|\[[\w\",]*\]|\"\w*\")")
 """One parameter: a number, a word, a text, or several texts."""
 
@@ -77,16 +76,16 @@ class ConstraintProgramming:
     """Constraint programming with CP-SAT. Exact, for some tens of variables.
 
     Args:
-        start: gives the first tree, or None: then nothing is pruned.
-        relaxation: a backend that relaxes the problem, for pruning, a bound, and cuts; None for none. What it
-            drops rests on its proof, not on CP-SAT's: see `support.prepare`.
-        prune: whether to drop what is in no tree worth the first.
+        start: the backend that finds the first tree, or None: then nothing is pruned.
+        relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. What it drops
+            rests on its proof, not on CP-SAT's: see `support.prepare`.
+        prune: whether to drop what no tree at least as good as the first uses.
         model: the formulation.
-        parameters: of CP-SAT, each "name:value", as "cp_model_probing_level:0"; they
-            override those set here. None for none.
+        parameters: of CP-SAT, each "name:value", such as "cp_model_probing_level:0", overriding those set
+            here; or None.
 
     Raises:
-        ChoiceError: the relaxation is none, or a parameter is not for this option.
+        ChoiceError: `relaxation` does not relax problems, or a parameter is refused.
     """
 
     start: Backend | None = None
@@ -98,7 +97,7 @@ class ConstraintProgramming:
     name: ClassVar[str] = "cpsat"
 
     def __post_init__(self) -> None:
-        require_relaxation(self.name, self.relaxation)
+        require_relaxation(self)
         for text in self.parameters or ():
             parameter, _, _ = text.partition(":")
             refused = f"the option 'parameters' of backend 'cpsat' cannot be '{text}'"
@@ -112,7 +111,7 @@ class ConstraintProgramming:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the formulation expresses; OR-Tools has to be installed."""
+        """All constraints of the formulation; OR-Tools has to be installed."""
         return Capabilities(
             features=_FEATURES[self.model],
             exact=True,
@@ -120,11 +119,11 @@ class ConstraintProgramming:
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate` and `support.run.estimated`.
+        """See `Backend.estimate`.
 
-        What pruning leaves of the pairs of cliques is not known before: they count if nothing prunes.
+        How many pairs of cliques pruning leaves is unknown beforehand, so they count only if nothing prunes.
         """
-        estimate = estimated(problem, self.start, self.relaxation, limits)
+        estimate = estimated(self, problem, limits)
         if self.model != "balancing" or (self.prune and self.start is not None):
             return estimate
         return replace(estimate, memory=estimate.memory + balancing.predicted_memory(problem))
@@ -135,18 +134,15 @@ class ConstraintProgramming:
         Raises:
             ChoiceError: CP-SAT has no such parameter.
         """
-        self.estimate(problem, limits).require_memory(self.name, limits)
         if self.parameters:
+            self.estimate(problem, limits).require_memory(self.name, limits)
             self._require_parameters(limits, report)
-        prepared = prepare(
-            problem, limits, report, start=self.start, relaxation=self.relaxation, prune=self.prune
-        )
         options = {"defaults": _STRATEGIES[self.model], "parameters": self.parameters or ()}
-        method = Method(_KIND, f"{_SOLVER}:solve", self.model, options)
-        return hand_over(method, prepared, limits, report)
+        call = SolverCall(_KIND, f"{_SOLVER}:solve", self.model, options)
+        return solve_prepared(self, call, problem, limits, report)
 
     def _require_parameters(self, limits: Limits, report: Report) -> None:
-        """Refuses parameters that CP-SAT does not have; only its own process can ask it."""
+        """Refuses parameters unknown to CP-SAT; only its own process can ask it."""
         call = Call(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
         text, _ = run(call, lambda _nothing: None, report, limits)
         if text is not None:

@@ -1,12 +1,12 @@
-"""CP-SAT by OR-Tools: what runs in the solver's process.
+"""CP-SAT by OR-Tools, in the solver's process.
 
-A formula becomes a model: clauses as they are; rows over Booleans with the coefficients ±1 as "exactly one",
-"at most one" or clauses where they are that, which the solver reasons with better than with sums; other rows
-as they are. The objective has whole coefficients. The values of the known tree are a hint.
+A formula becomes a model: clauses unchanged; rows over Booleans with coefficients ±1 as "exactly one", "at
+most one" or clauses where possible, on which the solver propagates better than on sums; other rows unchanged.
+The objective has integer coefficients. The values of the known tree are a hint.
 
-With few families one thread works, whatever the number that is allowed: it is as fast there, and a run can be
-repeated to the last bound. More threads work on a fixed schedule ("interleaved"), so that answers can be
-repeated, though not the order in which bounds come.
+With few families a single thread works, however many are allowed: it is as fast there, and runs are
+repeatable to the last bound. More threads work on a fixed schedule ("interleaved"), so that answers are
+repeatable, though not the order of the bounds.
 
 References:
     Ohrimenko, Stuckey and Codish, Propagation via lazy clause generation, Constraints 2009 (CP-SAT).
@@ -20,34 +20,34 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ortools.sat.python import cp_model
 
-from jtsolve.backends.support.run import News, encoded
+from jtsolve.backends.support.solver import SolverMessage, encoded
 from jtsolve.encodings.rounding import FINEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.backends.support.run import Work
+    from jtsolve.backends.support.solver import Send, SolverInput
     from jtsolve.encodings.formula import Encoding, Formula, LinearRow
     from jtsolve.encodings.rounding import Unit
     from jtsolve.families.families import Families
 
 _BATCH = 8
-"""Pieces of work between two exchanges of what several threads learned."""
+"""Units of work between two exchanges of what the threads learned."""
 _FEW = 1000
-"""Families up to which one thread is used: with 43 to 651 of them it took 0.2 to 4 s, and two took no less (2
-shared cores of an Intel Xeon, 2.5 GHz)."""
+"""Families up to which one thread is used: with 43 to 651 of them it took 0.2 to 4 s, and two threads were no
+faster (2 shared cores of an Intel Xeon, 2.5 GHz)."""
 _WORD = 59
 """Bits of a sum, with some to spare for bounds and differences."""
 
 
-def rejected(_say: Callable[[Any], None], parameters: tuple[str, ...]) -> str | None:
-    """Returns the first of some parameters, each "name:value", that CP-SAT does not have, or None."""
+def rejected(_send: Send, parameters: tuple[str, ...]) -> str | None:
+    """Returns the first of the parameters, each "name:value", that CP-SAT does not accept, or None."""
     fresh = cp_model.CpSolver().parameters
     return next((text for text in parameters if not fresh.merge_text_format(text)), None)
 
 
-def solve(say: Callable[[News], None], work: Work) -> float:
-    """Solves what it is given, and tells of it; returns the bound in nats, -inf if there is no tree.
+def solve(send: Send, work: SolverInput) -> float:
+    """Solves a problem and sends trees and bounds; returns the bound in nats, -inf if there is no tree.
 
     Raises:
         RuntimeError: the solver ended without an answer, or a solution is no tree.
@@ -60,30 +60,30 @@ def solve(say: Callable[[News], None], work: Work) -> float:
         model.add_hint(variable, value)
     solver = cp_model.CpSolver()
     _set_parameters(solver, work)
-    teller = _Teller(say, encoding, unit, variables)
-    solver.best_bound_callback = teller.bound
-    status = solver.solve(model, teller)
-    if teller.fault is not None:
-        raise RuntimeError(f"a solution of CP-SAT is no tree: {teller.fault}")
+    reporter = _SolutionCallback(send, encoding, unit, variables)
+    solver.best_bound_callback = reporter.bound
+    status = solver.solve(model, reporter)
+    if reporter.fault is not None:
+        raise RuntimeError(f"a solution of CP-SAT is no tree: {reporter.fault}")
     if status == cp_model.INFEASIBLE:
         return -inf
     if status != cp_model.OPTIMAL:
         raise RuntimeError(f"CP-SAT ended with {solver.status_name(status)}: {solver.solution_info()}")
-    return teller.nats(solver.best_objective_bound)
+    return reporter.nats(solver.best_objective_bound)
 
 
 def _finest(families: Families) -> int:
-    """Returns the shift of a unit in which the sum of all weights has about 60 bits: a word of the solver.
+    """Returns the shift of a unit in which the sum of all weights fits a word of the solver, about 60 bits.
 
-    With values below 2^e, a weight of a formulation is below 2^(e + width), or a difference of few values, of
-    which there are as many as members of sets.
+    With values below 2^e, a weight of a formulation is below 2^(e + width) or a difference of few values, and
+    there are as many weights as members of sets.
     """
     _, exponent = frexp(float(np.abs(families.values).max()))
     return min(FINEST, _WORD - exponent - families.width - families.sizes.size.bit_length())
 
 
-def _set_parameters(solver: cp_model.CpSolver, work: Work) -> None:
-    """Sets what a reproducible proof wants, then what the user asks for."""
+def _set_parameters(solver: cp_model.CpSolver, work: SolverInput) -> None:
+    """Sets the parameters for a reproducible proof, then those of the user."""
     parameters = solver.parameters
     workers = 1 if int(work.families.allowed.sum()) <= _FEW else work.threads
     parameters.num_workers = workers
@@ -145,14 +145,18 @@ def _add_row(
     model.add_linear_constraint(total, lower, upper)
 
 
-class _Teller(cp_model.CpSolverSolutionCallback):
-    """Turns solutions into trees and bounds into nats, and sends them."""
+class _SolutionCallback(cp_model.CpSolverSolutionCallback):
+    """Converts solutions to trees and bounds to nats, and sends them."""
 
     def __init__(
-        self, say: Callable[[News], None], encoding: Encoding, unit: Unit, variables: list[cp_model.IntVar]
+        self,
+        send: Send,
+        encoding: Encoding,
+        unit: Unit,
+        variables: list[cp_model.IntVar],
     ) -> None:
         super().__init__()
-        self.say, self.encoding, self.unit, self.variables = say, encoding, unit, variables
+        self.send, self.encoding, self.unit, self.variables = send, encoding, unit, variables
         self.fault: str | None = None
 
     def on_solution_callback(self) -> None:
@@ -161,18 +165,18 @@ class _Teller(cp_model.CpSolverSolutionCallback):
             values = [self.value(variable) for variable in self.variables]
             self.fault = self.fault or self.encoding.formula.broken(values)
             tree = self.encoding.tree_of(values)
-        except Exception as error:  # noqa: BLE001 - no exception may pass through the solver: told at its end
+        except Exception as error:  # noqa: BLE001 - must not pass through the solver; raised at its end
             self.fault = self.fault or repr(error)
         if self.fault is not None:
             self.stop_search()
             return
-        self.say(News(tree=tree))
+        self.send(SolverMessage(tree=tree))
 
     def bound(self, units: float) -> None:
-        """Sends a bound of the objective."""
-        self.say(News(bound=self.nats(units)))
+        """Sends a bound on the objective."""
+        self.send(SolverMessage(bound=self.nats(units)))
 
     def nats(self, units: float) -> float:
-        """Returns what no tree scores more than, if no solution has more units; in nats."""
-        # The solver has whole numbers, and gives them as floats.
+        """Returns the bound on all trees, in nats, if no solution has more units."""
+        # The solver's integers come as floats: the last one may have been rounded down.
         return self.encoding.formula.constant + self.unit.nats(units + ulp(units)) + self.unit.slack

@@ -1,18 +1,14 @@
-"""The native dynamic programming over recursive partition trees: exact, for all n and w that fit the memory.
+"""Dynamic programming over recursive partition trees: exact, for every n and treewidth that fits the memory.
 
-For disjoint C, U with |C| ≤ w = treewidth + 1, in logarithms (section 3.3 of the paper):
+The recurrences f, g and h are in `kernels.recurrence`. Departures from the paper, proved in docs/dp.md:
 
-    g(C,U) = max over partitions {R_i} of U of Σ h(C,R_i);
-    h(C,R) = max_{S ⊊ C} f(S,R) − s(S);      f(S,R) = max_{S ⊊ C ⊆ S∪R} s(C) + g(C, R∖C).
-
-Departures from the paper, argued in docs/dp.md:
-- h and f are maxima over lattices of subsets, and are built one member at a time.
-- The root clique holds the last variable, so that no U does: half the work and a third less memory.
-- g(C,U) = max(h(C,U), max_{R ⊊ U} g(C,R) + g(C,U∖R)), the largest member of U in R: half the pairs, and h
-  needs no table of its own, since the parts of a partition may themselves be partitioned.
-- The U are taken in layers by their members outside a block of three variables; the sums of one layer run in
-  cubes over the block, for many C side by side (`kernels.partition`).
-- The tree is found by recomputing each maximum along the optimal path; no floats are compared for equality.
+- h and f are maxima over lattices of subsets and are built one member at a time.
+- The root clique holds the last variable, so no U does: half the work and a third less memory.
+- g(C,U) = max(h(C,U), max_{R ⊊ U} g(C,R) + g(C,U∖R)), the largest member of U in R: half the pairs, and no
+  table for h, since the parts of a partition may themselves be partitioned.
+- The U are processed in layers by the number of members outside a block of three variables; the sums of a
+  layer run in cubes over the block, for many C side by side (`kernels.partition`).
+- The tree is found by recomputing each maximum along the optimal path, never by comparing floats.
 
 Time: at most 4^n/4 additions for unbounded treewidth, Σ_{i≤w} C(n-1,i) 3^{n-1-i} with a bound; memory:
 2·3^{n-1} numbers if unbounded. Both are known before anything is allocated (`plan`).
@@ -35,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
-from jtsolve.backends.dp.plan import Plan, Precision, TableClass, plan_of
+from jtsolve.backends.dp.plan import COSTS, Precision, TableClass, TablePlan, plan_of
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem
@@ -51,23 +47,16 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import SmallSolver
     from jtsolve.core.varset import VarSet
 
-_COMPILER_BYTES = 130_000_000
-"""What loading numba and the kernels adds to the process."""
-_TASK_ADDITIONS = 1e8
-"""Additions in one task of a thread: some hundredths of a second, so that Ctrl-C and limits act at once."""
-_TASK_CELLS = 2e5
-"""Cells F(S,U) in one task, for the same reason."""
-
 
 @dataclass(frozen=True, slots=True)
 class DynamicProgramming:
     """The dynamic programming over recursive partition trees. Exact, for all that fits the memory.
 
     Args:
-        precision: "float64"; "int32": fixed point in half the memory, the bound carries the rounding;
-            "auto": float64 where it fits the memory limit, else int32.
-        start: gives the first incumbent, or None.
-        forest: takes the problems of treewidth 1 to which it has no objections, or None.
+        precision: "float64"; "int32", fixed point in half the memory, with the rounding in the bound; or
+            "auto", float64 where it fits the memory limit, else int32.
+        start: the backend that finds the first incumbent, or None.
+        forest: the backend that solves problems of treewidth 1 if it accepts them, or None.
     """
 
     precision: Literal["auto", "float64", "int32"] = "auto"
@@ -78,7 +67,7 @@ class DynamicProgramming:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints on parts; any number of variables where `forest` takes the problem."""
+        """All local constraints; any number of variables where `forest` accepts the problem."""
         return Capabilities(
             features=LOCAL_FEATURES,
             exact=True,
@@ -111,10 +100,10 @@ class DynamicProgramming:
             first = self.start.solve(problem, limits, report)
             if not report(tree=first.tree, bound=first.bound):
                 return Outcome(first.tree, first.bound, report.stop or first.stop)
-        return _Run(problem, plan, precision, limits, report).outcome()
+        return _LayeredRun(problem, plan, precision, limits, report).outcome()
 
     def small_solver(self, width: int) -> SmallSolver:
-        """Returns a solver for groups of small problems; always in float64."""
+        """Returns a solver for batches of small problems; always in float64."""
         return SmallDynamicProgramming(width)
 
     def _forest_for(self, problem: Problem) -> Backend | None:
@@ -122,8 +111,8 @@ class DynamicProgramming:
             return None
         return self.forest
 
-    def _fitting(self, plan: Plan, room: int) -> Precision | None:
-        """Returns the precision to use so that the run takes at most `room` bytes, or None."""
+    def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
+        """Returns the first allowed precision in which the run fits `room` bytes, or None."""
         choices: tuple[Precision, ...] = ("float64", "int32")
         if self.precision != "auto":
             choices = (self.precision,)
@@ -131,11 +120,11 @@ class DynamicProgramming:
 
     @property
     def _smallest(self) -> Precision:
-        """The precision with the least memory among those that the options allow."""
+        """The precision with the least memory that the options allow."""
         return "float64" if self.precision == "float64" else "int32"
 
-    def _refusal(self, plan: Plan, held: int, limit: int) -> str:
-        """Returns the message for a run that does not fit: the need, the limit, and the ways out."""
+    def _refusal(self, plan: TablePlan, held: int, limit: int) -> str:
+        """Returns the message for a run that does not fit: the need, the limit and the ways out."""
         precision = self._smallest
         ways = []
         if precision == "float64" and held + plan.memory("int32") <= limit:
@@ -157,36 +146,36 @@ class DynamicProgramming:
 
 
 def _memory_at_start() -> int:
-    """Returns the bytes that the process holds before a run, the compiler counted whether loaded or not."""
-    return resident_memory() + (0 if "numba" in sys.modules else _COMPILER_BYTES)
+    """Returns the bytes that the process holds before a run, including the compiler, loaded or not."""
+    return resident_memory() + (0 if "numba" in sys.modules else COSTS.compiler)
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: the report asked to end
-    """The report asked to end."""
+class _StopRequested(Exception):  # noqa: N818 - not an error
+    """The report asked to stop."""
 
 
-class _Task(NamedTuple):
-    """A call for some thread, and how long it is predicted to take."""
+class _Chunk(NamedTuple):
+    """A call for a thread, and its predicted duration."""
 
     seconds: float
     call: Callable[[], object]
 
 
-class _Run:
-    """One run: the tables, the layers, the tree."""
+class _LayeredRun:
+    """One run: tables, layers, tree."""
 
     def __init__(
-        self, problem: Problem, plan: Plan, precision: Precision, limits: Limits, report: Report
+        self, problem: Problem, plan: TablePlan, precision: Precision, limits: Limits, report: Report
     ) -> None:
         self.problem, self.plan, self.precision, self.report = problem, plan, precision, report
         self.workers = limits.workers
         self.dtype = np.dtype(precision)
         self.seconds: dict[str, float] = {}
-        self.work = 0.0  # done so far, in predicted seconds of one core
+        self.work = 0.0  # finished, in predicted seconds of one core
         self.total_work = plan.core_seconds(precision) or 1.0  # n = 1: nothing to do
 
     def outcome(self) -> Outcome:
-        """Runs the recurrences and rebuilds the tree."""
+        """Runs the recurrences and recovers the tree."""
         from jtsolve.core.compiling import announced
 
         stats = {
@@ -200,9 +189,9 @@ class _Run:
                 self._timed("tables", self._prepare)
                 self._timed("layers", lambda: self._layers(pool))
                 value, tree = self._timed("tree", self._tree)
-        except _Stopped:
+        except _StopRequested:
             stop = self.report.stop
-            assert stop is not None, "the report said to end and gives no reason"
+            assert stop is not None, "the report asked to stop without a reason"
             return Outcome(None, inf, stop, stats, self.seconds)
         finally:
             pool.shutdown(cancel_futures=True)
@@ -218,7 +207,7 @@ class _Run:
     # Tables -----------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
-        """Builds the rank tables, the local scores in the run's numbers, and room for g."""
+        """Builds the rank tables and the local scores in the number type of the run, and allocates g."""
         from jtsolve.backends.dp.kernels.ranks import rank_tables, table_offsets
         from jtsolve.backends.dp.scores import local_scores
 
@@ -232,14 +221,14 @@ class _Run:
         self.g = np.empty(plan.cells, self.dtype)
         self.start = np.zeros(1 << plan.m, np.int64)
         if not self.report(note="tables"):
-            raise _Stopped
+            raise _StopRequested
 
     # Layers -----------------------------------------------------------------------------------------------
 
     def _layers(self, pool: ThreadPoolExecutor) -> None:
-        """Runs the layers by |U ∖ block|: for each the splits of all C, then all U by |U ∩ block|."""
-        from jtsolve.backends.dp.kernels.layers import set_to_zero, sweep
+        """Runs the layers by |U ∖ block|: for each, the splits of all C, then all U by |U ∩ block|."""
         from jtsolve.backends.dp.kernels.partition import best_splits
+        from jtsolve.backends.dp.kernels.recurrence import set_to_zero, sweep
 
         plan, local = self.plan, self.local
         high_masks = np.arange(1 << (plan.m - plan.block), dtype=np.int64)
@@ -247,7 +236,7 @@ class _Run:
         low_masks = np.arange(1 << plan.block, dtype=np.int64)
         low_sizes = np.bitwise_count(low_masks)
         empty = np.array_split(self.offset[self.offset >= 0], 8 * self.workers)
-        self._run(pool, [_Task(0.0, partial(set_to_zero, self.g, cells)) for cells in empty], "clearing")
+        self._run(pool, [_Chunk(0.0, partial(set_to_zero, self.g, cells)) for cells in empty], "clearing")
         nothing = np.empty(0, self.dtype)
         layer: dict[tuple[int, int], NDArray[Any]] = {}  # F by |U ∖ block| and |U ∩ block|
         for high in plan.layers:
@@ -255,7 +244,7 @@ class _Run:
             sets = high_masks[high_sizes == high]
             if high > 1:
                 tasks = [
-                    _Task(seconds, partial(best_splits, self.g, *arguments, local.lowest))
+                    _Chunk(seconds, partial(best_splits, self.g, *arguments, local.lowest))
                     for entry in plan.classes
                     for seconds, arguments in self._split_tasks(entry, high, sets)
                 ]
@@ -271,34 +260,34 @@ class _Run:
                     continue
                 sources = layer.get((high - 1, low), nothing), layer.get((high, low - 1), nothing)
                 tables = (self.ranks, local, self.offset, self.start, *sources, current, self.g)
-                pieces = np.array_split(us, max(1, min(us.size, round(us.size * row / _TASK_CELLS))))
+                pieces = np.array_split(us, max(1, min(us.size, round(us.size * row / COSTS.chunk_cells))))
                 tasks = [
-                    _Task(plan.cell_seconds * piece.size * row, partial(sweep, piece, high > 1, *tables))
+                    _Chunk(COSTS.cell * piece.size * row, partial(sweep, piece, high > 1, *tables))
                     for piece in pieces
                 ]
                 self._run(pool, tasks, note)
-                layer.pop((high - 1, low), None)  # only its like with one more member was waiting for it
+                layer.pop((high - 1, low), None)  # (high, low) was the last to read it
 
     def _split_tasks(
         self, entry: TableClass, high: int, sets: NDArray[np.int64]
     ) -> Iterator[tuple[float, tuple[Any, ...]]]:
-        """Yields a class's work in a layer in pieces: predicted seconds, and arguments of `best_splits`."""
+        """Yields the work of a class in a layer as chunks: predicted seconds, arguments of `best_splits`."""
         own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
         if own.size == 0:
             return
         additions = self.plan.split_additions(entry, high)
-        pieces = max(1, round(additions / _TASK_ADDITIONS))
+        pieces = max(1, round(additions / COSTS.chunk_additions))
         by_group = min(pieces, entry.groups)
         by_set = min(-(-pieces // by_group), own.size)
-        seconds = self.plan.addition_seconds(self.precision) * additions / (by_group * by_set)
+        seconds = COSTS.addition(self.precision) * additions / (by_group * by_set)
         bounds = np.linspace(0, entry.groups, by_group + 1).astype(int).tolist()
         for first, last in pairwise(bounds):
             for part in np.array_split(own, by_set):
                 yield seconds, (entry.base, entry.elements, entry.bits, first, last, part)
 
-    def _run(self, pool: ThreadPoolExecutor, tasks: Sequence[_Task], note: str) -> None:
-        """Runs tasks on all threads; asks the report after each whether to go on."""
-        if self.workers == 1:  # no pool: small problems by the thousand are solved as parts of larger ones
+    def _run(self, pool: ThreadPoolExecutor, tasks: Sequence[_Chunk], note: str) -> None:
+        """Runs tasks on all threads; asks the report after each whether to continue."""
+        if self.workers == 1:  # no pool: other backends solve thousands of small problems here
             for task in tasks:
                 task.call()
                 self._done(task.seconds, note)
@@ -308,25 +297,25 @@ class _Run:
             for future in as_completed(futures):
                 future.result()
                 self._done(futures[future], note)
-        except _Stopped:
+        except _StopRequested:
             for other in futures:
                 other.cancel()
             raise
 
     def _done(self, seconds: float, note: str) -> None:
-        """Counts a finished task, and asks whether to go on."""
+        """Counts a finished task and asks whether to continue."""
         self.work += seconds
         if not self.report(done=min(1.0, self.work / self.total_work), note=note):
-            raise _Stopped
+            raise _StopRequested
 
     # Tree -------------------------------------------------------------------------------------------------
 
     def _tree(self) -> tuple[float, JunctionTree | None]:
         """Returns the bound in nats and an optimal tree; (-inf, None) if there is none.
 
-        Follows the recurrences from the top and recomputes each maximum from g and the local scores.
+        Follows the paper's recurrences down from f(∅,V), recomputing each maximum from g and the scores.
         """
-        from jtsolve.backends.dp.kernels.layers import best_attachment, best_clique, best_split
+        from jtsolve.backends.dp.kernels.recurrence import best_attachment, best_clique, best_split
 
         tables = (self.ranks, self.local, self.offset, self.g)
         m = self.plan.m
@@ -336,7 +325,7 @@ class _Run:
             return -inf, None
         nodes: list[VarSet] = [inside | 1 << m]
         edges: list[tuple[int, int]] = []
-        open_parts = [(0, everything ^ inside)]  # (a node C, what hangs below it: U)
+        open_parts = [(0, everything ^ inside)]  # (a clique C, the variables U below it)
         while open_parts:
             node, u = open_parts.pop()
             if not u:

@@ -1,6 +1,6 @@
-"""Many small problems by the dynamic programming, side by side: what large-neighbourhood search asks of `dp`.
+"""Batches of small problems by dynamic programming (`kernels.small`), for large-neighbourhood search.
 
-See `kernels.small`. Unlike in a run of the backend, there is no report, and no constraint but the scores.
+Unlike a run of the backend, a batch has no report, and its only constraints are those in the scores.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MOST = 12
 """Variables of the largest problems: 3 ms each at treewidth 2."""
 
 GROUP = 8
-"""As `kernels.lanes.LANES`; repeated: predicting a cost must not load the compiler (a test compares)."""
+"""As `kernels.lanes.LANES`, which is not imported: predicting a cost must not load the compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class SmallDynamicProgramming:
-    """Solves groups of small problems with cliques of at most `width` members; see `backend.SmallSolver`."""
+    """Solves batches of small problems with cliques of at most `width` members; see `SmallSolver`."""
 
     width: int
 
@@ -44,7 +44,7 @@ class SmallDynamicProgramming:
         return GROUP
 
     def memory(self, variables: int) -> int:
-        """See `SmallSolver`: the program's two lists, and three numbers a pair for each problem."""
+        """See `SmallSolver`: the two lists of the schedule, and F, H and g of every pair for each problem."""
         free = variables - 1
         sizes = [(i, comb(free, i) << (free - i)) for i in range(min(free, self.width) + 1)]
         pairs = sum(number * (2 if i < self.width else 1) for i, number in sizes)
@@ -68,8 +68,8 @@ class SmallDynamicProgramming:
         optima = np.empty(len(tasks))
         cliques, parents = (np.empty((len(tasks), most), np.int64) for _ in range(2))
         counts = np.empty(len(tasks), np.int64)
-        plan = _program(most, min(most, self.width))
-        solve_lanes(plan, sizes, orders, values, covered, targets, optima, cliques, parents, counts)
+        schedule = _schedule(most, min(most, self.width))
+        solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliques, parents, counts)
         trees = zip(cliques.tolist(), parents.tolist(), counts.tolist(), strict=True)
         return [
             SmallAnswer(value, *_tree(nodes[:used], above[:used], most - task.variables))
@@ -78,21 +78,21 @@ class SmallDynamicProgramming:
 
 
 @lru_cache(maxsize=64)
-def _program(m: int, width: int) -> Any:
-    from jtsolve.backends.dp.kernels.small import program
+def _schedule(m: int, width: int) -> Any:
+    from jtsolve.backends.dp.kernels.small import schedule
 
-    return program(m, width)
+    return schedule(m, width)
 
 
 def _tree(
     nodes: list[int], parents: list[int], filled: int
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-    """Returns the cliques and edges without the variables that filled the problem up, the lowest ones.
+    """Returns the cliques and edges without the padding, the lowest variables.
 
-    Each of these is a clique of its own, and has a parent, as the first clique holds the last variable; its
-    separators are empty, so that its children may hang on its parent.
+    Each of these is a clique by itself with a parent, as the first clique holds the last variable; its
+    separators are empty, so its children may be attached to its parent.
     """
-    place: list[int] = []  # of each node, or of what stands for it
+    place: list[int] = []  # of each node, or of its parent if it is padding
     cliques: list[int] = []
     edges: list[tuple[int, int]] = []
     number = count()

@@ -1,4 +1,4 @@
-"""The shape of a run of the dynamic programming: what is stored where, how much, and how long it may take.
+"""The plan of a run: where its tables lie, how large they are, and how long it should take.
 
 Everything follows from n and w by counting; nothing is allocated here, and the compiler is not loaded.
 """
@@ -13,15 +13,34 @@ from typing import Literal
 from jtsolve.core.varset import count_bounded_subsets
 
 LANES = 16
-"""As in `kernels.partition`; repeated: predicting a cost must not load the compiler (a test compares)."""
+"""As in `kernels.partition`, which is not imported: predicting a cost must not load the compiler."""
 
 Precision = Literal["float64", "int32"]
 _BYTES: dict[Precision, int] = {"float64": 8, "int32": 4}
 
-_SECONDS_PER_ADDITION: dict[Precision, float] = {"float64": 2.2e-10, "int32": 1.2e-10}
-_SECONDS_PER_CELL = 6e-8
-_SECONDS_TO_BEGIN = 0.3
-"""One core of an AMD EPYC (Zen 4), `benchmarks/dp_speed.py`; they feed predictions and progress only."""
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Costs of a run on one core of an AMD EPYC (Zen 4), by `benchmarks/dp_speed.py`.
+
+    They feed predictions, progress and the size of the chunks; no result depends on them. A chunk is one call
+    of a thread: some hundredths of a second, so that Ctrl-C and limits act at once.
+    """
+
+    float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`
+    int32: float = 1.2e-10  # the same: twice the lanes in a register
+    cell: float = 6e-8  # seconds to finish one F(S,U) and g(S,U)
+    start: float = 0.3  # seconds before the first layer
+    compiler: int = 130_000_000  # bytes of numba and the kernels in the process
+    chunk_additions: float = 1e8
+    chunk_cells: float = 2e5
+
+    def addition(self, precision: Precision) -> float:
+        """Returns the seconds of one addition in `kernels.partition`."""
+        return self.float64 if precision == "float64" else self.int32
+
+
+COSTS = Costs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +77,8 @@ class TableClass:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The shape of a run, from n and w alone: what is stored where, how much, and how long it may take.
+class TablePlan:
+    """The tables of a run and its predicted cost, from n and w alone.
 
     Args:
         n: the number of variables.
@@ -71,7 +90,7 @@ class Plan:
 
     @property
     def m(self) -> int:
-        """The number of variables but the root."""
+        """The number of variables without the root."""
         return self.n - 1
 
     @property
@@ -81,7 +100,7 @@ class Plan:
 
     @cached_property
     def classes(self) -> tuple[TableClass, ...]:
-        """Returns all classes of tables, laid one after another."""
+        """All classes of tables, stored one behind the other."""
         found = []
         base = 0
         rest = self.m - self.block
@@ -97,23 +116,23 @@ class Plan:
 
     @property
     def cells(self) -> int:
-        """The numbers in all tables of g."""
+        """The numbers stored in all tables of g."""
         last = self.classes[-1]
         return last.base + last.cells
 
     def row_cells(self, members: int) -> int:
-        """Returns the numbers F(S,U) of one U with so many members."""
+        """Returns how many F(S,U) there are for one U of this size."""
         k = self.m - members
         return count_bounded_subsets(k, self.width) + count_bounded_subsets(k, self.width - 1)
 
     def layer_cells(self, high: int, low: int) -> int:
-        """Returns the numbers F(S,U) of the U with `high` members outside the block and `low` in it."""
+        """Returns how many F(S,U) the U with `high` members outside the block and `low` in it have."""
         sets = comb(self.m - self.block, high) * comb(self.block, low)
         return sets * self.row_cells(high + low)
 
     @cached_property
     def peak_layer_cells(self) -> int:
-        """The most numbers F(S,U) held at once: (high, low) is done with (high - 1, low and more) at hand."""
+        """The most F(S,U) held at once: computing (high, low) needs (high − 1, low and above)."""
         lows = range(self.block + 1)
         return max(
             sum(self.layer_cells(high, done) for done in lows if done <= low)
@@ -124,7 +143,7 @@ class Plan:
 
     @cached_property
     def swept_cells(self) -> int:
-        """The numbers F(S,U) computed; F(S,∅) = s(S) is given."""
+        """How many F(S,U) are computed; F(S,∅) = s(S) is given."""
         cells = sum(self.layer_cells(high, low) for high in self.layers for low in range(self.block + 1))
         return cells - self.row_cells(0)
 
@@ -134,7 +153,7 @@ class Plan:
         return range(self.m - self.block + 1)
 
     def split_additions(self, entry: TableClass, high: int) -> int:
-        """Returns the additions that a class takes in `kernels.partition` in one layer."""
+        """Returns the additions of a class in one layer of `kernels.partition`."""
         sets = comb(entry.elements - entry.bits, high)
         return int(entry.groups * LANES * sets * (2 ** max(high - 1, 0) - 1) * 3**entry.bits)
 
@@ -150,26 +169,16 @@ class Plan:
         local = 16 * count_bounded_subsets(self.n, self.width)
         return (self.cells + self.peak_layer_cells + 4 * sets) * _BYTES[precision] + ranks + local
 
-    def addition_seconds(self, precision: Precision) -> float:
-        """Returns the predicted seconds of one core for one addition in `kernels.partition`."""
-        return _SECONDS_PER_ADDITION[precision]
-
-    @property
-    def cell_seconds(self) -> float:
-        """The predicted seconds of one core to finish one F(S,U) and g(S,U)."""
-        return _SECONDS_PER_CELL
-
     def core_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for all layers."""
-        cells = self.swept_cells * self.cell_seconds
-        return self.additions * self.addition_seconds(precision) + cells
+        return self.additions * COSTS.addition(precision) + self.swept_cells * COSTS.cell
 
     def seconds(self, precision: Precision, workers: int) -> float:
         """Returns the predicted seconds of wall clock."""
-        return _SECONDS_TO_BEGIN + self.core_seconds(precision) / workers
+        return COSTS.start + self.core_seconds(precision) / workers
 
 
 @lru_cache(maxsize=64)
-def plan_of(n: int, width: int) -> Plan:
-    """Returns the plan of a run, made once: large-neighbourhood search solves a shape thousands of times."""
-    return Plan(n, width)
+def plan_of(n: int, width: int) -> TablePlan:
+    """Returns the plan, cached: large-neighbourhood search solves the same shape thousands of times."""
+    return TablePlan(n, width)

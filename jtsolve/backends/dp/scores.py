@@ -1,4 +1,4 @@
-"""The local scores as the dynamic programming takes them: normalised, encoded, -inf where not permitted."""
+"""Local scores for the dynamic programming: normalised, in its number type, -inf where not permitted."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.dp.kernels.layers import Local, Ranks
+from jtsolve.backends.dp.kernels.recurrence import LocalTables
 from jtsolve.core.scores import colex_table
 from jtsolve.core.varset import VarSet, members
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.backends.dp.kernels.ranks import RankTables
     from jtsolve.backends.dp.plan import Precision
     from jtsolve.core.problem import Problem
 
 _INT32_RANGE = 2**28
 _INT32_LOWEST = -(2**30)
+"""Fixed point: the largest value, and the number for -inf; see `local_scores`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """How the numbers of a run stand for scores.
+class ScoreScale:
+    """The relation between the numbers of a run and scores.
 
     Attributes:
-        unit: nats to one.
-        constant: nats that normalising took from the score of every tree.
-        slack: nats by which rounding can have lowered the optimum.
+        unit: nats per unit of the run's numbers.
+        constant: nats that normalising subtracted from the score of every tree.
+        slack: nats by which rounding may have lowered the optimum.
     """
 
     unit: float
@@ -37,22 +39,22 @@ class Scale:
     slack: float
 
     def bound(self, optimum: float) -> float:
-        """Returns a score, in nats, that no tree exceeds."""
+        """Returns an upper bound on the score of every tree, in nats."""
         return float(optimum) * self.unit + self.constant + self.slack
 
 
-def local_scores(problem: Problem, ranks: Ranks, precision: Precision) -> tuple[Local, Scale]:
+def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> tuple[LocalTables, ScoreScale]:
     """Returns the local scores and their scale.
 
     Normalised: Σ_{v∈A} s(v) is subtracted from every s(A), which changes the score of every tree by the same
-    constant and makes the numbers small (DESIGN, section 1).
+    constant and makes the numbers small.
 
     float64: the slack covers the rounding of at most 4n additions.
 
-    int32: the values f, g, h that belong to a tree are sums of one s(A) and of s(P∪v) − s(P), one for each
-    variable; so they lie within ±span, which is mapped to ±2^28. -2^30 stands for -inf: the sum of any two
-    numbers still fits, and is below -2^29 exactly if one of them stood for -inf. A tree has at most n cliques
-    and n - 1 separators, each rounded by at most half a unit: that is the slack.
+    int32: the values f, g, h of a tree are sums of one s(A) and one s(P∪v) − s(P) per variable, so they lie
+    within ±span, which is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and
+    is below −2^29 exactly if one of them stood for −inf. A tree has at most n cliques and n − 1 separators,
+    each rounded by at most half a unit; their sum is the slack.
     """
     n, m = problem.n, problem.n - 1
     own = np.array([problem.scores.score(1 << v) for v in range(n)])
@@ -72,22 +74,22 @@ def local_scores(problem: Problem, ranks: Ranks, precision: Precision) -> tuple[
     noise = 4 * n * float(np.finfo(np.float64).eps) * (span + abs(constant))
     if precision == "float64":
         lowest, threshold = np.float64(-inf), np.finfo(np.float64).min
-        return Local(clique, separator, required, lowest, threshold), Scale(1.0, constant, noise)
+        return LocalTables(clique, separator, required, lowest, threshold), ScoreScale(1.0, constant, noise)
     unit = max(span, 1e-9) / _INT32_RANGE
-    local = Local(
+    local = LocalTables(
         _fixed_point(clique, unit),
         _fixed_point(separator, unit),
         required,
         np.int32(_INT32_LOWEST),
         np.int32(_INT32_LOWEST // 2),
     )
-    return local, Scale(unit, constant, (2 * n - 1) / 2 * unit + noise)
+    return local, ScoreScale(unit, constant, (2 * n - 1) / 2 * unit + noise)
 
 
-def _normalised(problem: Problem, ranks: Ranks, own: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalised(problem: Problem, ranks: RankTables, own: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns s(A) − Σ_{v∈A} own(v), shape (2, K): A without the root variable, and with it."""
     m = problem.n - 1
-    table = colex_table(problem.scores, ranks.width)  # the sets with the last variable are its second part
+    table = colex_table(problem.scores, ranks.width)  # its second half: the sets with the last variable
     colex = np.argsort(ranks.masks)
     smaller = colex[np.bitwise_count(ranks.masks[colex]) < ranks.width]
     scores = np.full((2, ranks.masks.size), -inf)
@@ -108,7 +110,7 @@ def _fixed_point(values: NDArray[np.float64], unit: float) -> NDArray[np.int32]:
 
 
 def _clique_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells for every set whether the constraints let it be a clique (its score apart)."""
+    """Tells for every set whether the constraints permit it as a clique, whatever its score."""
     permitted: NDArray[np.bool_] = sets != 0
     for edge in problem.constraints.forbidden_edges:
         permitted &= sets & edge != edge
@@ -116,7 +118,7 @@ def _clique_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.b
 
 
 def _separator_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells for every set whether the constraints let it be a separator (its score apart)."""
+    """Tells for every set whether the constraints permit it as a separator, whatever its score."""
     limits = problem.constraints
     size = np.bitwise_count(sets)
     permitted: NDArray[np.bool_] = size >= limits.min_separator_size
@@ -132,10 +134,10 @@ def _among(sets: NDArray[np.int64], listed: frozenset[VarSet]) -> NDArray[np.boo
     return np.isin(sets, np.array(sorted(listed), dtype=np.int64))
 
 
-def _span(ranks: Ranks, scores: NDArray[np.float64]) -> float:
-    """Returns max |s(A)| + Σ_v max_P |s(P∪v) − s(P)|: no f, g or h that belongs to a tree exceeds it.
+def _span(ranks: RankTables, scores: NDArray[np.float64]) -> float:
+    """Returns max |s(A)| + Σ_v max_P |s(P∪v) − s(P)|, which no f, g or h of a tree exceeds.
 
-    A set without a score is neither a clique nor a separator: its terms cancel, whatever it is given; here 0.
+    A set without a score is neither clique nor separator, so its terms cancel for any value; here 0.
     """
     m = ranks.first.shape[0] - 1
     filled = np.where(scores == -inf, 0.0, scores)

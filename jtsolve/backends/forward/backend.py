@@ -1,28 +1,28 @@
-"""`forward`: greedy selection of edges. A heuristic: a good tree at once, and no proof.
+"""Greedy selection of edges: a good tree at once, without a proof.
 
-A chordal graph stays chordal when the edge uv comes in if and only if S = N(u) ∩ N(v) separates u from v. On
-the junction tree, one separator S is cut and the clique K = S∪{u,v} put between; S∪u becomes a separator, or,
-if it was a maximal clique, is swallowed by K; so does S∪v. The score gains s(K) + s(S) − s(S∪u) − s(S∪v).
+Adding the edge uv keeps a chordal graph chordal if and only if S = N(u) ∩ N(v) separates u from v. In the
+junction tree, a separator S is replaced by the clique K = S∪{u,v}; S∪u becomes a separator or, if it was a
+maximal clique, is absorbed by K; likewise S∪v. The gain is s(K) + s(S) − s(S∪u) − s(S∪v).
 
-From the empty graph, or a chordal graph around the required edges, it takes the legal edge that gains most,
-as long as one gains and brings no part that the constraints rule out. If the graph then still breaks a
-constraint (say it must be connected), it goes on with the edges that mend most, of these the one that gains
-most, even if that is below 0. Last, it takes out edges as long as that gains.
+From the empty graph, or a chordal graph around the required edges, it adds the legal edge of the largest
+gain, as long as one gains and adds no part that the constraints forbid. If the graph still violates a
+constraint (it must be connected, say), it continues with the edges that repair most, among these the largest
+gain, even if negative. Finally, it removes edges as long as that gains.
 
-The queue is lazy: accepting ab changes S only of the pairs (a,x), x ∈ N(b), and (b,x), x ∈ N(a). Any other
-pair can only lose its legality, and a clique S∪u only become a separator, so that a pair only falls in rank:
-its rank is looked at again when its turn comes. An entry carries its S, which grows, as its stamp.
+The queue is lazy: adding ab changes S only for the pairs (a,x), x ∈ N(b), and (b,x), x ∈ N(a). Any other pair
+can only become illegal, and a clique S∪u can only become a separator, so a pair only falls in rank: its rank
+is checked again when it reaches the top. A candidate carries its S, which only grows, as its time stamp.
 
 A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
 
-With a level of `significance`, an edge has to pass the likelihood-ratio test as well (`significance`); for a
-score with a penalty, such as bic, the gain counts that is left of it: the test is then stricter than asked.
+With `significance`, an edge also has to pass the likelihood-ratio test (`forward.significance`). For a
+penalised score, such as bic, the penalised gain is tested, which is stricter than the level.
 
-Without other constraints, the first gains stay sorted arrays; a pair becomes an entry when its turn comes.
+Without other constraints, the initial gains stay sorted arrays; a pair becomes a candidate in its turn.
 
-Time: O(n²) gains for the first queue, then O(degree) gains for each accepted edge, and for each pair looked
-at a search from both ends that is over when the smaller side is; memory 24 bytes a pair that gains, and with
-constraints some 500 a pair.
+Time: O(n²) gains for the first queue, O(degree) gains for each added edge, and for each pair checked a search
+from both ends that ends with the smaller side; memory 24 bytes per gaining pair, with constraints some 500
+per pair.
 
 References:
     Deshpande, Garofalakis, Jordan, Efficient stepwise selection in decomposable models, UAI 2001. Petitjean,
@@ -41,7 +41,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.backends.forward.pairs import Entry, Exchange, Pairs, component_of, connected, gaining_pairs
+from jtsolve.backends.forward.pairs import (
+    CandidateEdge,
+    Exchange,
+    SortedPairs,
+    component_of,
+    connected,
+    gaining_pairs,
+)
 from jtsolve.backends.forward.significance import Significance, significance_of, state_count
 from jtsolve.backends.support.required_edges import triangulated
 from jtsolve.core.backend import Capabilities, Estimate
@@ -63,12 +70,12 @@ if TYPE_CHECKING:
 class Forward:
     """Greedy forward selection of edges, then backward. Heuristic; all constraints but `forbidden_graphs`.
 
-    It returns a tree that meets all constraints or none at all, and never claims that there is none.
+    It returns a tree that meets all constraints, or none; it never claims infeasibility.
 
     Args:
-        significance: None, or the level α of the likelihood-ratio test that an edge has to pass, for all
-            pairs of a step together: 0.05 for an edge between independent variables in one step of twenty at
-            most. Above 0 and below 1; exact for the score ml, and for no other.
+        significance: the level α, above 0 and below 1, of the likelihood-ratio test that an edge has to pass,
+            for all pairs of a step together: with 0.05, at most one step in twenty adds an edge between
+            independent variables. Exact for the score ml only. None for no test.
 
     Raises:
         ValueError: the level is out of range.
@@ -84,15 +91,15 @@ class Forward:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All constraints but `forbidden_graphs`; a level of significance needs the numbers of states."""
+        """All constraints but `forbidden_graphs`; a test of significance needs the numbers of states."""
         rules = () if self.significance is None else (_knows_all_states,)
         return Capabilities(features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS}, rules=rules)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
-        """See `Backend.estimate`: bytes and seconds a pair of variables as measured."""
+        """See `Backend.estimate`: measured bytes and seconds per pair of variables."""
         pairs = problem.n**2 / 2
         memory, seconds = (80, 5e-6) if _is_plain(problem) else (500, 5e-5)
-        own = 20_000 * problem.n  # the scores that are kept, the queue, and bit masks
+        own = 20_000 * problem.n  # cached scores, the queue, bit masks
         return Estimate(
             resident_memory() + int(memory * pairs) + own, 1e-3 + 5e-3 * problem.n + seconds * pairs
         )
@@ -102,19 +109,21 @@ class Forward:
         self.estimate(problem, limits).require_memory(self.name, limits)
         start = triangulated(problem)
         if start is None:
-            return Outcome(None, stats={"note": "the required edges could not be made a chordal graph"})
+            return Outcome(
+                None, stats={"note": "the required edges could not be completed to a chordal graph"}
+            )
         test = None if self.significance is None else significance_of(problem, self.significance)
-        search = _Search(problem, start, report, test)
+        search = _EdgeSelection(problem, start, report, test)
         stop = search.forward() or search.backward()
         stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
         tree = None if search.broken else search.tree()
         if tree is not None:
-            report(tree=tree)  # a backend that starts from here may know only what was reported
+            report(tree=tree)  # a backend that starts from here may use only reported trees
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
 
 
 def _knows_all_states(problem: Problem) -> str | None:
-    """Objects to variables whose number of states is not known."""
+    """Objects to variables with an unknown number of states."""
     unknown = [variable.name for variable in problem.variables if state_count(variable) == 0]
     if not unknown:
         return None
@@ -124,13 +133,13 @@ def _knows_all_states(problem: Problem) -> str | None:
 
 
 def _is_plain(problem: Problem) -> bool:
-    """Tells whether no part can be bad but for its size: every set has a score, and nothing else is asked."""
+    """Tells whether treewidth is the only constraint and every set has a score."""
     others = problem.constraints.features - {Feature.MAX_TREEWIDTH}
     return not others and not isinstance(problem.scores, SparseScores)
 
 
-class _Search:
-    """A chordal graph, its maximal cliques and separators, and the queue of the pairs to join."""
+class _EdgeSelection:
+    """A chordal graph, its maximal cliques and separators, and the queue of candidate edges."""
 
     def __init__(
         self, problem: Problem, start: list[VarSet], report: Report, test: Significance | None
@@ -148,16 +157,16 @@ class _Search:
         self.bad_parts = 0
         self.scores: dict[VarSet, float] = {0: 0.0}
         self.fetch(1 << v for v in range(problem.n))
-        self.queue: list[Entry] = []
-        self.first = Pairs.none()  # pairs of single vertices that have not had their turn yet
-        self.waiting: list[Entry] = []  # pairs that would now bring one clique too many
+        self.queue: list[CandidateEdge] = []
+        self.first = SortedPairs.none()  # pairs with S = ∅ whose turn has not come
+        self.waiting: list[CandidateEdge] = []  # pairs that would now exceed max_cliques
         self.added = self.removed = self.looked_at = 0
         tree = self.tree()
         self.apply(Exchange(list(tree.cliques), list(tree.separators), [], []))
 
     @property
     def broken(self) -> bool:
-        """Whether the graph breaks a constraint; those on single edges are always met."""
+        """Whether the graph violates a constraint; those on single edges always hold."""
         return self.bad_parts > 0 or len(self.cliques) > self.max_cliques
 
     def tree(self) -> JunctionTree:
@@ -165,7 +174,7 @@ class _Search:
         return JunctionTree.from_neighbours(self.neighbours)
 
     def forward(self) -> Stop | None:
-        """Adds edges until none is worth it; returns why it had to end before that, or None."""
+        """Adds edges as long as that gains; returns why it stopped early, or None."""
         if not self.broken:
             self.report(tree=self.tree())
         if _is_plain(self.problem):
@@ -176,14 +185,14 @@ class _Search:
             for v in range(self.problem.n):
                 if self.report.stop is not None:
                     return self.report.stop
-                self.queue += self.entries((u, v) for u in range(v))
+                self.queue += self.candidates((u, v) for u in range(v))
             heapify(self.queue)
         while self.refill():
             if self.report.stop is not None:
                 return self.report.stop
             entry = heappop(self.queue)
-            if entry.mends and not self.broken:
-                return None  # so do all the others
+            if entry.repairs and not self.broken:
+                return None  # and all the others
             current = self.current(entry)
             if current is None:
                 continue
@@ -196,7 +205,7 @@ class _Search:
         return None
 
     def refill(self) -> bool:
-        """Makes entries of the first pairs whose turn may come; tells whether any entry is left."""
+        """Queues the initial pairs whose turn may come; tells whether any candidate is left."""
         while not self.first.exhausted:
             u, v, loss = self.first.next()
             if self.queue and self.queue[0].loss < loss:
@@ -204,49 +213,52 @@ class _Search:
             self.first.take()
             if self.test is None or self.test.accepts(u, v, 0, -loss):
                 growth = self.exchange(u, v).growth
-                heappush(self.queue, Entry(mends=False, cost=0, loss=loss, u=u, v=v, shared=0, growth=growth))
+                heappush(
+                    self.queue,
+                    CandidateEdge(repairs=False, cost=0, loss=loss, u=u, v=v, shared=0, growth=growth),
+                )
         return bool(self.queue)
 
     def backward(self) -> Stop | None:
-        """Removes edges until none is worth it; returns why it had to end before that, or None."""
+        """Removes edges as long as that gains; returns why it stopped early, or None."""
         if self.broken:
             return None
         everywhere = [(u, v) for u in range(self.problem.n) for v in members(self.neighbours[u] >> u << u)]
-        worth = self.worth_removing(everywhere)
-        while worth:
+        gains = self.removal_gains(everywhere)
+        while gains:
             if self.report.stop is not None:
                 return self.report.stop
-            u, v = max(worth, key=lambda edge: (worth[edge], -edge[0], -edge[1]))
+            u, v = max(gains, key=lambda edge: (gains[edge], -edge[0], -edge[1]))
             clique = list(members(self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v))
             self.apply(self.exchange(u, v).reversed())
             self.neighbours[u] ^= 1 << v
             self.neighbours[v] ^= 1 << u
             self.removed += 1
-            # Other edges have the same common neighbours as before; but what is bad may depend on all.
+            # The common neighbours of other edges are unchanged, but constraints may depend on all.
             changed = list(combinations(clique, 2)) if _is_plain(self.problem) else everywhere
             for edge in changed:
-                worth.pop(edge, None)
-            worth |= self.worth_removing(changed)
+                gains.pop(edge, None)
+            gains |= self.removal_gains(changed)
         return None
 
-    def worth_removing(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float]:
-        """Returns what the tree gains without each pair that is an edge and may go, if above 0 nats."""
+    def removal_gains(self, pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], float]:
+        """Returns the gain in nats of removing each removable edge among the pairs, if positive."""
         gains = {(u, v): -self.gain(u, v) for u, v in self.removable(pairs)}
         return {edge: gain for edge, gain in gains.items() if gain > 0}
 
-    def entries(self, pairs: Iterable[tuple[int, int]]) -> list[Entry]:
-        """Returns the entries of those pairs that may be joined some day; scores come in batches."""
+    def candidates(self, pairs: Iterable[tuple[int, int]]) -> list[CandidateEdge]:
+        """Returns the candidates among the pairs; scores are fetched in batches."""
         wanted = [(u, v) for u, v in pairs if self.may_join(u, v)]
         sets: set[VarSet] = set()
         for u, v in wanted:
             shared = self.neighbours[u] & self.neighbours[v]
             sets |= {shared, shared | 1 << u, shared | 1 << v, shared | 1 << u | 1 << v}
         self.fetch(sets)
-        found = [self.entry(u, v) for u, v in wanted]
-        return found if self.broken else [entry for entry in found if not entry.mends]
+        found = [self.candidate(u, v) for u, v in wanted]
+        return found if self.broken else [entry for entry in found if not entry.repairs]
 
     def may_join(self, u: int, v: int) -> bool:
-        """Tells whether uv is no edge, not forbidden, and makes no clique that is too large."""
+        """Tells whether uv is neither an edge nor forbidden, and its clique is not too large."""
         shared = self.neighbours[u] & self.neighbours[v]
         return (
             not self.neighbours[u] >> v & 1
@@ -254,30 +266,30 @@ class _Search:
             and (1 << u | 1 << v) not in self.problem.constraints.forbidden_edges
         )
 
-    def entry(self, u: int, v: int) -> Entry:
-        """Returns the entry of a pair as the graph is now."""
+    def candidate(self, u: int, v: int) -> CandidateEdge:
+        """Returns the candidate of a pair in the current graph."""
         exchange = self.exchange(u, v)
-        brought = self.bad(exchange.cliques_in, exchange.separators_in)
+        added = self.bad(exchange.cliques_in, exchange.separators_in)
         loss = -self.gain(u, v)
         shared = self.neighbours[u] & self.neighbours[v]
-        mends = brought > 0 or loss >= 0 or not (self.test is None or self.test.accepts(u, v, shared, -loss))
-        cost = brought - self.bad(exchange.cliques_out, exchange.separators_out)
+        repairs = added > 0 or loss >= 0 or not (self.test is None or self.test.accepts(u, v, shared, -loss))
+        cost = added - self.bad(exchange.cliques_out, exchange.separators_out)
         if self.max_cliques < self.problem.n:
             cost += exchange.growth
-        return Entry(mends, cost if mends else 0, loss, u, v, shared, exchange.growth)
+        return CandidateEdge(repairs, cost if repairs else 0, loss, u, v, shared, exchange.growth)
 
-    def current(self, entry: Entry) -> Entry | None:
-        """Returns the entry of the same pair now; None if its stamp is old or the edge is not legal."""
+    def current(self, entry: CandidateEdge) -> CandidateEdge | None:
+        """Returns the candidate of the same pair now; None if its stamp is old or the edge is illegal."""
         self.looked_at += 1
         u, v, shared = entry.u, entry.v, entry.shared
         if self.neighbours[u] >> v & 1 or self.neighbours[u] & self.neighbours[v] != shared:
             return None
         if not self.separates(shared, u, v):
             return None
-        return self.entry(u, v)
+        return self.candidate(u, v)
 
     def separates(self, shared: VarSet, u: int, v: int) -> bool:
-        """Tells whether S separates u from v; only a separator of the tree does."""
+        """Tells whether S separates u from v; only a separator of the tree can."""
         if not self.separators[shared]:
             return False
         if not self.component[u] >> v & 1:
@@ -285,41 +297,41 @@ class _Search:
         return shared != 0 and not connected(self.neighbours, u, v, shared)
 
     def exchange(self, u: int, v: int) -> Exchange:
-        """Returns what the edge uv, S = N(u) ∩ N(v), brings and removes.
+        """Returns the exchange by the edge uv, S = N(u) ∩ N(v).
 
-        If uv is an edge, S∪u counts as a clique to be when no vertex but v is joined to all of it.
+        If uv is already an edge, S∪u counts as absorbed when only v is adjacent to all of it.
         """
         shared = self.neighbours[u] & self.neighbours[v]
         sides = [shared | 1 << u, shared | 1 << v]
         clique = sides[0] | sides[1]
         if self.neighbours[u] >> v & 1:
-            swallowed = [side for side in sides if not self.joined_to_all(side) & ~clique]
+            absorbed = [side for side in sides if not self.common_neighbours(side) & ~clique]
         else:
-            swallowed = [side for side in sides if side in self.cliques]
-        separators = [side for side in sides if side not in swallowed]
-        return Exchange([clique], separators, swallowed, [shared])
+            absorbed = [side for side in sides if side in self.cliques]
+        separators = [side for side in sides if side not in absorbed]
+        return Exchange([clique], separators, absorbed, [shared])
 
-    def joined_to_all(self, side: VarSet) -> VarSet:
-        """Returns the vertices that are joined to every member of a set."""
+    def common_neighbours(self, side: VarSet) -> VarSet:
+        """Returns the vertices adjacent to every member of a set."""
         common = -1
         for v in members(side):
             common &= self.neighbours[v]
         return common
 
     def removable(self, pairs: Iterable[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-        """Yields those pairs that are edges and may go: the graph stays chordal and meets the constraints."""
+        """Yields the edges among the pairs whose removal keeps the graph chordal and feasible."""
         for u, v in pairs:
             clique = self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v
             required = (1 << u | 1 << v) in self.problem.constraints.required_edges
             if required or not self.neighbours[u] >> v & 1 or clique not in self.cliques:
-                continue  # a clique that is not maximal, or no clique: more than one holds u and v
+                continue  # uv is in more than one maximal clique
             undo = self.exchange(u, v).reversed()
             fits = len(self.cliques) + undo.growth <= self.max_cliques
             if fits and not self.bad(undo.cliques_in, undo.separators_in):
                 yield u, v
 
-    def add(self, entry: Entry) -> None:
-        """Adds an edge, and queues the pairs whose common neighbourhood that changes."""
+    def add(self, entry: CandidateEdge) -> None:
+        """Adds an edge, and queues the pairs whose common neighbourhood changes."""
         u, v = entry.u, entry.v
         was_broken = self.broken
         self.apply(self.exchange(u, v))
@@ -330,7 +342,7 @@ class _Search:
             for w in members(both):
                 self.component[w] = both
         changed = [(min(a, x), max(a, x)) for a, b in ((u, v), (v, u)) for x in members(self.neighbours[b])]
-        fresh = self.entries((a, x) for a, x in changed if a != x)
+        fresh = self.candidates((a, x) for a, x in changed if a != x)
         if len(self.cliques) < self.max_cliques:
             fresh += self.waiting
             self.waiting = []
@@ -341,7 +353,7 @@ class _Search:
             self.report(tree=self.tree())
 
     def apply(self, exchange: Exchange) -> None:
-        """Exchanges the parts, and counts the bad ones."""
+        """Exchanges the parts and updates the number of bad ones."""
         self.cliques.update(exchange.cliques_in)
         self.cliques.difference_update(exchange.cliques_out)
         self.separators.update(exchange.separators_in)
@@ -350,12 +362,12 @@ class _Search:
         self.bad_parts -= self.bad(exchange.cliques_out, exchange.separators_out)
 
     def bad(self, cliques: list[VarSet], separators: list[VarSet]) -> int:
-        """Returns how many of the parts the constraints rule out."""
+        """Returns how many of the parts the constraints forbid."""
         bad_cliques = sum(not self.good_clique(part) for part in cliques)
         return bad_cliques + sum(not self.good_separator(part) for part in separators)
 
     def gain(self, u: int, v: int) -> float:
-        """Returns s(S∪{u,v}) + s(S) − s(S∪u) − s(S∪v), what the edge uv is worth, in nats."""
+        """Returns the gain of the edge uv, s(S∪{u,v}) + s(S) − s(S∪u) − s(S∪v), in nats."""
         shared = self.neighbours[u] & self.neighbours[v]
         sets = [shared | 1 << u | 1 << v, shared, shared | 1 << u, shared | 1 << v]
         self.fetch(sets)
@@ -363,7 +375,7 @@ class _Search:
         return (clique - one) - (other - separator)
 
     def fetch(self, masks: Iterable[VarSet]) -> None:
-        """Looks up the scores that are not known yet, in one batch for each size."""
+        """Fetches the scores not cached yet, in one batch per size."""
         by_size: dict[int, list[VarSet]] = {}
         for mask in masks:
             if mask not in self.scores:
@@ -374,5 +386,5 @@ class _Search:
                 self.scores[mask] = score if score > -inf else self.stand_in(mask)
 
     def stand_in(self, mask: VarSet) -> float:
-        """Returns the value of a set without a score; 0 for a single variable."""
+        """Returns the stand-in for a set without a score; 0 for a single variable."""
         return 0.0 if mask.bit_count() == 1 else sum(self.scores[1 << v] for v in members(mask))

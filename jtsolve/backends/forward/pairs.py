@@ -1,4 +1,4 @@
-"""What forward selection knows of pairs: the gains of all at first, entries of the queue, reachability."""
+"""Pairs of variables for forward selection: initial gains, candidates of the queue, reachability."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 _BLOCK = 1 << 15
-"""Pairs in a batch: some tenths of a second, so that an interruption acts at once."""
+"""Pairs per batch: some tenths of a second, so that an interruption acts at once."""
 
 
 @dataclass(slots=True)
-class Pairs:
-    """Pairs in the order in which they are taken: by loss, which is minus the gain in nats, then by ends.
+class SortedPairs:
+    """Pairs in the order of choice: by loss, which is minus the gain in nats, then by ends.
 
     Args:
         u: shape (count,): the lower ends.
@@ -35,36 +35,36 @@ class Pairs:
     taken: int = field(default=0)
 
     @classmethod
-    def none(cls) -> Pairs:
+    def none(cls) -> SortedPairs:
         """Returns no pairs."""
         return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
 
     @property
     def exhausted(self) -> bool:
-        """Whether all have been taken."""
+        """Whether no pair is left."""
         return self.taken == self.loss.size
 
     def next(self) -> tuple[int, int, float]:
-        """Returns the pair whose turn is next, and its loss."""
+        """Returns the next pair and its loss."""
         return int(self.u[self.taken]), int(self.v[self.taken]), float(self.loss[self.taken])
 
     def take(self) -> None:
-        """Takes it."""
+        """Moves on to the next pair."""
         self.taken += 1
 
 
-def gaining_pairs(scores: LocalScores, width: int, report: Report) -> Pairs:
-    """Returns the pairs with s({u,v}) > s({u}) + s({v}); those seen so far if it is stopped.
+def gaining_pairs(scores: LocalScores, width: int, report: Report) -> SortedPairs:
+    """Returns the pairs with s({u,v}) > s({u}) + s({v}); those scored so far if stopped.
 
     Args:
-        scores: a variable without a score counts as 0; a pair without one is no pair.
-        width: cliques of fewer than two variables have no pairs.
-        report: is asked whether to go on.
+        scores: a variable without a score counts as 0; a pair without one is left out.
+        width: below 2, there are no pairs.
+        report: is asked whether to continue.
     """
     n = scores.n
     own = scores.batch(np.arange(n)[:, None])
     own[own == -inf] = 0.0
-    found = [Pairs.none()]
+    found = [SortedPairs.none()]
     v = 1
     while v < n and width > 1 and report.stop is None:
         last = min(n, v + max(1, _BLOCK // n))
@@ -72,29 +72,30 @@ def gaining_pairs(scores: LocalScores, width: int, report: Report) -> Pairs:
         lower = np.concatenate([np.arange(w) for w in range(v, last)])
         loss = own[upper] - (scores.batch(np.stack([lower, upper], axis=1)) - own[lower])
         gains = loss < 0
-        found.append(Pairs(lower[gains].astype(np.int32), upper[gains].astype(np.int32), loss[gains]))
+        found.append(SortedPairs(lower[gains].astype(np.int32), upper[gains].astype(np.int32), loss[gains]))
         report(done=v**2 / n**2, note="the gains of all pairs")
         v = last
     first, second = np.concatenate([one.u for one in found]), np.concatenate([one.v for one in found])
     loss = np.concatenate([one.loss for one in found])
     order = np.lexsort((second, first, loss))
-    return Pairs(first[order], second[order], loss[order])
+    return SortedPairs(first[order], second[order], loss[order])
 
 
-class Entry(NamedTuple):
-    """A pair that is no edge; entries sort in the order in which they are taken.
+class CandidateEdge(NamedTuple):
+    """A non-adjacent pair; sorted in the order of choice.
 
     Attributes:
-        mends: whether it only serves to mend a broken graph: it brings a bad part, or gains nothing.
-        cost: then, the bad parts (and, if they are bounded, cliques) that it brings less those it removes.
+        repairs: whether it can only serve to repair an infeasible graph: it adds a bad part, or gains
+            nothing.
+        cost: then, the bad parts (and cliques, if bounded) that it adds minus those that it removes.
         loss: minus the gain, in nats.
         u: the lower end.
         v: the upper end.
-        shared: S = N(u) ∩ N(v) when the entry was made.
-        growth: by how many maximal cliques more.
+        shared: S = N(u) ∩ N(v) when the candidate was made.
+        growth: the change in the number of maximal cliques.
     """
 
-    mends: bool
+    repairs: bool
     cost: int
     loss: float
     u: int
@@ -104,7 +105,7 @@ class Entry(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """The maximal cliques and separators that a new edge brings and removes; for an old edge, reversed."""
+    """The maximal cliques and separators that a new edge adds and removes."""
 
     cliques_in: list[VarSet]
     separators_in: list[VarSet]
@@ -112,17 +113,17 @@ class Exchange(NamedTuple):
     separators_out: list[VarSet]
 
     def reversed(self) -> Exchange:
-        """Returns what undoes this exchange."""
+        """Returns the exchange that undoes this one."""
         return Exchange(self.cliques_out, self.separators_out, self.cliques_in, self.separators_in)
 
     @property
     def growth(self) -> int:
-        """By how many maximal cliques more."""
+        """The change in the number of maximal cliques."""
         return len(self.cliques_in) - len(self.cliques_out)
 
 
 def component_of(neighbours: list[VarSet], v: int, without: VarSet = 0) -> VarSet:
-    """Returns the vertices that v reaches when the set `without` is taken away."""
+    """Returns the vertices reachable from v without the set `without`."""
     seen = frontier = 1 << v
     while frontier:
         lowest = frontier & -frontier
@@ -133,9 +134,9 @@ def component_of(neighbours: list[VarSet], v: int, without: VarSet = 0) -> VarSe
 
 
 def connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
-    """Tells whether u reaches v when the set `without` is taken away.
+    """Tells whether v is reachable from u without the set `without`.
 
-    Looks from both ends in turn, so that it is over when the smaller of two components is seen.
+    Searches from both ends in turn, so it ends once the smaller of the two components is explored.
     """
     seen = [1 << u, 1 << v]
     frontiers = [1 << u, 1 << v]

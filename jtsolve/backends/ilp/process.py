@@ -1,13 +1,12 @@
-"""Integer linear programs by PuLP, solved by HiGHS or CBC: what runs in the solver's process.
+"""Integer linear programs by PuLP, solved by HiGHS or CBC, in the solver's process.
 
-*Tolerances.* Solvers call a program solved if what is left is within their tolerances, which are absolute:
-some 10^-6 of the objective. It is scaled by a power of two, so that its largest coefficient is about 2^20:
-for scores of usual size, a tolerance is some 10^-9 nats then. The gaps that end the search are set to 0, and
-every bound is raised by the tolerances that the solver still has.
+*Tolerances.* Solvers stop when the remaining gap is within their tolerances, which are absolute: some 10^-6
+of the objective. The objective is scaled by a power of two to a largest coefficient of about 2^20, so that
+for usual scores a tolerance is some 10^-9 nats. The gap limits are set to 0, and every bound is raised by the
+tolerances that the solver still has.
 
-*News.* HiGHS tells of every better tree and bound by call-backs. CBC, a program of its own, writes its bounds
-to a log, which is read while it runs, but its tree only at the end: it is given a little less than the time
-that is left.
+*Messages.* HiGHS reports every better tree and bound by callbacks. CBC, a separate program, writes its bounds
+to a log, which is read while it runs, but its tree only at the end: it gets a little less than the time left.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from math import ceil, floor, frexp, gcd, inf, ldexp
 from pathlib import Path
 from threading import Event, Thread
@@ -23,38 +23,40 @@ from typing import TYPE_CHECKING, Any
 import highspy
 import pulp
 
-from jtsolve.backends.support.run import News, encoded
+from jtsolve.backends.support.solver import SolverMessage, encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from jtsolve.backends.support.run import Work
-    from jtsolve.encodings.formula import Encoding, Formula
+    from jtsolve.backends.support.solver import Send, SolverInput
+    from jtsolve.encodings.formula import Encoding, LinearRow
     from jtsolve.encodings.rounding import Unit
 
-_LARGEST = 20
-"""Bits of the largest coefficient of the objective."""
-_TOLERANCE = 1e-9
-"""Of feasibility, reduced costs, integrality, and what a better solution has to be better by."""
-_DIGITS = 1e-6
-"""Of a bound that is read from the log of CBC, relative: it is written with some eight digits."""
-_SUMMED = 1e-12
-"""Of a bound, relative: what a solver's sums may be rounded by."""
-_AT_THE_END = 1.0
-"""Seconds of the time limit that CBC is not given, for its last steps and reading its answer."""
-_LOOK = 0.1
-"""Seconds between two looks at the log."""
+
+@dataclass(frozen=True, slots=True)
+class _Numerics:
+    """Tolerances and times."""
+
+    objective_bits: int = 20  # of the largest coefficient of the objective
+    tolerance: float = 1e-9  # for feasibility, reduced costs, integrality, and the least improvement
+    digits: float = 1e-6  # relative error of a bound in CBC's log, which has some eight digits
+    summed: float = 1e-12  # relative rounding error of a solver's sums
+    reserve: float = 1.0  # seconds of the time limit kept from CBC, for its last steps and to read its answer
+    poll: float = 0.1  # seconds between two looks at the log
+
+
+_NUMERICS = _Numerics()
 _IN_LOG = re.compile(r"best possible:? ([-+.0-9e]+)|Lower bound: +([-+.0-9e]+)")
 
 
-class Program:
-    """A formula as an integer linear program that minimises, and what its answers mean."""
+class IntegerProgram:
+    """A formula as an integer linear program that minimises, and the meaning of its answers."""
 
-    def __init__(self, say: Callable[[News], None], encoding: Encoding, unit: Unit) -> None:
-        self.say, self.encoding = say, encoding
+    def __init__(self, send: Send, encoding: Encoding, unit: Unit) -> None:
+        self.send, self.encoding = send, encoding
         formula = encoding.formula
         _, exponent = frexp(max(map(abs, formula.weights.tolist()), default=0.0))
-        self.shift = _LARGEST - exponent
+        self.shift = _NUMERICS.objective_bits - exponent
         self.problem = pulp.LpProblem("jtsolve", pulp.LpMinimize)
         self.variables = [
             self.problem.add_variable(name, 0, most, pulp.LpInteger)
@@ -62,14 +64,14 @@ class Program:
         ]
         costs = [-ldexp(weight, self.shift) for weight in formula.weights.tolist()]
         self.problem.setObjective(self._sum(range(1, len(costs) + 1), costs))
-        for expression, sense, limit in self._conditions(formula):
-            self.problem.addConstraint(pulp.LpConstraint(expression, sense, rhs=limit))
-        # PuLP writes 13 digits of a cost for CBC, and at most so many of those that cost are 1 at a time.
+        for row in formula.linear_rows():
+            self._add(row)
+        # PuLP writes 13 digits of a cost for CBC; `paid` bounds how many costs are paid at a time.
         written = max((abs(float(f"{cost:.12e}") - cost) for cost in costs), default=0.0)
         grouped = {number for group in formula.exactly_one for number in group}
         alone = sum(weight != 0 for weight in formula.weights) - len(grouped)
         paid = len(formula.exactly_one) + max(0, alone)
-        tolerances = (1 + sum(formula.largest)) * _TOLERANCE + paid * written
+        tolerances = (1 + sum(formula.largest)) * _NUMERICS.tolerance + paid * written
         self.tolerance = ldexp(tolerances, -self.shift)
         self.unit = unit
         self.whole = unit.whole(formula.weights)
@@ -82,47 +84,39 @@ class Program:
             {self.variables[number - 1]: c for number, c in zip(numbers, coefficients, strict=True)}
         )
 
-    def _conditions(self, formula: Formula) -> Any:
-        """Yields the conditions of the formula as expressions, senses and right-hand sides."""
-        for clause in formula.clauses:
-            negative = sum(literal < 0 for literal in clause)
-            signs = [1 if literal > 0 else -1 for literal in clause]
-            yield self._sum([abs(literal) for literal in clause], signs), pulp.LpConstraintGE, 1 - negative
-        for group in formula.exactly_one:
-            yield self._sum(group, [1] * len(group)), pulp.LpConstraintEQ, 1
-        for row in formula.rows:
-            if row.lower is not None and row.lower == row.upper:
-                yield self._sum(row.variables, row.coefficients), pulp.LpConstraintEQ, row.lower
-                continue
-            if row.lower is not None:
-                yield self._sum(row.variables, row.coefficients), pulp.LpConstraintGE, row.lower
-            if row.upper is not None:
-                yield self._sum(row.variables, row.coefficients), pulp.LpConstraintLE, row.upper
+    def _add(self, row: LinearRow) -> None:
+        expression = self._sum(row.variables, row.coefficients)
+        sides = [(pulp.LpConstraintGE, row.lower), (pulp.LpConstraintLE, row.upper)]
+        if row.lower == row.upper:
+            sides = [(pulp.LpConstraintEQ, row.lower)]
+        for sense, limit in sides:
+            if limit is not None:
+                self.problem.addConstraint(pulp.LpConstraint(expression, sense, rhs=limit))
 
     def bound(self, cost: float) -> float:
-        """Returns what no tree scores more than, if no solution costs less; in nats."""
+        """Returns the bound on all trees, in nats, if no solution costs less."""
         weights = -ldexp(cost, -self.shift)
-        return self._above(floor(ldexp(weights + _SUMMED * abs(weights), self.unit.shift)))
+        return self._above(floor(ldexp(weights + _NUMERICS.summed * abs(weights), self.unit.shift)))
 
     def _above(self, units: int) -> float:
-        """Returns the bound in nats if the solver takes a sum of weights of so many units for the largest.
+        """Returns the bound in nats if the solver's largest sum of weights has this many units.
 
-        The sum is a multiple of the weights' greatest common divisor, which is large where scores are whole.
+        The sum is a multiple of the greatest common divisor of the weights, which is large for whole scores.
         """
         most = (units + ceil(ldexp(self.tolerance, self.unit.shift))) // self.grid * self.grid
         return self.encoding.formula.constant + self.unit.nats(most) + self.unit.slack
 
     def lower(self, cost: float) -> None:
-        """Sends a bound, if it is news."""
+        """Sends a bound if it is better than before."""
         if -inf < cost < inf and self.bound(cost) < self.told:
             self.told = self.bound(cost)
-            self.say(News(bound=self.told))
+            self.send(SolverMessage(bound=self.told))
 
     def conclude(self) -> float:
-        """Sends the tree of the solver's last solution; returns the bound if it is proved to be optimal.
+        """Sends the tree of the solver's last solution; returns the bound, given that it was proved optimal.
 
         Raises:
-            RuntimeError: the solution is none.
+            RuntimeError: it is not a solution.
         """
         try:
             values = self.solution(self.values())
@@ -131,17 +125,17 @@ class Program:
         return self._above(sum(weight * value for weight, value in zip(self.whole, values, strict=True)))
 
     def values(self) -> list[float]:
-        """Returns what the solver left as values; ValueError if nothing."""
+        """Returns the values that the solver left; ValueError if there are none."""
         values = [variable.varValue for variable in self.variables]
         if None in values:
             raise ValueError("the solver gave no values")
         return values
 
     def solution(self, point: Sequence[float]) -> list[int]:
-        """Sends the tree of a solution, if it is better than before, and returns its values.
+        """Sends the tree of a solution if it is better than before; returns its values, rounded.
 
         Raises:
-            ValueError: rounded, the solution breaks the formula.
+            ValueError: they violate the formula.
         """
         values = [round(value) for value in point]
         broken = self.encoding.formula.broken(values)
@@ -150,12 +144,12 @@ class Program:
         objective = self.encoding.formula.objective(values)
         if objective > self.best:
             self.best = objective
-            self.say(News(tree=self.encoding.tree_of(values)))
+            self.send(SolverMessage(tree=self.encoding.tree_of(values)))
         return values
 
 
 class _HiGHS(pulp.HiGHS):  # type: ignore[misc]  # pulp has no types
-    """HiGHS as PuLP runs it, with the variables' first values as its first solution."""
+    """PuLP's HiGHS with the initial values of the variables as its first solution."""
 
     def buildSolverModel(self, lp: Any) -> None:  # noqa: N802 - PuLP's name
         super().buildSolverModel(lp)
@@ -166,15 +160,15 @@ class _HiGHS(pulp.HiGHS):  # type: ignore[misc]  # pulp has no types
             lp.solverModel.setSolution(solution)
 
 
-def solve(say: Callable[[News], None], work: Work) -> float:
-    """Solves what it is given, and tells of it; returns the bound in nats, -inf if there is no tree.
+def solve(send: Send, work: SolverInput) -> float:
+    """Solves a problem and sends trees and bounds; returns the bound in nats, -inf if there is no tree.
 
     Raises:
-        RuntimeError: the solver gave up, or its solution is none.
+        RuntimeError: the solver gave up, or its solution is wrong.
     """
     began = time.monotonic()
     encoding, unit = encoded(work)
-    program = Program(say, encoding, unit)
+    program = IntegerProgram(send, encoding, unit)
     known = None if work.tree is None else encoding.values_of(work.tree)
     if known is not None:
         for variable, value in zip(program.variables, known.tolist(), strict=True):
@@ -184,7 +178,7 @@ def solve(say: Callable[[News], None], work: Work) -> float:
     return _by_cbc(program, work, began)
 
 
-def _by_highs(program: Program, work: Work) -> float:
+def _by_highs(program: IntegerProgram, work: SolverInput) -> float:
     kinds = highspy.cb.HighsCallbackType
     place = {variable.name: at for at, variable in enumerate(program.problem.variables())}
     order = [place[variable.name] for variable in program.variables]
@@ -198,7 +192,7 @@ def _by_highs(program: Program, work: Work) -> float:
                 failures.append(failure)
         program.lower(news.mip_dual_bound)
 
-    highspy.Highs.resetGlobalScheduler(True)  # or the number of threads of its first run in the process stays
+    highspy.Highs.resetGlobalScheduler(True)  # else the thread count of the first run in the process stays
     solver = _HiGHS(
         msg=False,
         gapAbs=0.0,
@@ -207,9 +201,9 @@ def _by_highs(program: Program, work: Work) -> float:
         callbackTuple=(heard, None),
         callbacksToActivate=[kinds.kCallbackMipImprovingSolution, kinds.kCallbackMipLogging],
         random_seed=work.seed % 2**31,
-        mip_feasibility_tolerance=_TOLERANCE,
-        primal_feasibility_tolerance=_TOLERANCE,
-        dual_feasibility_tolerance=_TOLERANCE,
+        mip_feasibility_tolerance=_NUMERICS.tolerance,
+        primal_feasibility_tolerance=_NUMERICS.tolerance,
+        dual_feasibility_tolerance=_NUMERICS.tolerance,
     )
     program.problem.solve(solver)
     if failures:
@@ -222,15 +216,15 @@ def _by_highs(program: Program, work: Work) -> float:
     return program.conclude()
 
 
-def _by_cbc(program: Program, work: Work, began: float) -> float:
-    """Runs CBC in a folder that the other process removes, whatever happens to this one."""
+def _by_cbc(program: IntegerProgram, work: SolverInput, began: float) -> float:
+    """Runs CBC in a folder that the parent process removes even if this one is killed."""
     folder = Path(work.options["folder"])
     log = folder / "log"
-    limit = None if work.seconds is None else work.seconds - (time.monotonic() - began) - _AT_THE_END
+    limit = None if work.seconds is None else work.seconds - (time.monotonic() - began) - _NUMERICS.reserve
     if limit is not None and limit <= 0:
         return inf
     solver = pulp.COIN_CMD(
-        path=pulp.PULP_CBC_CMD.pulp_cbc_path,  # the one that comes with PuLP
+        path=pulp.PULP_CBC_CMD.pulp_cbc_path,  # PuLP's own
         msg=False,
         gapAbs=0.0,
         gapRel=0.0,
@@ -238,7 +232,7 @@ def _by_cbc(program: Program, work: Work, began: float) -> float:
         timeLimit=limit,
         logPath=str(log),
         warmStart=all(variable.varValue is not None for variable in program.variables),
-        options=[f"{name} {_TOLERANCE}" for name in ("primalT", "dualT", "integerT", "increment")]
+        options=[f"{name} {_NUMERICS.tolerance}" for name in ("primalT", "dualT", "integerT", "increment")]
         + [f"randomCbcSeed {work.seed % 2**31}"],
     )
     solver.tmpDir = str(folder)
@@ -254,22 +248,22 @@ def _by_cbc(program: Program, work: Work, began: float) -> float:
         return -inf
     if program.problem.sol_status == pulp.LpSolutionOptimal:
         return program.conclude()
-    with suppress(ValueError):  # at the end of its time, it may give the point where it was
+    with suppress(ValueError):  # out of time, it may leave a point that is no solution
         program.solution(program.values())
     return inf
 
 
-def read_log(path: Path, program: Program, ended: Event) -> None:
-    """Tells of the bounds in a log while it is written."""
+def read_log(path: Path, program: IntegerProgram, ended: Event) -> None:
+    """Sends the bounds in a log while it is written."""
     done = 0
     last = False
     while not last:
-        last = ended.wait(_LOOK)
+        last = ended.wait(_NUMERICS.poll)
         if not path.exists():
             continue
         text = path.read_text(encoding="utf-8", errors="replace")
         end = text.rfind("\n") + 1
         for found in _IN_LOG.finditer(text, done, end):
             cost = float(found[1] or found[2])
-            program.lower(cost - _DIGITS * abs(cost))
+            program.lower(cost - _NUMERICS.digits * abs(cost))
         done = max(done, end)

@@ -1,17 +1,17 @@
 """Weighted MaxSAT: the family or the imset formulation, solved by python-sat.
 
-The default is RC2 with stratification on the form of Berg, Järvisalo and Malone (`encodings.family`), with
-clutter cuts as clauses; `model=imset` is the form by complete sets (`encodings.imset`), which has no such
-clauses, and took RC2 one to two minutes where families took seconds (docs/benchmarks.md). `solver=lsu` is
-linear search with weighted constraints, which CaDiCaL propagates, since the LSU of python-sat takes no
-weights. FM and RC2 without stratification are not offered: they split weights as fine as these over and over,
-and take seconds to minutes for five variables.
+The default is RC2 with stratification on the formulation of Berg, Järvisalo and Malone (`encodings.family`),
+with clutter cuts as clauses. `model=imset` is the formulation by complete sets (`encodings.imset`), for which
+RC2 took one to two minutes where families took seconds (docs/benchmarks.md). `solver=lsu` is linear search
+with weighted constraints, which CaDiCaL propagates, since the LSU of python-sat takes no weights. FM and RC2
+without stratification are not offered: they keep splitting such fine weights and take seconds to minutes for
+five variables.
 
-The solver runs in a process of its own (`support.run`, `worker`), since it looks at no clock of ours. Weights are
-whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`); scores are computed anew.
+The solver runs in its own process (`support.solver`, `support.worker`), since it ignores our clock. Weights
+are whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`); scores are recomputed.
 
 Time is exponential in the number of variables in the worst case. Memory: the sets or families, and in the
-solver's process their clauses, n³ clauses of the order, and what it learns.
+solver's process their clauses, n³ clauses of the order, and learnt clauses.
 
 References:
     Ignatiev, Morgado and Marques-Silva, RC2: an efficient MaxSAT solver, JSAT 2019. Berg, Järvisalo and
@@ -26,10 +26,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.prepare import prepare, require_relaxation
-from jtsolve.backends.support.run import Method, estimated, hand_over
+from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
-from jtsolve.encodings import family
+from jtsolve.encodings.family import FEATURES
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
@@ -42,12 +41,12 @@ class MaximumSatisfiability:
 
     Args:
         model: the formulation.
-        solver: RC2, by cores, or linear search for cheaper models (LSU).
+        solver: RC2, core-guided, or LSU, linear search for cheaper models.
         sat: the SAT solver beneath RC2.
-        start: gives the first tree, or None.
-        relaxation: gives a bound, cuts, and what to prune; None for none. Where its bound is the tree's
-            score, optimality is proved by that bound.
-        prune: whether to drop what the relaxation rules out, or, without one, the completion bound.
+        start: the backend that finds the first tree, or None.
+        relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Where its
+            bound is the tree's score, that bound is the proof of optimality.
+        prune: whether to drop what the relaxation, or without one the completion bound, rules out.
     """
 
     model: Literal["family", "imset"] = "family"
@@ -60,25 +59,19 @@ class MaximumSatisfiability:
     name: ClassVar[str] = "maxsat"
 
     def __post_init__(self) -> None:
-        require_relaxation(self.name, self.relaxation)
+        require_relaxation(self)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the formulation expresses; python-sat has to be installed."""
-        return Capabilities(
-            features=family.FEATURES, exact=True, rules=(needs("pysat", "python-sat"), needs_table)
-        )
+        """All constraints of the formulations; python-sat has to be installed."""
+        return Capabilities(features=FEATURES, exact=True, rules=(needs("pysat", "python-sat"), needs_table))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`."""
-        return estimated(problem, self.start, self.relaxation, limits)
+        return estimated(self, problem, limits)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
-        self.estimate(problem, limits).require_memory(self.name, limits)
-        prepared = prepare(
-            problem, limits, report, start=self.start, relaxation=self.relaxation, prune=self.prune
-        )
         options = {"solver": self.solver, "sat": self.sat}
-        method = Method("pysat", "jtsolve.backends.maxsat.process:solve", self.model, options)
-        return hand_over(method, prepared, limits, report)
+        call = SolverCall("pysat", "jtsolve.backends.maxsat.process:solve", self.model, options)
+        return solve_prepared(self, call, problem, limits, report)

@@ -1,11 +1,11 @@
-"""MaxSAT by python-sat: what runs in the solver's process.
+"""MaxSAT by python-sat, in the solver's process.
 
-RC2 looks for a set of costs of which one at least has to be paid (a core), again and again: what it has shown
-to be unavoidable is a lower bound of the cost, and so bounds every tree's score from above. Stratified, it
-begins with the largest costs alone: each stage ends with a model of all hard clauses, which is a tree.
+RC2 repeatedly finds a core, a set of costs at least one of which must be paid. The cost shown to be
+unavoidable is a lower bound, and so bounds every tree's score from above. Stratified, it starts with the
+largest costs alone; each stage ends with a model of all hard clauses, which is a tree.
 
-A known tree gives an upper bound of the cost: what alone would make a solution dearer than that is not paid,
-and becomes a hard clause. Solutions as cheap as the tree stay.
+A known tree gives an upper bound on the cost: a cost that alone would exceed it is never paid and becomes a
+hard clause. Solutions as cheap as the tree stay.
 
 Linear search asks for cheaper and cheaper models: it has trees early, and a bound only at the end.
 
@@ -24,44 +24,47 @@ from pysat.examples.rc2 import RC2Stratified
 from pysat.formula import WCNF
 from pysat.solvers import Solver
 
-from jtsolve.backends.support.run import News, encoded
-from jtsolve.encodings.wcnf import to_maxsat
+from jtsolve.backends.support.solver import SolverMessage, encoded
+from jtsolve.encodings.wcnf import to_wcnf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jtsolve.backends.support.run import Work
+    from jtsolve.backends.support.solver import Send, SolverInput
     from jtsolve.encodings.formula import Encoding
     from jtsolve.encodings.rounding import Unit
-    from jtsolve.encodings.wcnf import MaxSat
+    from jtsolve.encodings.wcnf import Wcnf
 
 
-class Teller:
-    """Turns costs into bounds and models into trees, and sends them."""
+class Reporter:
+    """Converts costs to bounds and models to trees, and sends them."""
 
     def __init__(
-        self, say: Callable[[News], None], encoding: Encoding, unit: Unit, task: MaxSat, limit: int | None
+        self,
+        send: Send,
+        encoding: Encoding,
+        unit: Unit,
+        task: Wcnf,
+        limit: int | None,
     ) -> None:
-        self.say, self.encoding, self.unit, self.task = say, encoding, unit, task
+        self.send, self.encoding, self.unit, self.task = send, encoding, unit, task
         self.limit = limit
         self.told = -1
 
     def bound(self, cost: int) -> float:
-        """Returns what no tree scores more than, if every solution costs so much; in nats."""
+        """Returns the bound on all trees, in nats, if every solution has at least this cost."""
         constant = self.encoding.formula.constant
         return constant + self.unit.nats(self.task.best - cost) + self.unit.slack
 
     def lower(self, cost: int) -> None:
-        """Sends the bound of a cost that is unavoidable, if it is news."""
+        """Sends the bound of an unavoidable cost if it is better than before."""
         if cost > self.told:
             self.told = cost
-            self.say(News(bound=self.bound(cost)))
+            self.send(SolverMessage(bound=self.bound(cost)))
 
     def model(self, literals: list[int]) -> int:
-        """Sends the tree of a model, and returns its cost.
+        """Sends the tree of a model if it is better than before; returns its cost.
 
         Raises:
-            ValueError: the model breaks the formula.
+            ValueError: the model violates the formula.
         """
         values = [int(literal > 0) for literal in literals[: len(self.encoding.formula.names)]]
         broken = self.encoding.formula.broken(values)
@@ -70,15 +73,15 @@ class Teller:
         cost = self.task.cost(values)
         if self.limit is None or cost < self.limit:
             self.limit = cost
-            self.say(News(tree=self.encoding.tree_of(values)))
+            self.send(SolverMessage(tree=self.encoding.tree_of(values)))
         return cost
 
 
-class _TellingRC2(RC2Stratified):  # type: ignore[misc]  # pysat has no types
-    """RC2 that tells of its bounds and models, and hardens by the best one."""
+class _ReportingRC2(RC2Stratified):  # type: ignore[misc]  # pysat has no types
+    """RC2 that sends its bounds and models, and hardens by the best one."""
 
-    def __init__(self, formula: WCNF, teller: Teller, **options: Any) -> None:
-        self.teller = teller
+    def __init__(self, formula: WCNF, reporter: Reporter, **options: Any) -> None:
+        self.reporter = reporter
         self.adapting = False
         super().__init__(formula, **options)
 
@@ -86,55 +89,55 @@ class _TellingRC2(RC2Stratified):  # type: ignore[misc]  # pysat has no types
         self.adapting = True
         super().adapt_am1()
         self.adapting = False
-        self.teller.lower(self.cost)
+        self.reporter.lower(self.cost)
 
     def process_core(self) -> None:
         super().process_core()
-        self.teller.lower(self.cost)
-        if not self.adapting:  # which goes through a list of what there was at its start
+        self.reporter.lower(self.cost)
+        if not self.adapting:  # adapting iterates over the selectors that hardening would remove
             self.harden()
 
     def finish_level(self) -> None:
-        self.teller.model(self.oracle.get_model())
+        self.reporter.model(self.oracle.get_model())
         super().finish_level()
         self.harden()
 
     def harden(self) -> None:
-        """Makes hard what costs more than is left to the best solution known."""
-        if self.teller.limit is None:
+        """Hardens the costs that exceed the gap to the best known solution."""
+        if self.reporter.limit is None:
             return
-        left = self.teller.limit - self.cost
+        left = self.reporter.limit - self.cost
         self.garbage = {s for s in (*self.sels, *self.sums) if self.wght[s] > left}
         for selector in self.garbage:
             self.oracle.add_clause([selector])
         self.filter_assumps()
 
 
-def _by_linear_search(teller: Teller, formula: WCNF) -> list[int] | None:
-    """Asks for a cheaper model until there is none; returns the last, None if there was none at all.
+def _by_linear_search(reporter: Reporter, formula: WCNF) -> list[int] | None:
+    """Asks for a cheaper model until there is none; returns the last one, None if there was none.
 
-    A bound on the cost is one weighted constraint, which CaDiCaL propagates as it is.
+    The bound on the cost is one weighted constraint, which CaDiCaL propagates natively.
     """
     paid = [-soft[0] for soft in formula.soft]
     best = None
     with Solver(name="cadical195", bootstrap_with=formula.hard) as solver:
         if paid:
             solver.activate_atmost()
-        if paid and teller.limit is not None:
-            solver.add_atmost(paid, teller.limit, weights=formula.wght)
+        if paid and reporter.limit is not None:
+            solver.add_atmost(paid, reporter.limit, weights=formula.wght)
         while solver.solve():
             best = solver.get_model()
-            cost = teller.model(best)
+            cost = reporter.model(best)
             if cost == 0:
                 break
             solver.add_atmost(paid, cost - 1, weights=formula.wght)
     return best
 
 
-def solve(say: Callable[[News], None], work: Work) -> float:
-    """Solves what it is given, and tells of it; returns the bound in nats, -inf if there is no tree."""
+def solve(send: Send, work: SolverInput) -> float:
+    """Solves a problem and sends trees and bounds; returns the bound in nats, -inf if there is no tree."""
     encoding, unit = encoded(work)
-    task = to_maxsat(encoding.formula, unit)
+    task = to_wcnf(encoding.formula, unit)
     formula = WCNF()
     formula.extend([list(clause) for clause in task.hard])
     for literal, cost in task.costs.items():
@@ -142,12 +145,12 @@ def solve(say: Callable[[News], None], work: Work) -> float:
     formula.nv = task.variables
     known = None if work.tree is None else encoding.values_of(work.tree)
     limit = None if known is None else task.cost(known.tolist())
-    teller = Teller(say, encoding, unit, task, limit)
-    teller.lower(0)
-    if work.options["solver"] == "lsu" or not task.costs:  # of nothing to pay, RC2 makes no model
-        model = _by_linear_search(teller, formula)
+    reporter = Reporter(send, encoding, unit, task, limit)
+    reporter.lower(0)
+    if work.options["solver"] == "lsu" or not task.costs:  # without costs, RC2 makes no model
+        model = _by_linear_search(reporter, formula)
     else:
         options = {"solver": work.options["sat"], "adapt": True, "exhaust": True, "minz": True}
-        with _TellingRC2(formula, teller, **options) as solver:
+        with _ReportingRC2(formula, reporter, **options) as solver:
             model = solver.compute()
-    return -inf if model is None else teller.bound(teller.model(model))
+    return -inf if model is None else reporter.bound(reporter.model(model))

@@ -1,4 +1,4 @@
-"""Packages that some backends need and that are not installed with jtsolve."""
+"""Optional packages that some backends need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _installed(package: str, name: str, _problem: Problem) -> str | None:
 
 
 def needed_packages(capabilities: Capabilities) -> tuple[str, ...]:
-    """Returns the names of the packages that the rules of a backend ask for."""
+    """Returns the names of the packages that a backend needs."""
     return tuple(
         rule.args[1] for rule in capabilities.rules if isinstance(rule, partial) and rule.func is _installed
     )

@@ -1,20 +1,20 @@
-"""What the backends on top of a solver do before they encode a problem: a tree, a root, and pruning.
+"""Preparation of a problem before it is encoded for a solver: a first tree, a root, and pruning.
 
-1. A backend gives the first tree T. Pruning keeps all trees that are worth as much, T among them.
-2. The root is a vertex of high degree in T, and the families are made (`families`).
-3. A backend that relaxes the problem (`support.relaxation.Relaxes`, such as `clutter`) gives a bound, drops families by
-   its reduced costs (proof: `families`, pruning 2), and hands its cuts on.
-4. Without one, the completion bound (`jtsolve.core.pruning`) drops sets, if the variables are few enough.
+1. The start finds a tree T. Pruning keeps all trees that score at least as much, T among them.
+2. The root is a vertex of high degree in T; the families are built (`families`).
+3. The relaxation (`support.relaxation.Relaxes`, such as `clutter`) gives a bound, fixes families at 0 by
+   reduced cost (proof: `families`, pruning 2), and passes its cuts on.
+4. Without a relaxation, the completion bound (`core.pruning`) drops sets, if there are few enough variables.
 
-On whose word is a tree optimal? Where the relaxation meets T's score, its bound is the proof, and what is
-left of the problem is little more than T. The solver is run on that all the same: it is a witness of the
-encoding, of the score, and of what is left, but what is gone rests on the relaxation. Without a relaxation,
-the proof is the solver's but for the completion bound; without pruning, all of it is.
+Who proves optimality? Where the relaxation's bound meets T's score, that bound is the proof, and little more
+than T is left. The solver still runs on the rest and confirms the encoding and the score, but what was pruned
+rests on the relaxation. Without a relaxation the proof is the solver's, apart from the completion bound;
+without pruning it is entirely the solver's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -22,8 +22,6 @@ from jtsolve.backends.support.relaxation import Relaxes
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
 from jtsolve.core.machine import resident_memory
-from jtsolve.core.scores import SparseScores
-from jtsolve.errors import ChoiceError
 from jtsolve.families.families import choose_root, families_of, predicted_memory
 
 if TYPE_CHECKING:
@@ -35,22 +33,22 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 MOST_PRUNED = 20
-"""Variables up to which the completion bound is computed: with 19 it takes 1.5 s (2 shared cores of an Intel
-Xeon, 2.5 GHz), with each further one twice as long, and no question is answered meanwhile."""
+"""Variables up to which the completion bound is computed: 19 take 1.5 s (2 shared cores of an Intel Xeon,
+2.5 GHz), each further one doubles that, and it cannot be interrupted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class PreparedProblem:
     """A problem that is ready to be encoded.
 
     Attributes:
         problem: without the sets that were dropped.
         families: without the families that were dropped.
-        tree: the best tree that is known, or None; then nothing was dropped.
-        bound: no tree of the problem as it was scores more, in nats; inf if none is known.
-        clutters: cuts of the relaxation that are worth handing on, each a collection of sets.
-        stop: why the work has to end now, or None.
-        stats: how many families there are, and what the relaxation proved.
+        tree: the best known tree, or None; then nothing was dropped.
+        bound: on the score of every tree of the original problem, in nats; inf if none is known.
+        clutters: cuts of the relaxation, each a collection of sets.
+        stop: why the run must stop now, or None.
+        stats: the number of families, and the bound of the relaxation.
     """
 
     problem: Problem
@@ -61,29 +59,9 @@ class Prepared:
     stop: Stop | None
     stats: dict[str, float]
 
-    def left(self) -> Problem:
-        """Returns the problem with scores for those sets only that may be complete by the families."""
-        known = self.families.scores > -inf
-        scores = zip(self.families.masks(), self.families.scores.tolist(), known.tolist(), strict=True)
-        table = {mask: score for mask, score, has_one in scores if has_one}
-        return replace(self.problem, scores=SparseScores(self.problem.n, table))
-
-
-def require_relaxation(backend: str, relaxation: Backend | None) -> None:
-    """Refuses a backend that does not relax problems; for constructors.
-
-    Raises:
-        ChoiceError: it does not.
-    """
-    if relaxation is not None and not isinstance(relaxation, Relaxes):
-        raise ChoiceError(
-            f"backend '{backend}' cannot take '{relaxation.name}' as its relaxation, since that only solves "
-            "whole problems; give relaxation=clutter or relaxation=none"
-        )
-
 
 def relaxes(relaxation: Backend | None, problem: Problem) -> TypeGuard[Relaxes]:
-    """Tells whether there is a relaxation, and it takes the problem."""
+    """Tells whether there is a relaxation that accepts the problem."""
     return isinstance(relaxation, Relaxes) and not relaxation.capabilities.objections(problem)
 
 
@@ -105,18 +83,17 @@ def prepare(
     start: Backend | None,
     relaxation: Backend | None,
     prune: bool,
-) -> Prepared:
-    """Returns the problem with a first tree, pruned; reports trees and bounds as they come.
+) -> PreparedProblem:
+    """Returns the problem pruned, with a first tree; reports trees and bounds as they come.
 
     Args:
         problem: what to solve.
         limits: of the whole run.
-        report: is asked whether to go on.
-        start: gives the first tree; None for none, and then neither relaxation nor pruning.
-        relaxation: gives a bound, cuts, and what to prune (`require_relaxation`), if it takes the problem;
-            None for none.
-        prune: whether to drop what is in no tree worth the first: by the relaxation if there is one, else by
-            the completion bound, with at most `MOST_PRUNED` variables.
+        report: is asked whether to continue.
+        start: finds the first tree; None for none, and then neither relaxation nor pruning.
+        relaxation: for a bound, cuts and pruning, if it accepts the problem; None for none.
+        prune: whether to drop families that no tree at least as good as the first uses: by the relaxation if
+            there is one, else by the completion bound with at most `MOST_PRUNED` variables.
     """
     tree = None
     if start is not None and not start.capabilities.objections(problem):
@@ -136,9 +113,9 @@ def prepare(
         families = left if prune else families
         stats["relaxation_bound"] = bound
     stats["families"] = int(families.allowed.sum())
-    return Prepared(problem, families, tree, bound, clutters, report.stop, stats)
+    return PreparedProblem(problem, families, tree, bound, clutters, report.stop, stats)
 
 
 def _half_time(limits: Limits) -> float:
-    """Returns the end of the relaxation: what it does not close until then is the solver's; in seconds."""
+    """Returns when the relaxation ends, in seconds: half of the time left is for the solver."""
     return inf if limits.time is None else (limits.time + limits.elapsed) / 2

@@ -1,4 +1,4 @@
-"""What a backend may offer others: a relaxation of the whole problem, with what it rules out."""
+"""The protocol of a backend that offers a relaxation of the whole problem to others."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class Relaxation(NamedTuple):
-    """What a relaxation says of a problem.
+    """The result of a relaxation.
 
     Attributes:
-        families: those of the families given that may be in a perfect order, from the root, of a tree that
-            scores at least as much as `tree`.
-        bound: no tree of the problem scores more, in nats.
-        tree: the best tree known: that given, or a better one.
-        clutters: cuts, each a collection of sets of which one is a single vertex: the sets that hold one of
-            them are an up-set, into which every perfect order steps at some vertex (`encodings.clutter_clauses`).
+        families: the given families without those that no tree scoring at least as much as `tree` uses in a
+            perfect order from the root.
+        bound: on the score of every tree of the problem, in nats.
+        tree: the best known tree: the given one, or a better one.
+        clutters: cuts, each a collection of sets one of which is a single vertex: every perfect order enters
+            the up-set of the sets that contain one of them (`encodings.clutter_clauses`).
     """
 
     families: Families
@@ -35,14 +35,14 @@ class Relaxes(Protocol):
     """A backend that solves a relaxation, without branching."""
 
     def relaxation_memory(self, problem: Problem) -> int:
-        """Returns the bytes that it takes beside the families."""
+        """Returns the bytes that it needs besides the families."""
         ...
 
     def relax(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
     ) -> Relaxation:
-        """Solves the relaxation of a problem of which a tree is known; reports trees and bounds as they come.
+        """Solves the relaxation of a problem with a known tree; reports trees and bounds as they come.
 
-        Told to end, it returns what it has until then.
+        Stopped by the report, it returns its result so far.
         """
         ...

@@ -1,8 +1,8 @@
 """Maxima of LANES numbers at a time: the same step of LANES problems, side by side in vector registers.
 
-Loops over so few numbers do not become vector instructions by themselves, as the compiler cannot know that
-the arrays do not overlap. These functions are written in its intermediate language, with vectors of LANES.
-Indices are of numbers, not of groups of LANES; nothing is checked.
+The compiler does not vectorise loops over so few numbers, since it cannot know that the arrays are disjoint.
+These functions are therefore written in LLVM's intermediate language, on vectors of LANES. Indices count
+numbers, not groups of LANES; nothing is checked.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def raise_to(typing, goal, at, source, here):  # noqa: ARG001 - numba's signatur
 def raise_to_splits(typing, table, goal, base, largest, rest):  # noqa: ARG001
     """table(goal) = max over the part ⊊ rest of table(base + (largest ∪ part)) + table(base + (rest ∖ part)).
 
-    `base`, `largest`, `rest` count groups of LANES, and `goal` numbers; the old table(goal) takes part in the
-    maximum, and `rest` is not empty.
+    `base`, `largest` and `rest` count groups of LANES, `goal` counts numbers. The maximum includes the old
+    table(goal); `rest` is not empty.
     """
 
     def generate(context, builder, signature, arguments):

@@ -1,16 +1,15 @@
-"""Best partitions, many tables at once: the (max, +) closure that takes nearly all the time of the DP.
+"""The splits of g, many tables at once: the (max, +) closure that dominates the running time.
 
-A table G over the subsets U of k elements is to become
+For a table G over the subsets U of k elements, computes
 
     G(U) = max over {R, U∖R}, the largest element of U in R, of G(R) + G(U∖R),
 
-where G(R) and G(U∖R) are final for smaller sets. Two arrangements make it fast:
+where G is final for smaller sets. Two arrangements make it fast:
 
 - *Lanes.* The loop over (U, R) is the same for every table with the same k, so LANES tables lie side by side:
   element (U, lane) is at U·LANES + lane, and the innermost loop is one vector addition and maximum.
-- *Cubes.* The lowest q ≤ 3 elements are split off: U = (Uʰ, Uˡ). For one pair (Rʰ, Uʰ∖Rʰ) the two blocks
-  of 2^q rows are read once, and all 3^q sums of (Rˡ, Uˡ∖Rˡ) are formed from them: each value that is loaded
-  takes part in several additions.
+- *Cubes.* The lowest q ≤ 3 elements are split off: U = (Uʰ, Uˡ). For each pair (Rʰ, Uʰ∖Rʰ) the two blocks of
+  2^q rows are read once and give all 3^q sums of (Rˡ, Uˡ∖Rˡ), so each value loaded enters several additions.
 """
 
 from __future__ import annotations
@@ -45,17 +44,17 @@ def _cube(table, left, right, best, rows):
 
 @kernel
 def best_splits(table, base, elements, bits, first_group, last_group, high_sets, lowest):
-    """For each Uʰ given, writes max G(R) + G(U∖R) over the splits in which both Rʰ and Uʰ∖Rʰ are non-empty.
+    """G(U) = max G(R) + G(U∖R) over the splits with both Rʰ and Uʰ∖Rʰ non-empty, for each Uʰ given.
 
     Args:
         table: shape (size,), float64 or int32: G of all tables.
         base: where the tables of this class begin.
         elements: k, the number of elements of the tables of this class.
         bits: q, the number of elements in a cube, 0 to 3.
-        first_group: a group is LANES tables; groups first_group to last_group - 1 are done.
-        last_group: see there.
-        high_sets: shape (count,), int64: the Uʰ as bit masks over the k - q high elements; none is empty.
-        lowest: what stands for -inf; written where there is no split.
+        first_group: of the groups of LANES tables to process.
+        last_group: one past the last of them.
+        high_sets: shape (count,), int64: the Uʰ, non-empty, as bit masks over the k - q high elements.
+        lowest: stands for -inf; written where there is no split.
     """
     rows = 1 << bits
     best = np.empty(8 * LANES, table.dtype)

@@ -1,22 +1,70 @@
-"""Builds the rank tables of `layers.Ranks`: plain numpy, a few passes over the sets."""
+"""How sets are represented in the dynamic programming: bit masks, ranks, and tables addressed by both.
+
+The last of the n variables, the root, is in no U. A set over all variables is a pair (ρ, c): ρ tells whether
+it holds the root, c is a bit mask over the other m = n − 1 variables. U is a bit mask over these m.
+
+*Ranks.* The sets c of at most w members are numbered by size, and within a size in increasing order of the
+masks (colex). The colex rank of a set of s members does not depend on how many variables there are: the
+s-subsets of k variables have the ranks 0 to C(k,s) − 1, for every k. So the same rank tables serve every U
+once the variables outside U are renamed 0, 1, 2, …; only the number of smaller sets, first[k,s], changes.
+
+*F lies by U*: F(S,U) is at start[U] + ρ·first[k,w+1] + first[k,s] + rank of c, with k = m − |U|, s = |c|, and
+c is renamed. Sets with the root have at most w − 1 members in c.
+
+*g lies by C* (see `partition`): g(C,U) is at offset[ρ, first[m,s] + rank of c] + LANES·(U renamed).
+"""
 
 from __future__ import annotations
 
+from collections import namedtuple
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.dp.kernels.layers import PIECE, Ranks
 from jtsolve.backends.dp.kernels.partition import LANES
+from jtsolve.core.compiling import kernel
 from jtsolve.core.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+PIECE = 9
+"""Bits of one look-up in `rename`: the table is 512 × 512, and one of its rows at a time is in use."""
 
-def rank_tables(m: int, width: int, block: int) -> Ranks:
-    """Returns the `Ranks` of the sets of at most `width` of m variables."""
+RankTables = namedtuple(
+    "RankTables",
+    [
+        "width",  # w
+        "block",  # the number of lowest variables, which form the cubes of `partition`
+        "first",  # shape (m + 1, w + 2): [k, s] is the number of sets of less than s of k variables
+        "masks",  # shape (K,): the sets in order, K = first[m, w + 1]
+        "position",  # shape (2^m,): where a mask is in `masks`; -1 above w members
+        "parent",  # shape (K,): the rank without the largest member
+        "top",  # shape (K,): the largest member
+        "insert",  # shape (m, first[m, w]): the rank after inserting a member at a place, the rest moving up
+        "remove",  # shape (K, w): the ranks without the first, second, … member
+        "squeeze",  # shape (512, 512): [x, y] is x ∩ y renamed within y
+        "ones",  # shape (512,): the number of members
+    ],
+)
+"""The rank tables of the sets of at most w of m variables."""
+
+
+@kernel(inline="always")
+def rename(mask, among, squeeze, ones):
+    """Returns `mask`, a subset of `among`, with the members of `among` renamed 0, 1, 2, …; up to 27 bits."""
+    low, middle = among & 511, (among >> PIECE) & 511
+    below = ones[low]
+    return (
+        squeeze[mask & 511, low]
+        | squeeze[(mask >> PIECE) & 511, middle] << below
+        | squeeze[mask >> (2 * PIECE), among >> (2 * PIECE)] << (below + ones[middle])
+    )
+
+
+def rank_tables(m: int, width: int, block: int) -> RankTables:
+    """Returns the rank tables of the sets of at most `width` of m variables."""
     everything = np.arange(1 << m, dtype=np.int64)
     sizes = np.bitwise_count(everything)
     masks = np.concatenate([everything[sizes == size] for size in range(min(width, m) + 1)])
@@ -49,15 +97,15 @@ def rank_tables(m: int, width: int, block: int) -> Ranks:
         nth = np.bitwise_count(masks[holds] & ((1 << v) - 1))
         remove[holds, nth] = rank(masks[holds] ^ (1 << v))
 
-    return Ranks(width, block, first, masks, position, parent, top, insert, remove, *_squeeze())
+    return RankTables(width, block, first, masks, position, parent, top, insert, remove, *_squeeze())
 
 
 @cache
 def _squeeze() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Returns the look-ups of `layers.rename`."""
+    """Returns the look-up tables of `rename`."""
     names = np.arange(1 << PIECE)
     squeeze = np.zeros((1 << PIECE, 1 << PIECE), np.int32)
-    place = np.zeros(1 << PIECE, np.int32)  # for each y: how many of its members came before
+    place = np.zeros(1 << PIECE, np.int32)  # for each y, the number of its members below v
     for v in range(PIECE):
         inside = names >> v & 1
         squeeze |= (inside[:, None] & inside[None, :]) << place[None, :]
@@ -65,13 +113,13 @@ def _squeeze() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     return squeeze, place.astype(np.int64)
 
 
-def table_offsets(ranks: Ranks, classes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns where the table of g(C,·) begins, shape (2, K); -1 for a C that has none.
+def table_offsets(ranks: RankTables, classes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns where the table of g(C,·) begins, shape (2, K); -1 for a C without one.
 
     Args:
-        ranks: see `layers.Ranks`.
+        ranks: see `RankTables`.
         classes: shape (count, 6): the first and the last ρ, members in the block, members outside it, number
-            of elements, base; the tables of a class are in the order of ρ and of the positions of their sets.
+            of elements, base; the tables of a class are ordered by ρ, then by the positions of their sets.
     """
     offset = np.full((2, ranks.masks.size), -1, np.int64)
     inner = np.bitwise_count(ranks.masks & ((1 << ranks.block) - 1))

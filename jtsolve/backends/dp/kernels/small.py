@@ -1,17 +1,12 @@
 """The dynamic programming for a few variables: LANES small problems at once, in parts of a millisecond.
 
-The recurrences are those of `kernels.layers`, with the last variable as the root that no U holds:
+`fill` has the recurrences of `kernels.recurrence`; the last variable is the root, which no U holds.
 
-    f(S,U) = max_{v ∈ U} F(S∪v, U∖v)
-    H(C,U) = max(f(C,U) − s(C), max_{c ∈ C} H(C∖c, U))
-    g(C,U) = max(H(C,U), max_{R ⊊ U} g(C,R) + g(C,U∖R)),   R holds the largest member of U
-    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),   g(C,∅) = 0.
+The operands of each maximum depend only on the number of variables and the width. A `Schedule` lists them
+once, and each of its numbers stands for LANES problems side by side, so every step is a vector operation.
 
-Which numbers a maximum is over depends on the number of variables and the width alone. A `Program` lists it
-once, and every number of it stands for LANES problems side by side: a step is a vector operation for all.
-
-A problem of fewer variables than the program's is filled up with lowest variables that have a score of 0
-alone, and none together with others: each is a clique of its own.
+A problem with fewer variables than the schedule is padded with lowest variables that score 0 alone and have
+no score together with others: each is a clique by itself.
 """
 
 from __future__ import annotations
@@ -24,20 +19,20 @@ from numba import uint64
 from jtsolve.backends.dp.kernels.lanes import LANES, SHIFT, raise_to, raise_to_splits
 from jtsolve.core.compiling import kernel
 
-Program = namedtuple(
-    "Program",
+Schedule = namedtuple(
+    "Schedule",
     [
         "m",  # the number of variables
         "sets",  # shape (K,), int64: the sets of at most `width` variables as masks, increasing: colex order
-        "rank",  # shape (2^m,), int64: the number of a set; -1 for a larger one
+        "rank",  # shape (2^m,), int64: the position of a set in `sets`; -1 for a larger one
         "base",  # shape (K,), int64: where g(C,·) begins; U is renamed, see `renamed`
-        "node",  # shape (E,), int64: for each pair (C,U), by |U|, C, U, the number of C
-        "cell",  # shape (E,), int64: where its g(C,U) is; an empty U is where g(C,·) begins
+        "node",  # shape (E,), int64: for each pair (C,U), in the order of |U|, C, U, the position of C
+        "cell",  # shape (E,), int64: where its g(C,U) is; U = ∅ is where g(C,·) begins
         "grown",  # shape (*,), int32: the pairs (C∪v, U∖v)
-        "grown_end",  # shape (E,), int64: where those of a pair end; they begin where those before it end
+        "grown_end",  # shape (E,), int64: where those of a pair end, and those of the next begin
         "shrunk",  # shape (*,), int32: the pairs (C∖c, U)
         "shrunk_end",  # shape (E,), int64
-        "last",  # the pair ({root}, all others): F of it is the optimum
+        "last",  # the pair ({root}, all others), whose F is the optimum
     ],
 )
 
@@ -63,8 +58,8 @@ def _size(mask):
 
 
 @kernel
-def program(m, width):
-    """Returns the program for m variables, at least 1, and cliques of at most `width`."""
+def schedule(m, width):
+    """Returns the schedule for m ≥ 1 variables and cliques of at most `width`."""
     rank = np.full(1 << m, -1, np.int64)
     sets = np.empty(1 << m, np.int64)
     count = 0
@@ -105,7 +100,7 @@ def program(m, width):
                 more += 1
         grown_end[pair], shrunk_end[pair] = more, less
     last = number[rank[free], free - 1]
-    return Program(
+    return Schedule(
         m,
         sets,
         rank,
@@ -121,29 +116,29 @@ def program(m, width):
 
 
 @kernel
-def lay_out(lane, plan, order, variables, values, covered, clique, separator):
-    """Writes a problem's scores into a lane, and returns what they add to the score of every covering tree.
+def lay_out(lane, schedule, order, variables, values, covered, clique, separator):
+    """Writes a problem's scores into a lane; returns what this adds to the score of every covering tree.
 
-    Every s(A) has those of its members taken off, and a bonus for every covered set that it holds, more than
-    two trees can differ by.
+    s(v) is subtracted from s(A) for each v ∈ A, and a bonus larger than the difference of any two trees is
+    added for each covered set within A.
 
     Args:
-        lane: where the problem goes.
-        plan: see `Program`.
+        lane: the lane of the problem.
+        schedule: see `Schedule`.
         order: shape (K',), int64: the masks of the problem's own sets, increasing.
-        variables: how many it has, at most those of the program.
-        values: shape (K',): s(A), -inf where there is none.
-        covered: masks: what every tree is to hold within its cliques.
-        clique: shape (K · LANES,): s(C) is written here, -inf where there is none.
-        separator: shape (K · LANES,): s(S), inf where there is none.
+        variables: their number, at most that of the schedule.
+        values: shape (K',): s(A), -inf for no score.
+        covered: masks of the sets that some clique of the tree must contain.
+        clique: shape (K · LANES,), written: s(C), -inf for no score.
+        separator: shape (K · LANES,), written: s(S), inf for no score.
     """
-    shift = plan.m - variables
+    shift = schedule.m - variables
     own = np.zeros(variables)
     for v in range(variables):
         for a in range(order.size):
             if order[a] == 1 << v and values[a] > -np.inf:
                 own[v] = values[a]
-    for c in range(plan.sets.size):
+    for c in range(schedule.sets.size):
         clique[c * LANES + lane] = -np.inf
         separator[c * LANES + lane] = np.inf
     high = 0.0
@@ -154,47 +149,53 @@ def lay_out(lane, plan, order, variables, values, covered, clique, separator):
                 if order[a] >> v & 1:
                     value -= own[v]
             high = max(high, abs(value))
-            at = plan.rank[order[a] << shift] * LANES + lane
+            at = schedule.rank[order[a] << shift] * LANES + lane
             clique[at] = separator[at] = value
     bonus = 4 * variables * high + 1.0
     for mask in covered:
-        for c in range(plan.sets.size):
-            if plan.sets[c] & (mask << shift) == mask << shift:
+        for c in range(schedule.sets.size):
+            if schedule.sets[c] & (mask << shift) == mask << shift:
                 clique[c * LANES + lane] += bonus
                 separator[c * LANES + lane] += bonus  # inf stays inf, and -inf above stays -inf
     for v in range(shift):
-        at = plan.rank[1 << v] * LANES + lane
+        at = schedule.rank[1 << v] * LANES + lane
         clique[at] = separator[at] = 0.0
     return bonus * covered.size - own.sum()
 
 
 @kernel
-def fill(plan, clique, separator, F, H, g):
-    """Fills F(·), H(·), g(·) of all pairs, each of shape (E · LANES,); see `lay_out` for the scores."""
+def fill(schedule, clique, separator, F, H, g):
+    """Fills F, H and g of all pairs, each of shape (E · LANES,); see `lay_out` for the scores.
+
+    f(S,U) = max_{v ∈ U} F(S∪v, U∖v)
+    H(C,U) = max(f(C,U) − s(C), max_{c ∈ C} H(C∖c, U))
+    g(C,U) = max(H(C,U), max_{R ⊊ U} g(C,R) + g(C,U∖R)),   R holds the largest member of U
+    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),   g(C,∅) = 0
+    """
     more = less = 0
-    for pair in range(plan.node.size):
+    for pair in range(schedule.node.size):
         at = uint64(pair) << uint64(SHIFT)
-        c = plan.node[pair]
+        c = schedule.node[pair]
         scores = c << SHIFT
-        cell = plan.cell[pair]
-        renamed_u = cell - plan.base[c]
+        cell = schedule.cell[pair]
+        renamed_u = cell - schedule.base[c]
         goal = cell << SHIFT
         for lane in range(LANES):
             F[(pair << SHIFT) + lane] = -np.inf if renamed_u else clique[scores + lane]
         if renamed_u == 0:
             for lane in range(LANES):
                 g[goal + lane] = 0.0
-            more, less = plan.grown_end[pair], plan.shrunk_end[pair]
+            more, less = schedule.grown_end[pair], schedule.shrunk_end[pair]
             continue
-        for i in range(more, plan.grown_end[pair]):
-            raise_to(F, at, F, uint64(plan.grown[i]) << uint64(SHIFT))
+        for i in range(more, schedule.grown_end[pair]):
+            raise_to(F, at, F, uint64(schedule.grown[i]) << uint64(SHIFT))
         for lane in range(LANES):
             H[(pair << SHIFT) + lane] = F[(pair << SHIFT) + lane] - separator[scores + lane]
-        for i in range(less, plan.shrunk_end[pair]):
-            raise_to(H, at, H, uint64(plan.shrunk[i]) << uint64(SHIFT))
-        more, less = plan.grown_end[pair], plan.shrunk_end[pair]
+        for i in range(less, schedule.shrunk_end[pair]):
+            raise_to(H, at, H, uint64(schedule.shrunk[i]) << uint64(SHIFT))
+        more, less = schedule.grown_end[pair], schedule.shrunk_end[pair]
         if c == 0:
-            continue  # ∅ is no clique
+            continue  # ∅ is not a clique
         for lane in range(LANES):
             g[goal + lane] = H[(pair << SHIFT) + lane]
         largest = 1
@@ -202,28 +203,28 @@ def fill(plan, clique, separator, F, H, g):
             largest <<= 1
         if renamed_u != largest:
             rest = uint64(renamed_u ^ largest)
-            raise_to_splits(g, uint64(goal), uint64(plan.base[c]), uint64(largest), rest)
+            raise_to_splits(g, uint64(goal), uint64(schedule.base[c]), uint64(largest), rest)
         for lane in range(LANES):
             total = clique[scores + lane] + g[goal + lane]
             F[(pair << SHIFT) + lane] = max(F[(pair << SHIFT) + lane], total)
 
 
 @kernel
-def _part_value(plan, lane, g, top, u):
-    """Returns g(C,U) of a lane."""
-    cell = plan.base[plan.rank[top]] + renamed(u, top, plan.m - 1)
+def _part_value(schedule, lane, g, top, u):
+    """Returns g(C,U) in a lane."""
+    cell = schedule.base[schedule.rank[top]] + renamed(u, top, schedule.m - 1)
     return g[cell * LANES + lane]
 
 
 @kernel
-def _best_clique(plan, lane, clique, g, base, u, proper):
+def _best_clique(schedule, lane, clique, g, base, u, proper):
     """Returns max over S ⊆ C ⊆ S ∪ U (S ⊊ C if `proper`) of s(C) + g(C, U∖C), and C."""
     best, found = -np.inf, 0
     members = u
     while True:
-        c = plan.rank[base | members]
+        c = schedule.rank[base | members]
         if c > 0 and (members or not proper):
-            value = clique[c * LANES + lane] + _part_value(plan, lane, g, base | members, u ^ members)
+            value = clique[c * LANES + lane] + _part_value(schedule, lane, g, base | members, u ^ members)
             if value > best:
                 best, found = value, base | members
         if members == 0:
@@ -232,17 +233,17 @@ def _best_clique(plan, lane, clique, g, base, u, proper):
 
 
 @kernel
-def trace(plan, lane, clique, separator, g, cliques, parents):
-    """Writes the cliques of a best tree and their parents (-1 for the first), and returns how many there are.
+def trace(schedule, lane, clique, separator, g, cliques, parents):
+    """Writes the cliques of an optimal tree and their parents (-1 for the first); returns their number.
 
-    Each maximum is computed again on the way. The first clique that hangs on S = C takes the place of C.
-    Parents come before their children.
+    Each maximum is recomputed on the way. The first clique attached by S = C replaces C. Parents come before
+    their children.
     """
-    nodes = np.empty(2 * plan.m, np.int64)  # of the parts still to place: what each hangs on, as a number,
-    tops = np.empty(2 * plan.m, np.int64)  # and as the set for which its value was computed,
-    parts = np.empty(2 * plan.m, np.int64)  # and U
-    root = 1 << (plan.m - 1)
-    _, top = _best_clique(plan, lane, clique, g, root, root - 1, False)
+    nodes = np.empty(2 * schedule.m, np.int64)  # of the parts still to place: the node each is attached to,
+    tops = np.empty(2 * schedule.m, np.int64)  # the set C for which its value was computed,
+    parts = np.empty(2 * schedule.m, np.int64)  # and U
+    root = 1 << (schedule.m - 1)
+    _, top = _best_clique(schedule, lane, clique, g, root, root - 1, False)
     cliques[0], parents[0] = top, -1
     used = waiting = 1
     nodes[0], tops[0], parts[0] = 0, top, (root - 1) & ~top
@@ -254,8 +255,8 @@ def trace(plan, lane, clique, separator, g, cliques, parents):
         best, base, below = -np.inf, 0, 0
         inside = top
         while True:
-            value, found = _best_clique(plan, lane, clique, g, inside, u, True)
-            value -= separator[plan.rank[inside] * LANES + lane]
+            value, found = _best_clique(schedule, lane, clique, g, inside, u, True)
+            value -= separator[schedule.rank[inside] * LANES + lane]
             if value > best:
                 best, base, below = value, inside, found
             if inside == 0:
@@ -269,8 +270,8 @@ def trace(plan, lane, clique, separator, g, cliques, parents):
         part = rest
         while part:
             part = (part - 1) & rest
-            value = _part_value(plan, lane, g, top, largest | part)
-            value += _part_value(plan, lane, g, top, rest ^ part)
+            value = _part_value(schedule, lane, g, top, largest | part)
+            value += _part_value(schedule, lane, g, top, rest ^ part)
             if value > best:
                 best, cut = value, largest | part
         if cut:
@@ -290,22 +291,22 @@ def trace(plan, lane, clique, separator, g, cliques, parents):
 
 
 @kernel
-def solve_lanes(plan, sizes, orders, values, covered, targets, optima, cliques, parents, counts):
-    """Solves at most LANES problems; a tree is looked for only where the optimum exceeds a target.
+def solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliques, parents, counts):
+    """Solves at most LANES problems; traces a tree only where the optimum exceeds a target.
 
     Args:
-        plan: the program, of as many variables as the largest problem.
-        sizes: shape (B,), int64: the variables of each.
-        orders: shape (B, K), int64: the masks of each problem's sets, increasing; -1 behind them.
-        values: shape (B, K): their scores in nats; -inf where there is none.
-        covered: shape (B, *), int64: what each tree is to hold within its cliques, as masks; 0 behind them.
+        schedule: for as many variables as the largest problem.
+        sizes: shape (B,), int64: the number of variables of each.
+        orders: shape (B, K), int64: the masks of each problem's sets, increasing, padded with -1.
+        values: shape (B, K): their scores in nats; -inf for no score.
+        covered: shape (B, *), int64: masks of the sets that some clique must contain, padded with 0.
         targets: shape (B,), float64: in nats.
-        optima: shape (B,), float64: written; nats; no bonus counted. -inf where there is no tree.
-        cliques: shape (B, m), int64: written; the cliques as masks, those of filled-up variables shifted.
+        optima: shape (B,), float64: written; in nats, without the bonus; -inf where there is no tree.
+        cliques: shape (B, m), int64: written; the cliques as masks, shifted by the padding.
         parents: shape (B, m), int64: written; see `trace`.
-        counts: shape (B,), int64: written; how many cliques, 0 where no tree was looked for.
+        counts: shape (B,), int64: written; the number of cliques, 0 where no tree was traced.
     """
-    count, pairs = plan.sets.size, plan.node.size
+    count, pairs = schedule.sets.size, schedule.node.size
     clique, separator = np.zeros(count * LANES), np.zeros(count * LANES)
     F, H, g = np.empty(pairs * LANES), np.empty(pairs * LANES), np.empty(pairs * LANES)
     added = np.zeros(LANES)
@@ -316,11 +317,18 @@ def solve_lanes(plan, sizes, orders, values, covered, targets, optima, cliques, 
         while needed < covered.shape[1] and covered[i, needed]:
             needed += 1
         added[i] = lay_out(
-            i, plan, orders[i, :known], sizes[i], values[i, :known], covered[i, :needed], clique, separator
+            i,
+            schedule,
+            orders[i, :known],
+            sizes[i],
+            values[i, :known],
+            covered[i, :needed],
+            clique,
+            separator,
         )
-    fill(plan, clique, separator, F, H, g)
+    fill(schedule, clique, separator, F, H, g)
     for i in range(sizes.size):
-        optima[i] = F[plan.last * LANES + i] - added[i]
+        optima[i] = F[schedule.last * LANES + i] - added[i]
         counts[i] = 0
         if optima[i] > targets[i]:
-            counts[i] = trace(plan, i, clique, separator, g, cliques[i], parents[i])
+            counts[i] = trace(schedule, i, clique, separator, g, cliques[i], parents[i])
