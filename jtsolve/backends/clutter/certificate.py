@@ -16,18 +16,18 @@ from jtsolve.io.certificate import (
 )
 
 if TYPE_CHECKING:
-    from jtsolve.backends.clutter.branch_and_bound import Node
+    from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.clutter.subproblem import Stage
     from jtsolve.core.problem import Problem
 
 
-def write_certificate(path: str, problem: Problem, root: int, shift: int, first: Node) -> None:
-    """Writes the certificate of a tree of nodes to a file, packed if it is called .gz."""
+def write_certificate(path: str, problem: Problem, root: int, shift: int, first: ProofNode) -> None:
+    """Writes the proof that starts at a node to a file, compressed if its name ends in .gz."""
     import msgspec
 
     nodes = [first]
     number = {id(first): 0}
-    for node in nodes:  # grows while it is read: breadth first
+    for node in nodes:  # grows during the loop: breadth first
         for child in (node.absent, node.present):
             if child is not None:
                 number[id(child)] = len(nodes)
