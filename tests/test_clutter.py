@@ -66,7 +66,7 @@ def optimum_of(problem: Problem) -> float:
 
 
 def antichains(n: int) -> list[tuple[int, ...]]:
-    """Returns all clutters of non-empty sets with some singleton: n = 3 has few, n = 4 has 165 or so."""
+    """Returns all clutters of non-empty sets with some singleton."""
     sets = range(1, 1 << n)
     found: list[tuple[int, ...]] = [()]
     for one in sets:
@@ -94,7 +94,7 @@ def left_hand_side(families: Families, x: NDArray[np.float64], clutter: tuple[in
 
 
 def random_point(seed: int, families: Families) -> NDArray[np.float64]:
-    """Returns a random point with one family a vertex, in parts: a few families each."""
+    """Returns a random point with a few fractional families for each vertex."""
     generator = np.random.default_rng(seed)
     listed = families.listing()
     x = np.zeros(listed.vertex.size)
@@ -107,7 +107,7 @@ def random_point(seed: int, families: Families) -> NDArray[np.float64]:
 
 
 def capacities(families: Families, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns a point, given by the listing, as separation takes it."""
+    """Returns a point over the listing in the form that separation takes."""
     found = np.zeros(families.allowed.shape)
     found[np.nonzero(families.allowed)] = x
     return found
@@ -155,14 +155,14 @@ def test_cuts_are_minimum_cuts_of_the_lattice() -> None:
     families = families_of(named(gaussian(0, 8)).with_treewidth(3), root=3)
     verdicts = set()
     for seed in range(6):
-        # Between a tree, which no cut is violated by, and a random point.
+        # Between a tree, which violates no cut, and a random point.
         tree = random_tree(families, seed)
         x = 0.5 * capacities(families, random_point(seed, families)) + 0.5 * tree
         network = nx.DiGraph()
         for at, slot in np.argwhere(np.arange(families.width) < families.sizes[:, None]).tolist():
             below = int(families.facets[at, slot])
             network.add_edge(below, at, capacity=float(x[at, slot]))
-            network.add_edge(at, below)  # without a capacity: anything
+            network.add_edge(at, below)  # of infinite capacity
         for sink in range(1, 9):
             least = nx.maximum_flow_value(network, 0, sink)
             found = violated(families, x, [sink], 1e-6)
@@ -333,8 +333,8 @@ def test_an_interrupted_linear_program_can_be_solved_afterwards() -> None:
     assert np.bincount(master.vertex, master.x) == pytest.approx(1.0)
 
 
-def test_all_pairs_decided_leaves_one_graph_to_look_at() -> None:
-    # Equal scores at the bound's limit of precision: the bounds never close, the branching does.
+def test_when_all_pairs_are_decided_one_graph_is_left() -> None:
+    # Equal scores at the limit of precision: the bounds never close, and branching decides every pair.
     problem = named(DenseScores(3, 3, 1e99 * np.sign(gaussian(3, 3).values)))
     assert solve(problem, ALONE).score == pytest.approx(optimum_of(problem))
 
@@ -349,7 +349,7 @@ def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
             assert result.score == pytest.approx(expected)
 
 
-def test_steps_are_enough_for_many_families() -> None:
+def test_many_families_are_bounded_by_steps() -> None:
     problem = named(from_network(1, 12, 4, rows=200))
     result = solve(problem, ALONE)
     assert result.stats["steps"] > 0
@@ -550,7 +550,7 @@ def test_rows_that_do_not_follow_are_rejected(tmp_path: Path) -> None:
         assert word in faults[0]
 
 
-def test_a_graph_that_scores_more_is_seen(tmp_path: Path) -> None:
+def test_a_graph_that_scores_more_is_rejected(tmp_path: Path) -> None:
     problem = named(gaussian(4, 2))
     result, path = proof(problem, tmp_path)
     plain = json.loads(path.read_text())
@@ -595,7 +595,7 @@ def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.
     assert "other scores" in capsys.readouterr().err
 
 
-def test_what_a_search_keeps_is_what_it_needs() -> None:
+def test_a_search_without_a_certificate_keeps_no_multipliers() -> None:
     problem = named(integers(0, 4))
     search = BranchAndBound(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
     assert search.bound == -inf
@@ -653,7 +653,7 @@ def test_a_pass_bounds_all_families(n: int, size: int) -> None:
     assert priced.units == bound.units
 
 
-def test_what_is_priced_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(gaussian(0, 12, 3))
     ended = ClutterCuts(columns=20).solve(problem, Limits(), Recording(patience=3, reason=Stop.TIME))
     assert ended.stop is Stop.TIME
@@ -670,7 +670,9 @@ def test_what_is_priced_has_its_limits(tmp_path: Path, monkeypatch: pytest.Monke
     every, few = ALONE.estimate(many, Limits()), ClutterCuts(columns=1000).estimate(many, Limits())
     assert few.memory < every.memory
     between = (few.memory + every.memory) // 2
-    assert ALONE.estimate(many, Limits(memory=between)).memory > between  # 50,000 at a time do not fit either
+    assert (
+        ALONE.estimate(many, Limits(memory=between)).memory > between
+    )  # 50,000 in a round do not fit either
     with pytest.raises(LimitError):
         ALONE.solve(many, Limits(memory=between), Recording())
     fewer = replace(PRICING, columns=1000)  # which do fit, and are chosen by default

@@ -143,6 +143,11 @@ class Families:
     offset: float
     constraints: Constraints
 
+    def members_of(self, at: int) -> list[int]:
+        """Returns the members of the set at a position."""
+        found: list[int] = self.members[at, : self.sizes[at]].tolist()
+        return found
+
     def masks(self) -> list[VarSet]:
         """Returns the sets as bit masks."""
         return [varset(row[:size]) for row, size in zip(self.members.tolist(), self.sizes, strict=True)]
@@ -304,7 +309,7 @@ def rows(families: Families) -> Iterator[LinearRow]:
                     np.concatenate((made, used)),
                     np.repeat(np.array([sign, -sign]), (made.size, used.size)),
                     0,
-                    f"{families.members[position, : families.sizes[position]].tolist()} is no {kind}",
+                    f"{families.members_of(int(position))} is no {kind}",
                 )
     for edge in sorted(families.constraints.required_edges):
         a, b = members(edge)

@@ -24,10 +24,12 @@ from jtsolve.backends.clutter.bound import scaled
 from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
-from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
+from jtsolve.backends.clutter.subproblem import BestTree, Subproblem, set_positions
 from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
+from jtsolve.io.certificate import Multipliers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,8 +59,8 @@ _NO_POINT = Point(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.z
 class ProofNode:
     """A node as a certificate has it: what it dropped, and its branches or its last multipliers."""
 
-    stages: list[Stage] | None
-    last: Stage | None = None
+    stages: list[Multipliers] | None
+    last: Multipliers | None = None
     edge: tuple[int, int] | None = None
     absent: ProofNode | None = None
     present: ProofNode | None = None
@@ -172,7 +174,7 @@ class BranchAndBound:
         """Records the multipliers of a node that is not worked on any more."""
         if node.subproblem.stages is not None:
             feasible = node.subproblem.feasible
-            node.proof.last = node.subproblem.stage() if feasible else Stage([], [], [])
+            node.proof.last = node.subproblem.proof() if feasible else Multipliers([], [])
 
     def _work(self, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
         """Bounds a node, and branches if it is not done; returns False if it was interrupted."""
@@ -240,9 +242,9 @@ class BranchAndBound:
             return
         vertices = families.members[union, slot].tolist()
         parents = families.facets[union, slot]
-        order = []
-        for v, at in zip(vertices, parents.tolist(), strict=True):
-            order.append((v, sum(1 << u for u in families.members[at, : families.sizes[at]].tolist())))
+        order = [
+            (v, varset(families.members_of(at))) for v, at in zip(vertices, parents.tolist(), strict=True)
+        ]
         if self.best.offer(JunctionTree.from_families(order)):
             subproblem.set_centre()
 
@@ -259,7 +261,7 @@ class BranchAndBound:
             return
         joined = np.zeros((self.n + 1, self.n + 1))
         for union, slot, value in zip(*(part.tolist() for part in node.point), strict=True):
-            row = families.members[union, : families.sizes[union]].tolist()
+            row = families.members_of(union)
             for u in row:
                 joined[u, row[slot]] += value if u != row[slot] else 0.0
         joined += joined.T

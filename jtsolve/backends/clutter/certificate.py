@@ -5,19 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import pack, write_atomically
-from jtsolve.io.certificate import (
-    FORMAT,
-    Balance,
-    CertificateDocument,
-    Cut,
-    ForbiddenGraph,
-    Multipliers,
-    NodeDocument,
-)
+from jtsolve.io.certificate import FORMAT, CertificateDocument, NodeDocument
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.branch_and_bound import ProofNode
-    from jtsolve.backends.clutter.subproblem import Stage
     from jtsolve.core.problem import Problem
 
 
@@ -41,8 +32,8 @@ def write_certificate(path: str, problem: Problem, root: int, shift: int, first:
         shift=shift,
         nodes=[
             NodeDocument(
-                stages=[_multipliers(stage) for stage in node.stages or ()],
-                last=None if node.last is None or node.edge is not None else _multipliers(node.last),
+                stages=node.stages or [],
+                last=node.last if node.edge is None else None,
                 edge=node.edge,
                 absent=None if node.absent is None else number[id(node.absent)],
                 present=None if node.present is None else number[id(node.present)],
@@ -53,11 +44,3 @@ def write_certificate(path: str, problem: Problem, root: int, shift: int, first:
     )
     data = msgspec.json.encode(document) + b"\n"
     write_atomically(path, pack(data) if path.endswith(".gz") else data)
-
-
-def _multipliers(stage: Stage) -> Multipliers:
-    return Multipliers(
-        [Cut(weight, sets) for sets, weight in stage.cuts],
-        [Balance(weight, limit, sets) for sets, limit, weight in stage.balances],
-        [ForbiddenGraph(weight, edges) for edges, weight in stage.graphs],
-    )

@@ -150,11 +150,11 @@ class ColumnGeneration:
     def __init__(self, problem: Problem, root: int, limits: Limits, report: Report, columns: int) -> None:
         self.problem, self.root, self.limits, self.report = problem, root, limits, report
         self.columns = columns
-        self.small, _, sizes = all_sets(problem.n, problem.max_clique_size - 1)
-        self.small_masks = [varset(row[:size]) for row, size in zip(self.small.tolist(), sizes, strict=True)]
+        small, _, sizes = all_sets(problem.n, problem.max_clique_size - 1)
+        self.small_masks = [varset(row[:size]) for row, size in zip(small.tolist(), sizes, strict=True)]
         self.small_scores: list[float] = [0.0]
         for size in range(1, problem.max_clique_size):
-            rows = self.small[sizes == size, :size]
+            rows = small[sizes == size, :size]
             self.small_scores += problem.scores.batch(rows.astype(np.intp)).tolist()
         self.tree: JunctionTree | None = None
         self.bound = inf
@@ -319,10 +319,8 @@ def at_positions(multipliers: CutMultipliers, families: Families) -> dict[Clutte
 def multipliers_of(search: BranchAndBound) -> CutMultipliers:
     """Returns the positive multipliers of the root's best bound."""
     root = search.root.subproblem
-    families = root.families
-    found = {}
-    for clutter, weight in zip(root.rows.clutters, root.multipliers.cuts.tolist(), strict=True):
-        if weight > 0:
-            masks = (varset(families.members[at, : families.sizes[at]].tolist()) for at in clutter)
-            found[tuple(masks)] = weight
-    return found
+    return {
+        tuple(varset(root.families.members_of(at)) for at in clutter): weight
+        for clutter, weight in zip(root.rows.clutters, root.multipliers.cuts.tolist(), strict=True)
+        if weight > 0
+    }

@@ -49,7 +49,7 @@ class SetRow(NamedTuple):
 
 
 class RowVector(NamedTuple):
-    """A number for each row: multipliers, left-hand sides, violations."""
+    """A number for each row: multipliers, violations."""
 
     cuts: NDArray[Any]
     set_rows: NDArray[Any]
@@ -131,10 +131,6 @@ class Rows:
             ],
         )
 
-    def limits(self) -> RowVector:
-        """Returns the right-hand sides."""
-        return RowVector(np.ones(len(self.clutters)), np.array([float(row.limit) for row in self.set_rows]))
-
     def _write(self, first: int) -> None:
         """Writes the words that hold the cuts from number `first` on."""
         from jtsolve.backends.clutter.kernels.clutters import spread_up
@@ -212,11 +208,14 @@ class Rows:
                 price += weight * row.limit
         return total, price
 
-    def activity(
+    def violation(
         self, union: NDArray[np.int64], parents: NDArray[np.int64], x: NDArray[np.float64]
     ) -> RowVector:
-        """Returns the left-hand sides at a point, given by its families and their values."""
+        """Returns by how much a point, given by its families and their values, falls short of the limits."""
         from jtsolve.backends.clutter.kernels.clutters import crossings
 
         cuts = crossings(self.words, len(self.clutters), union, parents, x)
-        return RowVector(cuts, np.array([float((g[union] - g[parents]) @ x) for g in self.functions]))
+        set_rows = zip(self.functions, self.set_rows, strict=True)
+        return RowVector(
+            1.0 - cuts, np.array([row.limit - float((g[union] - g[parents]) @ x) for g, row in set_rows])
+        )

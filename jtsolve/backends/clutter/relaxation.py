@@ -42,7 +42,7 @@ def solve_root(
     assert best is not None, "one was offered"
     left = root.families
     clutters = tuple(
-        tuple(varset(left.members[at, : left.sizes[at]].tolist()) for at in root.rows.clutters[k])
+        tuple(varset(left.members_of(at)) for at in root.rows.clutters[k])
         for k in np.flatnonzero(root.multipliers.cuts > 0)
         if (left.sizes[list(root.rows.clutters[k])] == 1).any()  # not that of a required edge
     )

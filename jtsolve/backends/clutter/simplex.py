@@ -131,8 +131,8 @@ class CuttingPlanes:
                 should_continue=should_continue,
             )
             # A cut that is deep inside may hold at the solution.
-            left = Rows(families, found.clutters).activity(point.union, parents, point.value).cuts
-            deep = [found.clutters[k] for k in np.flatnonzero(left < 1 - SIMPLEX.tolerance)]
+            violation = Rows(families, found.clutters).violation(point.union, parents, point.value).cuts
+            deep = [found.clutters[k] for k in np.flatnonzero(violation > SIMPLEX.tolerance)]
             if deep or found.set_rows:
                 master.add_cuts(deep)
                 master.add_set_rows(found.set_rows)

@@ -1,10 +1,10 @@
-"""A subproblem of branch and bound with the multipliers of its best bound, and the best tree of the run."""
+"""A subproblem of branch and bound with the multipliers of its best bound, and the best tree."""
 
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.core.varset import is_subset, members
 from jtsolve.families.families import families_of_tree
+from jtsolve.io.certificate import Balance, Cut, ForbiddenGraph, Multipliers
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -28,14 +29,6 @@ _WORTH_FIXING = 0.9
 """Share of the families: if reduced costs leave more, rebuilding the sets costs more than it saves."""
 _CLOSE = 5e-7
 """Nats above the best tree's score at which a bound counts as met: below the tolerance of "optimal"."""
-
-
-class Stage(NamedTuple):
-    """Multipliers that prove a bound, with sets as lists of members: for certificates."""
-
-    cuts: list[tuple[list[list[int]], int]]
-    balances: list[tuple[list[tuple[list[int], int]], int, int]]
-    graphs: list[tuple[list[tuple[int, int]], int]]
 
 
 @dataclass(slots=True)
@@ -107,7 +100,7 @@ class Subproblem:
     rows: Rows
     multipliers: RowVector
     sinks: list[int]
-    stages: list[Stage] | None = None
+    stages: list[Multipliers] | None = None
     inherited: InitVar[int | None] = None
     units: int = field(init=False)
     centre: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
@@ -164,7 +157,7 @@ class Subproblem:
         if not fix_all and int(kept.sum()) > _WORTH_FIXING * int(self.families.allowed.sum()):
             return bound, None
         if self.stages is not None:
-            self.stages.append(self.stage())
+            self.stages.append(self.proof())
         position = self._restrict(kept)
         if self.feasible:
             bound = self.evaluate(multipliers)
@@ -242,33 +235,21 @@ class Subproblem:
         arrivals = np.bincount(families.members[families.allowed], minlength=families.n)
         return min(self.sinks) >= 0 and bool(arrivals.all())
 
-    def stage(self) -> Stage:
-        """Returns the present multipliers in terms of variables."""
-
-        def names(at: int) -> list[int]:
-            found: list[int] = self.families.members[at, : self.families.sizes[at]].tolist()
-            return found
-
-        units_of = self.best.scale.units_of
-        cuts = [
-            ([names(at) for at in row], weight)
-            for row, weight in zip(self.rows.clutters, units_of(self.multipliers.cuts).tolist(), strict=True)
-            if weight
-        ]
-        used = [
-            (row, weight)
-            for row, weight in zip(
-                self.rows.set_rows, units_of(self.multipliers.set_rows).tolist(), strict=True
-            )
-            if weight
-        ]
-        balances = [
-            ([(names(at), c) for at, c in row.sets], row.limit, weight)
-            for row, weight in used
-            if not row.pairs
-        ]
-        graphs = [([(u, v) for u, v, c in row.pairs if c < 0], weight) for row, weight in used if row.pairs]
-        return Stage(cuts, balances, graphs)
+    def proof(self) -> Multipliers:
+        """Returns the present multipliers, with sets as lists of members: for certificates."""
+        names, scale, found = self.families.members_of, self.best.scale, Multipliers([], [])
+        for row, weight in zip(
+            self.rows.clutters, scale.units_of(self.multipliers.cuts).tolist(), strict=True
+        ):
+            if weight:
+                found.cuts.append(Cut(weight, [names(at) for at in row]))
+        weights = scale.units_of(self.multipliers.set_rows).tolist()
+        for (sets, pairs, limit), weight in zip(self.rows.set_rows, weights, strict=True):
+            if weight and pairs:
+                found.graphs.append(ForbiddenGraph(weight, [(u, v) for u, v, c in pairs if c < 0]))
+            elif weight:
+                found.balances.append(Balance(weight, limit, [(names(at), c) for at, c in sets]))
+        return found
 
 
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:

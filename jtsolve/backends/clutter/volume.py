@@ -109,8 +109,7 @@ class Volume:
         subproblem = self.subproblem
         self.x[self.last.union, self.last.slot] = 1.0
         self._improve(self.last, subproblem.multipliers)
-        before: float = inf
-        stalled: float = inf
+        before = stalled = inf
         while not subproblem.closed:
             if self.steps % VOLUME.between_cuts == 0:
                 if not on_point(self._renew_rows(should_continue), self.last):
@@ -137,7 +136,7 @@ class Volume:
     def _step(self) -> None:
         """Moves from the best multipliers along the average violation, and evaluates the bound there."""
         subproblem = self.subproblem
-        best, rows = subproblem.multipliers, subproblem.rows
+        best = subproblem.multipliers
         self.steps += 1
         violation = self._average_violation() if self.violation is None else self.violation
         direction = RowVector(
@@ -150,9 +149,8 @@ class Volume:
         trial = RowVector(*(np.maximum(0.0, m + step * d) for m, d in zip(best, direction, strict=True)))
         self.last = bound = subproblem.evaluate(trial, pool=self.pool)
         parents = subproblem.families.facets[bound.union, bound.slot].astype(np.int64)
-        activity = rows.activity(bound.union, parents, np.ones(bound.union.size))
+        now = subproblem.rows.violation(bound.union, parents, np.ones(bound.union.size))
         self.idle = np.where(trial.cuts > 0, 0, self.idle + 1)
-        now = RowVector(*(limit - a for limit, a in zip(rows.limits(), activity, strict=True)))
         self.violation = RowVector(*(v + self.alpha * (n - v) for v, n in zip(violation, now, strict=True)))
         self.x *= 1 - self.alpha
         self.x[bound.union, bound.slot] += self.alpha
@@ -196,11 +194,9 @@ class Volume:
 
     def _average_violation(self) -> RowVector:
         """Returns the violations of all rows at the average point."""
-        rows, families = self.subproblem.rows, self.subproblem.families
         union, slot = np.nonzero(self.x > _NOTHING)
-        parents = families.facets[union, slot].astype(np.int64)
-        activity = rows.activity(union, parents, self.x[union, slot])
-        return RowVector(*(limit - a for limit, a in zip(rows.limits(), activity, strict=True)))
+        parents = self.subproblem.families.facets[union, slot].astype(np.int64)
+        return self.subproblem.rows.violation(union, parents, self.x[union, slot])
 
     def _renew_rows(self, should_continue: Callable[[], bool]) -> Point:
         """Drops cuts that have been slack for long, adds rows that the average point violates; returns it."""
