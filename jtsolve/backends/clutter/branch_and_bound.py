@@ -24,12 +24,11 @@ from jtsolve.backends.clutter.bound import scaled
 from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
-from jtsolve.backends.clutter.subproblem import BestTree, Subproblem, set_positions
+from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
 from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
-from jtsolve.io.certificate import Multipliers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,8 +58,8 @@ _NO_POINT = Point(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.z
 class ProofNode:
     """A node as a certificate has it: what it dropped, and its branches or its last multipliers."""
 
-    stages: list[Multipliers] | None
-    last: Multipliers | None = None
+    stages: list[Stage] | None
+    last: Stage | None = None
     edge: tuple[int, int] | None = None
     absent: ProofNode | None = None
     present: ProofNode | None = None
@@ -174,7 +173,7 @@ class BranchAndBound:
         """Records the multipliers of a node that is not worked on any more."""
         if node.subproblem.stages is not None:
             feasible = node.subproblem.feasible
-            node.proof.last = node.subproblem.proof() if feasible else Multipliers([], [])
+            node.proof.last = node.subproblem.stage() if feasible else Stage([], [], [])
 
     def _work(self, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
         """Bounds a node, and branches if it is not done; returns False if it was interrupted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.core.varset import is_subset, members
 from jtsolve.families.families import families_of_tree
-from jtsolve.io.certificate import Balance, Cut, ForbiddenGraph, Multipliers
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -29,6 +28,14 @@ _WORTH_FIXING = 0.9
 """Share of the families: if reduced costs leave more, rebuilding the sets costs more than it saves."""
 _CLOSE = 5e-7
 """Nats above the best tree's score at which a bound counts as met: below the tolerance of "optimal"."""
+
+
+class Stage(NamedTuple):
+    """Multipliers that prove a bound, with sets as lists of members: for certificates."""
+
+    cuts: list[tuple[list[list[int]], int]]
+    balances: list[tuple[list[tuple[list[int], int]], int, int]]
+    graphs: list[tuple[list[tuple[int, int]], int]]
 
 
 @dataclass(slots=True)
@@ -100,7 +107,7 @@ class Subproblem:
     rows: Rows
     multipliers: RowVector
     sinks: list[int]
-    stages: list[Multipliers] | None = None
+    stages: list[Stage] | None = None
     inherited: InitVar[int | None] = None
     units: int = field(init=False)
     centre: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
@@ -157,7 +164,7 @@ class Subproblem:
         if not fix_all and int(kept.sum()) > _WORTH_FIXING * int(self.families.allowed.sum()):
             return bound, None
         if self.stages is not None:
-            self.stages.append(self.proof())
+            self.stages.append(self.stage())
         position = self._restrict(kept)
         if self.feasible:
             bound = self.evaluate(multipliers)
@@ -235,20 +242,20 @@ class Subproblem:
         arrivals = np.bincount(families.members[families.allowed], minlength=families.n)
         return min(self.sinks) >= 0 and bool(arrivals.all())
 
-    def proof(self) -> Multipliers:
-        """Returns the present multipliers, with sets as lists of members: for certificates."""
-        names, scale, found = self.families.members_of, self.best.scale, Multipliers([], [])
+    def stage(self) -> Stage:
+        """Returns the present multipliers."""
+        names, scale, found = self.families.members_of, self.best.scale, Stage([], [], [])
         for row, weight in zip(
             self.rows.clutters, scale.units_of(self.multipliers.cuts).tolist(), strict=True
         ):
             if weight:
-                found.cuts.append(Cut(weight, [names(at) for at in row]))
+                found.cuts.append(([names(at) for at in row], weight))
         weights = scale.units_of(self.multipliers.set_rows).tolist()
         for (sets, pairs, limit), weight in zip(self.rows.set_rows, weights, strict=True):
             if weight and pairs:
-                found.graphs.append(ForbiddenGraph(weight, [(u, v) for u, v, c in pairs if c < 0]))
+                found.graphs.append(([(u, v) for u, v, c in pairs if c < 0], weight))
             elif weight:
-                found.balances.append(Balance(weight, limit, [(names(at), c) for at, c in sets]))
+                found.balances.append(([(names(at), c) for at, c in sets], limit, weight))
         return found
 
 
