@@ -13,7 +13,7 @@ from problems import WITHOUT_GRAPHS, gaussian, integers, named, random_problem, 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.first_tree import best_neighbour
-from jtsolve.backends.clutter.rows import Rows, no_good
+from jtsolve.backends.clutter.inequalities import Rows, no_good
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status
 from jtsolve.core.scores import LARGEST, DenseScores
@@ -52,10 +52,9 @@ def test_the_row_of_a_graph_is_broken_by_that_graph_alone(n: int) -> None:
         order = families_of_tree(tree, n - 1)
         union = np.array([at[parents | 1 << v] for v, parents in order])
         parents = np.array([at[parents] for _, parents in order])
-        _, left = rows.activity(union, parents)
-        broken = np.flatnonzero(left < rows.limits())
-        assert broken.tolist() == [number]
-        assert left[number] == rows.limits()[number] - 1
+        violation = rows.violation(union, parents, np.ones(n)).set_rows
+        assert np.flatnonzero(violation > 0).tolist() == [number]
+        assert violation[number] == 1
 
 
 def next_best(problem: Problem, count: int) -> None:
@@ -88,7 +87,7 @@ def test_the_same_under_every_other_constraint(feature: Feature) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_all_graphs_forbidden_is_proved_infeasible(n: int, tmp_path: Path) -> None:
+def test_forbidding_all_graphs_is_proved_infeasible(n: int, tmp_path: Path) -> None:
     every = {tree.edge_sets for tree in chordal_trees(n)}
     problem = without(named(gaussian(1, n)), every)
     result, path = proof(problem, tmp_path)
@@ -165,7 +164,7 @@ def test_certificates_of_next_best_trees_hold_and_rest_on_forbidden_graphs(tmp_p
             document = result_to_document(result)
             assert verify(chosen, document, read_certificate(path)) == ()
             rows += len(used(path))
-            # With nothing forbidden, the same bound is wrong, and the same proof is none.
+            # With nothing forbidden, the same bound is wrong, and so is its proof.
             fewer = replace(result, constraints=problem.constraints)
             assert verify(problem, result_to_document(fewer), read_certificate(path))
     assert rows > 0
@@ -195,7 +194,7 @@ def test_rows_of_graphs_that_do_not_follow_are_rejected(
     assert word in faults[0]
 
 
-def test_a_graph_that_is_looked_at_may_be_a_forbidden_one(tmp_path: Path) -> None:
+def test_the_one_graph_left_may_be_a_forbidden_one(tmp_path: Path) -> None:
     problem = named(gaussian(4, 2))
     best, second = ranked(problem)
     chosen = without(problem, {best[1]})

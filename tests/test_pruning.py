@@ -1,4 +1,4 @@
-"""Pruning keeps every tree worth the incumbent, and drops much of structured scores."""
+"""Pruning keeps every tree as good as the incumbent, and drops many sets of structured scores."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from jtsolve.solve import solve
 REGRESSIONS = Path(__file__).parent / "regressions"
 
 
-def worths(problem: Problem) -> dict[JunctionTree, float]:
+def scores_of_trees(problem: Problem) -> dict[JunctionTree, float]:
     """The score of every tree; -inf if it breaks a constraint or lacks a score."""
     return {
         tree: tree.score(problem.scores) if meets_constraints(problem, tree) else -inf
@@ -44,9 +44,9 @@ def worths(problem: Problem) -> dict[JunctionTree, float]:
 
 
 def require_valid(problem: Problem, incumbent: float) -> Problem:
-    """Prunes, and requires that the trees worth the incumbent are left as they were and no tree is new."""
+    """Prunes, and requires that trees as good as the incumbent stay as they are, and that no tree is new."""
     pruned = prune(problem, incumbent)
-    before, after = worths(problem), worths(pruned)
+    before, after = scores_of_trees(problem), scores_of_trees(pruned)
     for tree, score in before.items():
         assert after[tree] == score or (after[tree] == -inf and score < incumbent)
     assert isinstance(pruned.scores, SparseScores)
@@ -54,14 +54,14 @@ def require_valid(problem: Problem, incumbent: float) -> Problem:
     assert pruned.names == problem.names
     for mask, score in pruned.scores.table.items():
         assert problem.scores.score(mask) == score
-        for subset in subsets(mask):  # whatever had a score within a kept set still has it
+        for subset in subsets(mask):  # subsets of kept sets keep their scores
             assert pruned.scores.score(subset) == problem.scores.score(subset)
     return pruned
 
 
 def require_valid_below(problem: Problem) -> bool:
     """Prunes at the optimum, at other trees' scores, and below; tells whether there is a tree at all."""
-    found = sorted({score for score in worths(problem).values() if not isinf(score)})
+    found = sorted({score for score in scores_of_trees(problem).values() if not isinf(score)})
     for incumbent in {*found[-3:], *found[:1]}:
         require_valid(problem, incumbent)
         require_valid(problem, incumbent - 1.0)
@@ -173,7 +173,7 @@ def test_a_set_without_a_score_may_lie_within_a_clique() -> None:
     assert pruned.scores.score(0b11) == -inf
 
 
-def test_what_no_constraint_allows_is_dropped() -> None:
+def test_sets_that_constraints_forbid_are_dropped() -> None:
     constraints = Constraints(
         forbidden_edges=frozenset({0b011}), forbidden_cliques=frozenset({0b110, 0b100}), max_treewidth=1
     )
@@ -182,13 +182,13 @@ def test_what_no_constraint_allows_is_dropped() -> None:
     assert set(pruned.scores.table) == {0, 0b001, 0b010, 0b100, 0b101}
 
 
-def test_the_incumbent_is_written_down() -> None:
+def test_the_incumbent_is_recorded() -> None:
     pruned = prune(named(gaussian(0, 3)), -100.0)
     assert pruned.provenance["pruned_below"] == -100.0
 
 
 @pytest.mark.parametrize("score", [nan, inf, -inf])
-def test_a_score_that_is_no_number_is_refused(score: float) -> None:
+def test_a_score_that_is_not_finite_is_refused(score: float) -> None:
     with pytest.raises(InputError, match="not a finite number"):
         prune(named(gaussian(0, 3)), score)
 
@@ -240,11 +240,11 @@ def test_pruning_as_for_bayesian_networks_loses_the_optimum() -> None:
                 return True
         return False
 
-    worth = worths(problem)
-    optimum = max(worth.values())
+    scored = scores_of_trees(problem)
+    optimum = max(scored.values())
     assert optimum == problem.provenance["optimum"] == -1.0
-    assert max(score for tree, score in worth.items() if expressible(tree)) == -3.0
-    assert max(worths(prune(problem, optimum)).values()) == optimum
+    assert max(score for tree, score in scored.items() if expressible(tree)) == -3.0
+    assert max(scores_of_trees(prune(problem, optimum)).values()) == optimum
 
 
 def _is_tree(families: list[tuple[int, VarSet]], tree: JunctionTree) -> bool:

@@ -101,9 +101,9 @@ GAPS: dict[str, dict[str, float]] = {
         "mushroom": 823.8,
     },
 }
-"""By heuristic and instance: the largest gap to the optimum in nats, at any treewidth and seed; 0 where none is
-stated. Measured over all treewidths and seeds of the full profile, and rounded up to a tenth. A heuristic that is
-not listed here has to beat the graph without edges."""
+"""By heuristic and instance: the largest gap to the optimum in nats, at any treewidth and seed; 0 where none
+is stated. Measured over all treewidths and seeds of the full profile, and rounded up to a tenth. A heuristic
+that is not listed here has to beat the graph without edges."""
 
 TOLERANCE = 1e-6
 """Nats, of a proved optimum."""

@@ -1,4 +1,4 @@
-"""Bounds that every problem has, for when a backend proves none."""
+"""Bounds that hold for every problem, for results of backends that prove none."""
 
 from __future__ import annotations
 
@@ -18,19 +18,17 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _CHUNK = 1 << 18
-"""Sets to a batch: some tens of megabytes."""
-
-
+"""Sets in a batch: some tens of megabytes."""
 _LOOK_UPS = 1 << 22
-"""Look-ups of scores that take about a second: a limit on time must not be overrun for a weak bound."""
+"""Look-ups of scores that take about a second: a weak bound must not overrun the time limit."""
 _SLOWER = 2
-"""Times that a look-up in a sparse table takes longer than one in a batch of a dense table."""
+"""Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
 
 def problem_bound(problem: Problem) -> float:
     """Returns the family bound where it takes about a second, else the range bound; in nats, finite.
 
-    Scores that are computed on demand may take any time each: they get the range bound.
+    Scores that are computed on demand may take any time: they get the range bound.
     """
     n, width = problem.n, problem.max_clique_size
     look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
@@ -38,15 +36,15 @@ def problem_bound(problem: Problem) -> float:
         look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
     is_table = isinstance(problem.scores, DenseScores | SparseScores)
     bound = family_bound(problem) if is_table and look_ups <= _LOOK_UPS else range_bound(problem)
-    # Rounding must not put it below the score of a tree: n gains of sums of at most `width` scores each.
+    # Rounding must not put it below a tree's score: a sum of n gains, each of at most `width` scores.
     largest = max(map(abs, problem.scores.extremes()))
     return bound + 4 * n * width * sys.float_info.epsilon * largest
 
 
 def range_bound(problem: Problem) -> float:
-    """Returns n · max s − (n − 1) · min s, in nats, where max s ≥ 0 ≥ min s are over all scores.
+    """Returns n · max(0, max s) − (n − 1) · min(0, min s), in nats.
 
-    A junction tree has at most n cliques and one separator less. One pass over the scores.
+    A junction tree has at most n cliques and one separator fewer. One pass over the scores.
     """
     lowest, highest = problem.scores.extremes()
     return problem.n * max(0.0, highest) - (problem.n - 1) * min(0.0, lowest)
@@ -56,11 +54,11 @@ def family_bound(problem: Problem) -> float:
     """Returns Σ_v max_P [s(P∪v) − s(P)], in nats: no junction tree of the problem scores more.
 
     Along any perfect elimination order the score is Σ_v s(P_v∪v) − s(P_v), where P_v ∪ v is within a clique
-    (DESIGN, section 1). A set without a score is neither a clique nor a separator, so its terms cancel
-    whatever value it is given: here the sum of its variables' own scores, or 0 for a variable that has none.
+    (`jtsolve.families.families`). A set without a score is neither a clique nor a separator, so its terms
+    cancel for any value: here the sum of its variables' own scores, or 0 for a variable that has none.
 
-    It looks up every set that may be a clique once per member, or only those in a sparse table; weak, and
-    never wrong.
+    It looks up every set that may be a clique once per member, or only those in a sparse table; the bound is
+    weak.
     """
     n, scores = problem.n, problem.scores
     singles = np.array([scores.score(1 << v) for v in range(n)])
@@ -84,10 +82,10 @@ def family_bound(problem: Problem) -> float:
 
 
 def _sparse_family_bound(scores: SparseScores, width: int, singles: list[float]) -> float:
-    """Returns the family bound from the sets of a sparse table, by what of P and P∪v is in it.
+    """Returns the family bound from the sets of a sparse table, by cases.
 
-    Neither: the gain is that of v alone. P∪v: looked up for every v in it. Only P: the gain is that of v
-    alone and what the scores of P's members exceed s(P) by; the largest such excess counts.
+    P∪v in the table: the gain is looked up. Only P: it is s(v) plus the excess of the scores of P's members
+    over s(P), and the largest such excess counts. Neither: it is s(v).
     """
     table = {mask: score for mask, score in scores.table.items() if mask.bit_count() <= width}
     alone = {mask: sum(singles[v] for v in members(mask)) for mask in table}

@@ -1,4 +1,4 @@
-"""Candidate pruning that is valid for junction trees: drops sets that are in no tree worth the incumbent.
+"""Candidate pruning for junction trees: drops sets that are in no tree as good as the incumbent.
 
 Claim. Let L be the score of some tree of the problem, or less. A set A that is complete (a clique, a
 separator, or a part of one) in some tree T with score(T) ≥ L has s(A) + B(A) ≥ L, where B(U) is the best
@@ -10,26 +10,24 @@ Proof. A is complete in the chordal graph of T, which therefore has a perfect or
 elimination order) that begins with A: maximum cardinality search may visit any complete set first (Blair and
 Peyton 1993). Along it score(T) = Σ_v w(v,P_v), where P_v, the earlier neighbours of v, and P_v∪v are
 complete. Over A the sum is s(A), since it telescopes; over the others, each with P_v among the vertices
-before it, it is one of the sums that B(A) is the maximum of. ∎
+before it, it is one of those that B(A) maximises. ∎
 
-So if s(A) + B(A) < L, no tree worth L or more has A complete, and A is dropped. No superset of A has a
-larger bound, since s(A∪v) = s(A) + w(v,A): the supersets go with it, and the sets that are kept are closed
-downwards. Then B needs only the families P∪v that are kept, for all complete sets of a tree worth L are;
-fewer families lower B, and the step is repeated until it drops nothing.
+So if s(A) + B(A) < L, no tree that scores at least L has A complete, and A is dropped. No superset of A has a
+larger bound, since s(A∪v) = s(A) + w(v,A): the supersets go with it, and the sets kept are closed downwards.
+B then needs only the families P∪v that are kept, since all complete sets of a tree that scores at least L
+are; fewer families lower B, and the step is repeated until it drops nothing.
 
-Sets without a score. They are neither cliques nor separators, but may lie within a clique. The sum over a
-perfect order is Σ s(C) − Σ s(S) for *every* function s of sets, so that it does not depend on the values of
-sets that are neither: any value will do, here the sum of the variables' own scores. They are bounded and
-dropped as all sets are; and a set that is within no possible clique is complete in no tree, with or without a
-score.
+Sets without a score are neither cliques nor separators, but may lie within a clique. The sum over a perfect
+order is Σ s(C) − Σ s(S) for *every* function s of sets, so that it does not depend on the values of sets that
+are neither: they get the sum of the variables' own scores, and are bounded and dropped like all others. A set
+within no possible clique is complete in no tree, with or without a score.
 
-Constraints. They only remove trees, so that the claim holds for those that are left; sizes, forbidden edges
-and forbidden cliques bound the possible cliques from the start.
+Constraints only remove trees, so that the claim holds for those left; sizes, forbidden edges and forbidden
+cliques limit the possible cliques from the start.
 
-Pruning as for Bayesian networks (drop a parent set that a subset beats) is *not* valid here: see
-docs/scores.md.
+Pruning as for Bayesian networks (drop a parent set that a subset beats) is *not* valid here: docs/scores.md.
 
-Time: n²·2^n a round, few rounds; memory: (n + 12)·2^n numbers and the table.
+Time: n²·2^n per round, few rounds; memory: (n + 12)·2^n numbers and the table.
 """
 
 from __future__ import annotations
@@ -53,38 +51,38 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 MOST_VARIABLES = 26
-"""Beyond it a round takes minutes, and the memory exceeds 20 GB."""
+"""With more, a round takes minutes and over 20 GB."""
 
 _TIE = 1e-6
-"""Nats by which the incumbent may be rounded up: scores that are no farther apart count as equal."""
+"""Nats by which the incumbent's score may be rounded up: scores this close count as equal."""
 _BYTES_A_SET = 200
-"""Bytes of a set and its score in the table of the pruned problem, and while scores are looked up."""
+"""Bytes of a set and its score in the pruned table, and during look-up."""
 _SHARE_OF_MEMORY = 0.8
 
 
 def predicted_memory(problem: Problem) -> int:
-    """Returns the bytes that `prune` needs beside the problem, at the most."""
+    """Returns an upper bound on the bytes that `prune` needs beside the problem."""
     tables = 8 * (problem.n + 12) << problem.n
     return tables + _BYTES_A_SET * count_bounded_subsets(problem.n, problem.max_clique_size)
 
 
 def prune(problem: Problem, incumbent_score: float) -> Problem:
-    """Returns the problem without the sets that are in no tree worth the incumbent's score.
+    """Returns the problem without the sets that are in no tree as good as the incumbent.
 
-    Every tree of the problem that scores `incumbent_score` or more is a tree of the pruned problem, with the
-    same score: the optimum and all optimal trees stay, if the score is that of a tree, or less. It is valid
-    under the constraints of the problem, and under tighter ones.
+    Every tree of the problem that scores at least `incumbent_score` is a tree of the pruned problem, with the
+    same score. So all optimal trees stay if some tree attains that score. This holds under the constraints
+    of the problem, and under tighter ones.
 
     Args:
         problem: at most `MOST_VARIABLES` variables; with or without a score for every set.
-        incumbent_score: nats; the score of a tree of the problem, or less. It may be rounded up by 10⁻⁶.
+        incumbent_score: nats; at most the score of some tree of the problem, give or take 10⁻⁶.
 
     Returns:
-        The same variables and constraints; sparse scores; the incumbent's score in the provenance.
+        The problem with sparse scores, and `pruned_below`, the incumbent's score, in its provenance.
 
     Raises:
-        InputError: the score is not finite, or provably more than any tree's.
-        LimitError: there are too many variables, or too little memory; raised before the work begins.
+        InputError: the score is not finite, or provably above every tree's.
+        LimitError: too many variables or too little memory; raised before any work.
 
     >>> from jtsolve.core.problem import Problem, Variable
     >>> from jtsolve.core.scores import DenseScores
@@ -98,7 +96,7 @@ def prune(problem: Problem, incumbent_score: float) -> Problem:
             "pruning",
             "incumbent_score",
             f"{incumbent_score} is not a finite number",
-            "give the score of a tree that is known",
+            "give the score of a known tree",
         )
     _require_room(problem)
     n = problem.n
@@ -119,7 +117,7 @@ def prune(problem: Problem, incumbent_score: float) -> Problem:
                 f"no tree of the problem scores {incumbent_score:.10g}",
                 "give the score of a tree of this problem, under its constraints",
             )
-        candidates &= kept  # sets without a score go with the last clique that holds them
+        candidates &= kept  # sets without a score go with the last clique that contains them
         kept = candidates.copy()
         _close_downwards(kept, n)
     sets = np.flatnonzero(kept & (scores > -inf))
@@ -129,7 +127,7 @@ def prune(problem: Problem, incumbent_score: float) -> Problem:
 
 
 def best_completions(filled: NDArray[np.float64], kept: NDArray[np.bool_], n: int) -> NDArray[np.float64]:
-    """Returns B(U) = max_{v∉U} [max_{P⊆U} w(v,P) + B(U∪v)] over the families P∪v that are kept; B(V) = 0.
+    """Returns B(U) = max_{v∉U} [max_{P⊆U} w(v,P) + B(U∪v)] over the kept families P∪v; B(V) = 0.
 
     Args:
         filled: shape (2^n,), indexed by bit mask: a finite score for every kept set, in nats.
@@ -178,7 +176,7 @@ def _score_table(problem: Problem) -> NDArray[np.float64]:
 
 
 def _filled(scores: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Returns the scores, and where there is none the sum of the variables' own, 0 for one that has none."""
+    """Returns the scores; without one, the sum of the variables' own (0 for one that has none)."""
     alone = np.zeros(1 << n)
     for v in range(n):
         own = float(scores[1 << v])
@@ -188,7 +186,7 @@ def _filled(scores: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 
 def _possible_cliques(problem: Problem, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tells of every set whether `Problem.permits_clique`; shape (2^n,)."""
+    """Returns `Problem.permits_clique` of every set, shape (2^n,)."""
     possible = scores > -inf
     possible[0] = False
     masks = np.arange(1 << problem.n)
@@ -199,38 +197,38 @@ def _possible_cliques(problem: Problem, scores: NDArray[np.float64]) -> NDArray[
 
 
 def _close_downwards(sets: NDArray[np.bool_], n: int) -> None:
-    """Adds every subset of a set that is there, in place."""
+    """Adds all subsets, in place."""
     for v in range(n):
         without, with_v = _halves(sets, v)
         without |= with_v
 
 
 def _halves(table: NDArray[Any], v: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Returns views of the entries for the sets without v, and for the same sets with v, aligned."""
+    """Returns aligned views of the entries for the sets without v and for the same sets with v."""
     pairs = table.reshape(-1, 2, 1 << v)
     return pairs[:, 0], pairs[:, 1]
 
 
 def _rounding(problem: Problem) -> float:
-    """Returns more nats than rounding can take from a bound, or add to the incumbent's score.
+    """Returns more nats than rounding can subtract from a bound or add to the incumbent's score.
 
-    A filled score is at most `width` scores, B at most 2n of those. Each of the n gains of a sum, and each of
-    its n additions, rounds by half an epsilon of the result.
+    A filled score sums at most `width` scores, and B at most 2n of those. Each of its n gains and n additions
+    rounds by half an epsilon of the result.
     """
     largest = max(map(abs, problem.scores.extremes()))
     return 4 * problem.n**2 * problem.max_clique_size * sys.float_info.epsilon * largest
 
 
 def _require_room(problem: Problem) -> None:
-    """Refuses what has too many variables or does not fit the free memory."""
+    """Refuses problems with too many variables or too large for the free memory."""
     if problem.n > MOST_VARIABLES:
         raise LimitError(
-            f"pruning takes at most {MOST_VARIABLES} variables, since it looks at all their sets; "
-            f"this problem has {problem.n}. Solve it as it is."
+            f"pruning takes at most {MOST_VARIABLES} variables, since it visits all their subsets; "
+            f"this problem has {problem.n}. Solve it without pruning."
         )
     needed, room = predicted_memory(problem), int(_SHARE_OF_MEMORY * free_memory())
     if needed > room:
         raise LimitError(
             f"pruning {problem.n} variables needs {needed / 1e9:.3g} GB, but {room / 1e9:.3g} GB are free "
-            "for it. Free memory, or solve the problem as it is."
+            "for it. Free memory, or solve the problem without pruning."
         )

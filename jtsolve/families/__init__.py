@@ -1,1 +1,1 @@
-"""The sets and the (vertex, parents) families that a tree may use, shared by encodings and cutting planes."""
+"""The sets and the (vertex, parents) families that a tree may use, for encodings and cutting planes."""

@@ -1,11 +1,12 @@
-"""Families: the common ground of the formulations as (0,1)-programs, SAT and cutting planes.
+"""Families: what the formulations for MaxSAT, integer programming and cutting planes have in common.
 
-A chordal graph is built vertex by vertex, in a perfect order: each vertex v arrives with a set P of earlier
-vertices, its parents, which is complete then. The pair (v,P) is a family. With w(v,P) = s(P∪v) − s(P),
+A chordal graph is built vertex by vertex in a perfect order: each vertex v arrives with a set P of earlier
+vertices, its parents, which is complete by then. The pair (v,P) is a family (Cussens 2011; for chordal
+graphs Studený and Cussens 2017). With the weight w(v,P) = s(P∪v) − s(P),
 
     score(T) = Σ_cliques s(C) − Σ_separators s(S) = Σ_v w(v,P_v)        for every perfect order of T.
 
-Both hold for every function s of sets. Hence, with the families of a tree, for every set A ≠ ∅,
+This holds for every function s of sets. Hence, for the families of a tree and every set A ≠ ∅,
 
     y(A) − N(A) = [A is a maximal clique] − (how often A is a separator),                               (1)
     y(A) = #{v : P_v ∪ v = A},  N(A) = #{v : P_v = A},
@@ -13,45 +14,45 @@ Both hold for every function s of sets. Hence, with the families of a tree, for 
 and at most one of the two terms is not zero. So for A ≠ ∅ "A is no separator" is N(A) ≤ y(A), and "A is no
 maximal clique" is y(A) ≤ N(A): one linear row each, whatever the order. N(∅) is the number of components.
 
-*Sets.* The candidates for cliques are the sets that the problem permits as such: size, score, edges. The
-sets kept here are all subsets of candidates, closed downwards, and a family (v,P) is a set A = P∪v of these
-with a distinguished member v. No mask is needed to work with them: they are rows of sorted members, ordered
-by size and then by bit mask, with the positions of their facets A∖v. So n has no limit but memory.
+*Sets.* The candidates for cliques are the sets that the problem permits as such by size, score and edges. The
+sets kept here are all subsets of candidates, closed downwards; a family (v,P) is a set A = P∪v of these with
+a distinguished member v. Sets are rows of sorted members, ordered by size and then by bit mask, with the
+positions of their facets A∖v; no bit masks are needed, so that only memory limits n.
 
-*Sets without a score* are neither clique nor separator, and by (1) s(A) then has coefficient 0 in the
-score: any value will do. They get the sum of their members' own scores (0 for one that has none), and both
+*Sets without a score* are neither clique nor separator. By (1), s(A) then has coefficient 0 in the score, so
+that any value will do: they get the sum of their members' own scores (0 for a member that has none), and both
 rows.
 
-*Scores* are normalised: Σ_{v∈A} s({v}) is subtracted from s(A), which takes the constant `offset` from the
-score of every tree.
+*Scores* are normalised: subtracting Σ_{v∈A} s({v}) from s(A) takes the constant `offset` from the score of
+every tree.
 
-*Root.* A connected chordal graph has a perfect order that begins with any vertex, and so has each component
-of another one. So one vertex, the root, may be required to come first: P = ∅ is its only family. Good is a
-vertex with many neighbours in good trees (`choose_root`).
+*Root.* A connected chordal graph has a perfect order that begins with any given vertex, and so has each
+component of another. So one vertex, the root, may be required to come first: P = ∅ is its only family. A
+vertex with many neighbours in good trees is a good choice (`choose_root`).
 
-*Constraints.* Filters (a family or set is left out): `max_treewidth`, `forbidden_edges`,
+*Constraints.* Filters, which leave out families or sets: `max_treewidth`, `forbidden_edges`,
 `forbidden_cliques` that are in no larger candidate, ∅ as a separator (then only the root has P = ∅). Rows
-(`rows`): other separators and cliques that are not permitted, which covers all constraints on separators,
-`required_edges`. `max_cliques` is a bound on Σ_A max(0, y(A) − N(A)), which is not linear: formulations
-either add variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_cliques, or refuse it.
+(`rows`): other separators and cliques that are not permitted, which covers all constraints on separators, and
+`required_edges`. `max_cliques` bounds Σ_A max(0, y(A) − N(A)), which is not linear: formulations add
+variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_cliques, or refuse it.
 
-*Pruning.* Two kinds, both of which keep every tree worth more than a score L that is known to be reached:
+*Pruning.* Two kinds, both of which keep every tree that scores at least a score L known to be attained:
 
 1. The completion bound of `jtsolve.core.pruning.prune`: pass the pruned problem here.
-2. Reduced costs, for every n: `Families.restricted`. Let a bound U of all trees be split up over families:
-   score(T) ≤ U − Σ_v r(v,P_v) with r ≥ 0, as from the multipliers of a relaxation. A family with U − r(v,P)
-   < L is in no perfect order from the root of a tree worth L: it is not allowed. *Closure:* (a) a set A
-   whose members v have no allowed family (v,Q) with A∖v ⊆ Q is complete in no such tree, since the last
-   member of A in the order would have such a family; (b) a superset of a set that is never complete is
-   never complete; (c) a family (v,P) makes P∪v complete, so that it goes if P∪v is never complete. (a)-(c)
-   are repeated until nothing changes. A family that a subset of the parents beats is *not* dropped: that
-   rule of Bayesian networks may lose all optimal trees (docs/scores.md).
+2. Reduced costs, for every n: `Families.restricted`. Let U be a bound with score(T) ≤ U − Σ_v r(v,P_v), where
+   r ≥ 0 are reduced costs, as from the multipliers of a relaxation. A family with U − r(v,P) < L is in no
+   perfect order from the root of a tree that scores L: it is not allowed. *Closure:* (a) a set A is complete
+   in no such tree if no member v has an allowed family (v,Q) with A∖v ⊆ Q, since the last member of A in the
+   order would have one; (b) a superset of a set that is never complete is never complete; (c) a family (v,P)
+   makes P∪v complete, so it goes if P∪v is never complete. (a)-(c) are repeated until nothing changes. A
+   family that a subset of the parents beats is *not* dropped: that rule of Bayesian networks may lose all
+   optimal trees (docs/scores.md).
 
 Time and memory: linear in the number of families.
 
 References:
-    Cussens, Bayesian network learning with cutting planes, UAI 2011 (families). Studený and Cussens, Towards
-    using the chordal graph polytope in learning decomposable models, IJAR 2017 (families of chordal graphs).
+    Cussens, Bayesian network learning with cutting planes, UAI 2011. Studený and Cussens, Towards using the
+    chordal graph polytope in learning decomposable models, IJAR 2017.
 """
 
 from __future__ import annotations
@@ -75,12 +76,12 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _BYTES_A_MEMBER = 24
-"""Bytes of a member of a set, with its facet and its family's flag, while the sets are made and filtered."""
+"""Bytes per member of a set, with its facet and flag, while the sets are built and filtered."""
 _BYTES_A_SET = 80
 
 
 class Listing(NamedTuple):
-    """The allowed families as a list, in the order of their sets, then of the vertex.
+    """The allowed families as a list, ordered by set, then by vertex.
 
     Attributes:
         vertex: shape (m,).
@@ -95,7 +96,7 @@ class Listing(NamedTuple):
     weight: NDArray[np.float64]
 
 
-class Row(NamedTuple):
+class LinearRow(NamedTuple):
     """A linear condition Σ_i coefficient_i · x(family_i) ≤ limit; `reason` names the constraint.
 
     `families` are positions in the `Listing`.
@@ -115,7 +116,7 @@ class Families:
         n: the number of variables.
         width: the size of the largest set.
         root: the vertex that comes first.
-        members: shape (count, width); the sorted members of each set, padded with n. The first is ∅, and
+        members: shape (count, width); the sorted members of each set, padded with n; the first set is ∅, and
             subsets come before supersets.
         facets: shape (count, width); the position of the set without its j-th member; 0 in the padding.
         sizes: shape (count,).
@@ -124,7 +125,7 @@ class Families:
         allowed: shape (count, width); whether the set without its j-th member, and that member, are a family.
         not_separator: shape (count,); sets that may not be separators.
         not_clique: shape (count,); sets that may not be maximal cliques.
-        offset: the score of a tree is this plus the sum of its normalised weights, in nats.
+        offset: the score of a tree minus the sum of its normalised weights, in nats.
         constraints: of the problem.
     """
 
@@ -142,6 +143,11 @@ class Families:
     offset: float
     constraints: Constraints
 
+    def members_of(self, at: int) -> list[int]:
+        """Returns the members of the set at a position."""
+        found: list[int] = self.members[at, : self.sizes[at]].tolist()
+        return found
+
     def masks(self) -> list[VarSet]:
         """Returns the sets as bit masks."""
         return [varset(row[:size]) for row, size in zip(self.members.tolist(), self.sizes, strict=True)]
@@ -154,24 +160,22 @@ class Families:
         return Listing(self.members[union, slot], parents, union.astype(np.int32), weight)
 
     def restricted(self, allowed: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
-        """Returns the families that are allowed here and there, with the sets that they leave (closure).
+        """Returns the families that are allowed both here and there, after closure, and the sets left.
 
         Args:
             allowed: shape (count, width).
 
         Returns:
-            The families, and the new position of every old set, -1 for those that are gone. The sets ∅ and
-            {v} always stay, with or without families.
+            The families, and the new position of every set, -1 if it is gone. ∅ and the single vertices
+            always stay, with or without families.
         """
         keep = self.allowed & allowed
         alive = np.ones(self.sizes.size, dtype=np.bool_)
         before = -1
         while (now := int(keep.sum()) + int(alive.sum())) != before:
             before = now
-            alive[:] = keep.any(
-                axis=1
-            )  # (a): a family of A, or of a superset of which the same v is the last
-            self._spread_down(keep, alive)
+            alive[:] = keep.any(axis=1)  # (a): with Q = A∖v
+            self._spread_down(keep, alive)  # (a): with Q ⊃ A∖v
             alive[self.sizes <= 1] = True
             for j in range(self.width):  # (b): facets first, since they come first
                 for size in range(1, self.width + 1):
@@ -182,7 +186,7 @@ class Families:
         return self._compacted(alive, keep), position
 
     def _spread_down(self, keep: NDArray[np.bool_], alive: NDArray[np.bool_]) -> None:
-        """Marks every A for which some v ∈ A has an allowed (v,Q) with A∖v ⊆ Q."""
+        """Marks every A with an allowed (v,Q), v ∈ A, A∖v ⊆ Q."""
         last = keep.copy()  # last[A, j]: some allowed (v,Q) with A∖v ⊆ Q, v the j-th member
         for size in range(self.width, 1, -1):
             at = np.flatnonzero(self.sizes == size)
@@ -195,7 +199,7 @@ class Families:
         alive |= last.any(axis=1)
 
     def _compacted(self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> Families:
-        """Returns the sets that are alive; they are closed downwards."""
+        """Returns the families over the sets that are alive, which are closed downwards."""
         at = np.flatnonzero(alive)
         position = np.zeros(alive.size, dtype=np.int32)
         position[at] = np.arange(at.size, dtype=np.int32)
@@ -273,7 +277,7 @@ def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
 
 
 def predicted_sets(problem: Problem) -> int:
-    """Returns at most how many sets the families of a problem have."""
+    """Returns an upper bound on the number of sets."""
     everything = count_bounded_subsets(problem.n, problem.max_clique_size)
     if isinstance(problem.scores, SparseScores):
         return min(everything, sum(1 << min(60, mask.bit_count()) for mask in problem.scores.table))
@@ -281,14 +285,14 @@ def predicted_sets(problem: Problem) -> int:
 
 
 def predicted_memory(problem: Problem) -> int:
-    """Returns the bytes that the families of a problem need, at the most."""
+    """Returns an upper bound on the bytes that the families need."""
     return predicted_sets(problem) * (_BYTES_A_SET + _BYTES_A_MEMBER * problem.max_clique_size)
 
 
-def rows(families: Families) -> Iterator[Row]:
-    """Yields the constraints that are rows: separators and cliques that are not permitted, required edges.
+def rows(families: Families) -> Iterator[LinearRow]:
+    """Yields the linear rows: separators and cliques that are not permitted, and required edges.
 
-    Sets of the largest size and ∅ need none. `max_cliques` is no row: see the module.
+    ∅ and sets of the largest size need none. `max_cliques` is no row: see the module.
     """
     listed = families.listing()
     by_union = groups(listed.union, families.sizes.size)
@@ -301,16 +305,16 @@ def rows(families: Families) -> Iterator[Row]:
             made, used = by_union(int(position)), by_parents(int(position))
             spent = used if kind == "separator" else made
             if spent.size:
-                yield Row(
+                yield LinearRow(
                     np.concatenate((made, used)),
                     np.repeat(np.array([sign, -sign]), (made.size, used.size)),
                     0,
-                    f"{families.members[position, : families.sizes[position]].tolist()} is no {kind}",
+                    f"{families.members_of(int(position))} is no {kind}",
                 )
     for edge in sorted(families.constraints.required_edges):
         a, b = members(edge)
         joins = joining(families, listed, a, b)
-        yield Row(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
+        yield LinearRow(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
 
 
 def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.int64]:
@@ -320,7 +324,7 @@ def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.i
 
 
 def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
-    """Returns a perfect order of the tree's graph from the root: each vertex with its parents."""
+    """Returns a perfect order from the root by maximum cardinality search: each vertex with its parents."""
     neighbours = [0] * tree.n
     for u, v in tree.graph_edges:
         neighbours[u] |= 1 << v
@@ -339,7 +343,7 @@ def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
 
 
 def _scores_of(problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Returns s of every set, asked for by sizes."""
+    """Returns s of every set, in one batch for each size."""
     scores = np.zeros(sizes.size)
     for size in range(1, rows.shape[1] + 1):
         at = np.flatnonzero(sizes == size)
@@ -350,7 +354,7 @@ def _scores_of(problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int3
 def _not_permitted(
     problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tells of every set whether it may not be a clique, and whether it may not be a separator."""
+    """Returns the sets that may not be cliques, and those that may not be separators."""
     limits = problem.constraints
     not_clique = ~(scores > -inf)
     not_clique[0] = True
@@ -370,9 +374,9 @@ def _not_permitted(
 
 
 def _within_cliques(families: Families) -> NDArray[np.bool_]:
-    """Tells of every set whether some permitted clique holds it; of ∅ and the single vertices, always.
+    """Returns the sets within a permitted clique, and always ∅ and the single vertices.
 
-    A single vertex within no clique keeps its place, and has no family: there is no tree then.
+    A single vertex within no clique loses its family: there is no tree then.
     """
     alive = ~families.not_clique
     for size in range(families.width, 1, -1):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def all_sets(n: int, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all sets of at most `width` of n, by size, then by mask.
 
-    The sets of k are, for each largest member t, the first C(t, k-1) sets of k-1, and t. The set at
+    The k-sets with largest member t are the first C(t, k-1) of the (k-1)-sets, each with t added. The set
     c_0 < … < c_{k-1} has rank Σ C(c_i, i+1) among those of its size.
     """
     before = np.cumsum([0, *(comb(n, size) for size in range(width + 1))])
@@ -67,7 +67,7 @@ def subsets_of(
 def positions_of(
     rows: NDArray[np.int32], sizes: NDArray[np.int32], wanted: frozenset[VarSet]
 ) -> NDArray[np.int64]:
-    """Returns the positions of those of the wanted sets that are there."""
+    """Returns the positions of the wanted sets that occur."""
     if not wanted:
         return np.zeros(0, dtype=np.int64)
     found = (at for at, row in enumerate(rows.tolist()) if varset(row[: sizes[at]]) in wanted)
@@ -75,7 +75,7 @@ def positions_of(
 
 
 def groups(keys: NDArray[np.int32], count: int) -> Callable[[int], NDArray[np.int64]]:
-    """Returns a function that gives the indices with a key."""
+    """Returns a function from a key to the indices that have it."""
     order = np.argsort(keys, kind="stable")
     start = np.searchsorted(keys[order], np.arange(count + 1))
 

@@ -1,16 +1,17 @@
-"""Bounds of the clutter LP in exact arithmetic: any multipliers give one, whatever a solver says of them.
+"""Bounds of the clutter LP in exact arithmetic: any multipliers give one, whoever computed them.
 
 Every row of the LP is a set function g with a limit: Σ x(v,P) (g(P∪v) − g(P)) ≥ limit holds for the families
-of every tree of the problem. For multipliers λ ≥ 0 and t = s + Σ λ g, every tree's score is at most
+of every tree of the problem. For multipliers λ ≥ 0 and t = s + Σ λ g, the Lagrangian bound
 
     D(λ) = Σ_v max_P [t(P∪v) − t(P)] − Σ λ·limit,                   (max over all allowed families of v)
 
-and at most D(λ) − r(v,P) if it uses the family (v,P) in a perfect order from the root, where r(v,P) is what
-the family lacks to its vertex's maximum.
+is at least every tree's score. The *reduced cost* r(v,P) ≥ 0 of a family is the difference between its
+vertex's maximum and t(P∪v) − t(P); a tree with (v,P) in a perfect order from the root scores at most
+D(λ) − r(v,P).
 
 Arithmetic: scores and multipliers are rounded to integers, in units of 2^-shift nats, and all sums are
 exact in int64, for which the shift leaves room. Rounding moves each of the at most 2n − 1 terms of a tree's
-score by half a unit, which `slack` covers; multipliers need no cover, since any are valid.
+score by half a unit, which `slack` covers; rounding multipliers needs no cover, since any are valid.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.clutter.rows import Rows
+    from jtsolve.backends.clutter.inequalities import Rows, RowVector
     from jtsolve.families.families import Families
 
 _BITS = 61
-"""Of a sum: two less than int64 has, for the sign and for differences of two."""
+"""Bits of a sum: int64 less the sign and one for a difference of two sums."""
 _SLACK_BITS = 23
-"""Units are as fine as keeps the slack of n units below 2^-23 nats, a tenth of what counts as optimal. Each
-further bit would be taken from the room for multipliers, of which proofs of infeasibility need much."""
+"""Units are fine enough for a slack of n units below 2^-23 nats, a tenth of the tolerance of "optimal", and
+no finer: bits are also needed for multipliers, which grow large in proofs of infeasibility."""
 _NO_FAMILY = -(1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class FixedPoint:
     """Scores as integers, in units of 2^-shift nats.
 
     Attributes:
-        shift: see above; negative for huge scores.
-        offset: units to add to a sum of normalised weights.
-        slack: units that a tree's score may exceed the sum of its rounded weights by.
-        room: the most that multipliers may be together, in units, so that no sum overflows.
+        shift: negative for huge scores.
+        offset: the sum of the variables' own scores, which normalisation subtracts, in units.
+        slack: units by which a tree's score may exceed the sum of its rounded weights.
+        room: the largest sum of multipliers, in units, that cannot overflow.
     """
 
     shift: int
@@ -60,11 +61,11 @@ class Scale:
         return 2.0**-self.shift
 
     def target(self, nats: float) -> int:
-        """Returns the largest sum of normalised weights, in units, that shows a score of at most `nats`."""
+        """Returns the largest sum of normalised weights, in units, that implies a score of at most `nats`."""
         return floor(Fraction(nats) * _power(self.shift)) - self.offset - self.slack
 
     def nats(self, units: int) -> float:
-        """Returns the score that a sum of normalised weights stands for at most, rounded up."""
+        """Returns the largest score that a sum of normalised weights allows, rounded up."""
         exact = Fraction(units + self.offset + self.slack) / _power(self.shift)
         rounded = float(exact)
         return rounded if rounded >= exact else nextafter(rounded, inf)
@@ -82,13 +83,13 @@ def _power(shift: int) -> Fraction:
     return Fraction(1 << shift) if shift >= 0 else Fraction(1, 1 << -shift)
 
 
-def scaled(families: Families) -> tuple[Scale, NDArray[np.int64]]:
+def scaled(families: Families) -> tuple[FixedPoint, NDArray[np.int64]]:
     """Returns the scale and s(A) of every set in units, normalised; 0 for sets without a score."""
     known = families.scores > -inf
     n = families.n
     _, exponent = frexp(float(np.abs(families.scores[known]).max()))
-    # A set's normalised score is at most width + 1 scores; a bound sums up n differences of two.
-    # A row's function is at most 1, or the number of pairs in a set (`rows`).
+    # A normalised score sums at most width + 1 scores, and a bound sums n differences of two of these.
+    # A row's function is at most 1, or for forbidden graphs the number of pairs in a set.
     reach = max(1, comb(families.width, 2)) if families.constraints.forbidden_graphs else 1
     headroom = (4 * n * (families.width + 1) * reach).bit_length()
     shift = min(_SLACK_BITS + n.bit_length(), _BITS - 1 - exponent - headroom)
@@ -98,12 +99,12 @@ def scaled(families: Families) -> tuple[Scale, NDArray[np.int64]]:
     own = np.zeros(n + 1, dtype=np.int64)
     own[families.members[single, 0]] = units[single]
     normalised = np.where(known, units - own[families.members].sum(axis=1), 0)
-    scale = Scale(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // reach)
+    scale = FixedPoint(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // reach)
     return scale, normalised
 
 
 class Bound(NamedTuple):
-    """D(λ) in units, the set function t, and of each vertex the maximum and a family that has it."""
+    """D(λ) in units, the set function t, and for each vertex the maximum and a family that attains it."""
 
     units: int
     values: NDArray[np.int64]
@@ -116,28 +117,25 @@ def bound_of(
     families: Families,
     scores: NDArray[np.int64],
     rows: Rows,
-    cuts: NDArray[np.int64],
-    specials: NDArray[np.int64],
+    multipliers: RowVector,
     *,
     pool: ThreadPoolExecutor | None = None,
-) -> Bound | None:
-    """Returns D(λ); None if some vertex has no family, so that there is no tree. The pool shares the work."""
+) -> Bound:
+    """Returns D(λ) for multipliers in units; every vertex has to have a family. The pool shares the work."""
     from jtsolve.backends.clutter.kernels.clutters import best_families
 
-    values, price = rows.function(scores, cuts, specials, pool)
+    values, price = rows.weighted(scores, multipliers, pool)
     best, union, slot = best_families(
         values, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
     )
-    if (best == _NO_FAMILY).any():
-        return None
     return Bound(sum(best.tolist()) - price, values, best, union, slot)
 
 
-def worth(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
+def reduced_cost_fixing(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
     """Returns which families may be in a tree that scores more than the target: D − r(v,P) > target."""
-    from jtsolve.backends.clutter.kernels.clutters import keep_within
+    from jtsolve.backends.clutter.kernels.clutters import within_reduced_cost
 
-    slack = bound.units - target - 1
-    return keep_within(  # type: ignore[no-any-return]  # numba is untyped
-        families.allowed, bound.values, families.members, families.facets, families.sizes, bound.best, slack
+    most = bound.units - target - 1
+    return within_reduced_cost(  # type: ignore[no-any-return]  # numba is untyped
+        families.allowed, bound.values, families.members, families.facets, families.sizes, bound.best, most
     )

@@ -16,12 +16,12 @@ from jtsolve.io.certificate import (
 )
 
 if TYPE_CHECKING:
-    from jtsolve.backends.clutter.branch_and_bound import Node
+    from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.clutter.subproblem import Stage
     from jtsolve.core.problem import Problem
 
 
-def write_certificate(path: str, problem: Problem, root: int, shift: int, first: Node) -> None:
+def write_certificate(path: str, problem: Problem, root: int, shift: int, first: ProofNode) -> None:
     """Writes the certificate of a tree of nodes to a file, packed if it is called .gz."""
     import msgspec
 

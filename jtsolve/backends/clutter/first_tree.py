@@ -1,13 +1,12 @@
-"""The best tree that differs by one edge from a forbidden graph: a first tree where others are forbidden.
+"""The best tree that differs by one edge from a forbidden graph: the first tree where graphs are forbidden.
 
-Where the best trees are asked for one after the other, the next one is often that near, and else not far
-below. In a chordal graph G (Giudici and Green, Decomposable graphical Gaussian model determination,
-Biometrika 1999):
+In a search for the k best trees, the next one is often such a neighbour, or scores little more than one. A
+chordal graph G (Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 1999)
 
-- without an edge uv it is chordal iff one maximal clique C holds uv; s(C∖u) + s(C∖v) − s(C) − s(C∖uv) is
-  gained;
-- with a further edge uv it is chordal iff S = N(u) ∩ N(v) separates u from v; with B = S∪uv,
-  s(B) + s(S) − s(B∖u) − s(B∖v) is gained.
+- stays chordal without an edge uv iff exactly one maximal clique C contains uv; the gain is
+  s(C∖u) + s(C∖v) − s(C) − s(C∖uv);
+- stays chordal with a new edge uv iff S = N(u) ∩ N(v) separates u from v; with B = S∪uv, the gain is
+  s(B) + s(S) − s(B∖u) − s(B∖v).
 
 A forbidden graph that is not chordal has no neighbours here. Time: O(n) set operations for each pair.
 """
@@ -53,7 +52,7 @@ def best_neighbour(problem: Problem) -> JunctionTree | None:
 
 
 def _flip(neighbours: list[VarSet], u: int, v: int) -> None:
-    """Adds an edge that is not there, or removes one that is."""
+    """Adds the edge, or removes it if it is there."""
     neighbours[u] ^= 1 << v
     neighbours[v] ^= 1 << u
 
@@ -76,12 +75,12 @@ def _changes(
                 - scores.score(common | 1 << u)
                 - scores.score(common | 1 << v)
             )
-            if isfinite(gain):  # else some part has no score
+            if isfinite(gain):  # else some set has no score
                 yield -gain if neighbours[u] >> v & 1 else gain, u, v
 
 
 def _connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
-    """Tells whether a path leads from u to v that avoids a set."""
+    """Tells whether some path from u to v avoids a set."""
     reached = frontier = 1 << u
     while frontier and not reached >> v & 1:
         step = 0

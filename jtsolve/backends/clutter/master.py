@@ -1,10 +1,11 @@
-"""The linear program over the families and some of the rows, kept in HiGHS from solve to solve.
+"""The master problem: the LP over all families and the rows at hand, kept in HiGHS between solves.
 
 max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the rows at hand, and x ≥ 0. One more column, the
-escape, meets all rows at a price above all that weights can gain, so that the program is never infeasible.
+escape, satisfies all rows at a price above anything that weights can gain, so that the program is never
+infeasible.
 
-A cut is written in its sparser form: for the vertices of which most families are across the cut, Σ_P x(v,P)
-= 1 is subtracted. This changes the multipliers of the vertices, and not those of the cuts.
+A cut is written in its sparser form: Σ_P x(v,P) = 1 is subtracted for the vertices of which most families
+enter the up-set. This changes the multipliers of the vertices, but not those of the cuts.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.backends.clutter.rows import Rows
+from jtsolve.backends.clutter.inequalities import Rows, RowVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.clutter.rows import Clutter, Special
+    from jtsolve.backends.clutter.inequalities import Clutter, SetRow
     from jtsolve.families.families import Families
 
 _OPTIONS = (
     ("output_flag", False),
     ("threads", 1),
-    ("presolve", "off"),  # it would forget the basis
+    ("presolve", "off"),  # it would lose the basis
     ("solver", "simplex"),
     ("simplex_strategy", 1),  # dual: cuts leave the basis dual feasible
     ("dual_feasibility_tolerance", 1e-9),
@@ -36,12 +37,12 @@ _OPTIONS = (
 _NOTHING = 1e-9
 
 
-class LPFailure(Exception):  # noqa: N818 - the caller goes on without the solver
-    """The LP solver gave up twice, the second time from nothing; says what it ended with."""
+class LPFailure(Exception):  # noqa: N818 - the caller continues without the solver
+    """The LP solver failed twice, the second time from scratch; says with which status."""
 
 
 class Master:
-    """The program, its columns and its rows, and the last solution."""
+    """The linear program with its columns, rows and last solution."""
 
     def __init__(self, families: Families, rows: Rows, escape: float) -> None:
         import highspy
@@ -52,30 +53,29 @@ class Master:
         self.union, self.slot = np.nonzero(families.allowed)
         self.parents = families.facets[self.union, self.slot]
         self.vertex = families.members[self.union, self.slot]
-        self.flips = np.zeros((0, families.n), dtype=np.bool_)  # of the cuts
         self.order: list[tuple[bool, int]] = []  # of the rows after the first n: (is a cut, number)
         self.age = np.zeros(0, dtype=np.int64)
-        self.go_on: Callable[[], bool] = lambda: True
+        self.should_continue: Callable[[], bool] = lambda: True
         solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         self.solver = solver
         for name, value in _OPTIONS:
             solver.setOptionValue(name, value)
         solver.cbSimplexInterrupt.subscribe(self._ask)
         self._add_columns(escape)
-        solver.run()  # at once; its basis is dual feasible, and cuts leave it so
+        solver.run()  # without rows it is trivial, and its basis stays dual feasible when cuts are added
         self.add_cuts(rows.clutters)
-        self.add_specials(rows.specials)
+        self.add_set_rows(rows.set_rows)
 
     def _ask(self, event: Any) -> None:
-        """Tells the solver to stop, if it has to: it asks at every iteration."""
-        event.interrupt(not self.go_on())
+        """Interrupts the solver if it has to stop; it asks at every iteration."""
+        event.interrupt(not self.should_continue())
 
     def _add_columns(self, escape: float) -> None:
         """Adds a row for each vertex, then the escape and all families as columns."""
         families, highspy = self.families, self.highspy
         n = families.n
         largest = float(np.abs(families.values).max())
-        self.unit = max(1.0, 2.0 ** (frexp(largest)[1] - 20))  # nats in a unit of the program's costs
+        self.unit = max(1.0, 2.0 ** (frexp(largest)[1] - 20))  # nats in a unit of the costs
         nothing = np.zeros(0)
         none = np.zeros(0, np.int32)
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), none, nothing)
@@ -89,33 +89,32 @@ class Master:
         )  # fmt: skip
 
     def add_cuts(self, fresh: Sequence[Clutter]) -> None:
-        """Adds cuts that are not there."""
+        """Adds cuts."""
         first = len(self.rows.clutters)
-        self.rows.add_clutters(fresh)
+        self.rows.add(fresh)
         n = self.families.n
         total = np.bincount(self.vertex, minlength=n)
         flips = np.zeros((len(fresh), n), dtype=np.bool_)
         lines = []
         for k in range(len(fresh)):
-            row = self.rows.coefficients(first + k, self.union, self.parents)
+            row = self.rows.cut_coefficients(first + k, self.union, self.parents)
             flips[k] = 2 * np.bincount(self.vertex, weights=row, minlength=n) > total
             lines.append(row - flips[k, self.vertex])
         self.order += [(True, first + k) for k in range(len(fresh))]
-        self.flips = np.concatenate((self.flips, flips))
         self.age = np.concatenate((self.age, np.zeros(len(fresh), dtype=np.int64)))
         self._add_lines(lines, 1.0 - flips.sum(axis=1))
 
-    def add_specials(self, fresh: Sequence[Special]) -> None:
-        """Adds special rows that are not there."""
-        first = len(self.rows.specials)
-        self.rows.add_specials(fresh)
+    def add_set_rows(self, fresh: Sequence[SetRow]) -> None:
+        """Adds set rows."""
+        first = len(self.rows.set_rows)
+        self.rows.add((), fresh)
         numbers = range(first, first + len(fresh))
         self.order += [(False, number) for number in numbers]
-        lines = [self.rows.special_coefficients(number, self.union, self.parents) for number in numbers]
+        lines = [self.rows.set_row_coefficients(number, self.union, self.parents) for number in numbers]
         self._add_lines(lines, np.array([float(row.limit) for row in fresh]))
 
     def _add_lines(self, lines: list[NDArray[np.float64]], limits: NDArray[np.float64]) -> None:
-        """Adds rows ≥ limits with a coefficient for each column; the escape meets all."""
+        """Adds rows ≥ limits with a coefficient for each column, and 1 for the escape."""
         if not lines:
             return
         at = [np.flatnonzero(line) for line in lines]
@@ -128,22 +127,22 @@ class Master:
         upper = np.full(len(lines), self.highspy.kHighsInf)
         self.solver.addRows(len(lines), limits, upper, index.size, starts, index, value)
 
-    def solve(self, go_on: Callable[[], bool]) -> bool:
-        """Solves, and leaves x and the multipliers; asks all the time whether to go on, and returns that.
+    def solve(self, should_continue: Callable[[], bool]) -> bool:
+        """Solves for x and the multipliers; returns False if it was interrupted.
 
         Raises:
-            LPFailure: the solver gave up.
+            LPFailure: the solver failed.
         """
         status = self.highspy.HighsModelStatus
-        self.go_on = go_on
+        self.should_continue = should_continue
         for _ in range(2):
             self.solver.run()
             found = self.solver.getModelStatus()
             if found == status.kOptimal:
                 break
-            if not go_on():
+            if not should_continue():
                 return False
-            self.solver.clearSolver()  # from nothing: the basis at hand was numerically bad
+            self.solver.clearSolver()  # from scratch: the basis at hand was numerically bad
         else:
             raise LPFailure(self.solver.modelStatusToString(found))
         solution = self.solver.getSolution()
@@ -151,13 +150,13 @@ class Master:
         self.escaped, self.x = float(x[0]), x[1:]
         dual = np.maximum(0.0, np.array(solution.row_dual)[self.families.n :]) * self.unit
         cut = np.array([cut for cut, _ in self.order], dtype=np.bool_)
-        # Both kinds are appended in the order of their numbers, so that each is in order among the rows.
-        self.cuts, self.specials = dual[cut], dual[~cut]
+        # Both kinds were appended in the order of their numbers, and purging keeps it.
+        self.multipliers = RowVector(dual[cut], dual[~cut])
         return True
 
     def purge(self, patience: int) -> None:
-        """Deletes the cuts that were slack in more than `patience` solves in a row."""
-        self.age = np.where(self.cuts > _NOTHING, 0, self.age + 1)
+        """Deletes the cuts that were slack in more than `patience` solves in a row, if they are many."""
+        self.age = np.where(self.multipliers.cuts > _NOTHING, 0, self.age + 1)
         old = self.age > patience
         if int(old.sum()) * 6 < old.size:
             return
@@ -171,17 +170,18 @@ class Master:
             if not (cut and old[number])
         ]
         self.rows.keep(~old)
-        self.flips, self.age, self.cuts = self.flips[~old], self.age[~old], self.cuts[~old]
+        self.age = self.age[~old]
+        self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~old])
 
-    def follow(self, families: Families, rows: Rows, position: NDArray[np.int64]) -> None:
-        """Goes over to fewer families; `rows` are the same rows over them."""
+    def follow(self, families: Families, position: NDArray[np.int64]) -> None:
+        """Goes over to fewer families; `position` is the new position of every set, -1 if it is gone."""
         union = position[self.union]
         keep = union >= 0
         keep[keep] = families.allowed[union[keep], self.slot[keep]]
         gone = (np.flatnonzero(~keep) + 1).astype(np.int32)
         if gone.size:
             self.solver.deleteCols(gone.size, gone)
-        self.families, self.rows = families, rows
+        self.families, self.rows = families, self.rows.moved(families, position)
         self.union, self.slot, self.vertex = union[keep], self.slot[keep], self.vertex[keep]
         self.parents = position[self.parents[keep]].astype(np.int32)
         self.x = self.x[keep]

@@ -1,7 +1,7 @@
-"""The clutter LP of the whole problem, for others: its bound, the families that it leaves, its cuts.
+"""The clutter LP of the whole problem, for other backends: its bound, the families that it leaves, its cuts.
 
-What is dropped differs from branch and bound in one point: trees that are as good as the best one are kept,
-so that another solver finds at least that one, and cannot take a closed gap on trust.
+Branch and bound keeps families of better trees only. Here those of trees as good as the best one stay too, so
+that another solver finds at least that tree, and proves a closed gap itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.clutter.branch_and_bound import Search
+from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.support.relaxation import Relaxation
 from jtsolve.core.varset import varset
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _TIE = 1e-6
-"""Nats below the best tree's score down to which trees are kept: they count as equal."""
+"""Nats below the best tree's score down to which trees count as equal to it."""
 
 
 def solve_root(
     problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
 ) -> Relaxation:
-    """Returns what the LP says of the problem, of which a tree is known; see `support.relaxation.Relaxes`."""
-    search = Search(problem, families, limits, report, keep_stages=False)
+    """Solves the LP of a problem of which a tree is known; see `support.relaxation.Relaxes`."""
+    search = BranchAndBound(problem, families, limits, report, keep_stages=False)
     # Where scores are huge, a difference of 10^-6 is lost in rounding.
-    search.incumbent.margin = max(_TIE, 4 * ulp(tree.score(problem.scores)))
-    search.incumbent.offer(tree)
+    search.best.margin = max(_TIE, 4 * ulp(tree.score(problem.scores)))
+    search.best.offer(tree)
     with ThreadPoolExecutor(search.threads) if search.threads > 1 else nullcontext() as pool:
         search.relax(pool)
-    state = search.root.state
-    best = search.incumbent.tree
+    root = search.root.subproblem
+    best = search.best.tree
     assert best is not None, "one was offered"
-    found = state.families
+    left = root.families
     clutters = tuple(
-        tuple(varset(found.members[at, : found.sizes[at]].tolist()) for at in state.rows.clutters[k])
-        for k in np.flatnonzero(state.cuts > 0)
-        if (found.sizes[list(state.rows.clutters[k])] == 1).any()  # not that a required edge is there
+        tuple(varset(left.members_of(at)) for at in root.rows.clutters[k])
+        for k in np.flatnonzero(root.multipliers.cuts > 0)
+        if (left.sizes[list(root.rows.clutters[k])] == 1).any()  # not that of a required edge
     )
-    return Relaxation(found, search.scale.nats(state.units), best, clutters)
+    return Relaxation(left, search.scale.nats(root.units), best, clutters)

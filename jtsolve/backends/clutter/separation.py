@@ -1,58 +1,74 @@
-"""Separation of clutter cuts by minimum cuts (`kernels.cuts`).
+"""Separation of clutter inequalities by minimum cuts (`kernels.cuts`), and of set rows by inspection.
 
-A point x over families is a network on the sets: the family (v,P) is an arc from P to P∪v that passes on at
-most x(v,P), and every set passes on anything to its subsets. If the maximum flow from ∅ to {a} is below 1,
-the sets on the sink's side of a minimum cut are an up-set F that holds {a} and not ∅. The families that
-enter F, which are those across the cut, are worth less than 1: the clutter cut of F is violated.
+A point x over families is a network on the sets: the family (v,P) is an arc from P to P∪v of capacity x(v,P),
+and an arc of infinite capacity leads from every set to each of its subsets. If the maximum flow from ∅ to {a}
+is below 1, the sets on the sink's side of a minimum cut are an up-set F with {a} ∈ F and ∅ ∉ F. The arcs of
+finite capacity across it are the families that enter F, of total value below 1: x violates the clutter
+inequality of F (`inequalities`).
 
-Conversely, let F be an up-set that holds {a}, and the families that enter it be worth less than 1. They are a
-cut of the network, so that the flow is below 1. So there is a violated clutter cut iff some flow is below 1.
+Conversely, the families that enter an up-set F with {a} ∈ F and ∅ ∉ F are a cut of the network. So some
+clutter inequality is violated iff some flow is below 1.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.clutter.rows import Special, no_good
+from jtsolve.backends.clutter.inequalities import SetRow, no_good
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import Bound
-    from jtsolve.backends.clutter.rows import Clutter
-    from jtsolve.backends.clutter.subproblem import State
+    from jtsolve.backends.clutter.inequalities import Clutter
+    from jtsolve.backends.clutter.subproblem import Subproblem
     from jtsolve.families.families import Families
 
-_SUPPORT = 1e-7
-_NEAREST, _SHARE = 500, 0.06
-"""Families that get a little capacity: so many at least, and this share of all."""
-_SHARES = 16
-"""Into which the sinks are divided for threads."""
-_WORTH_SHARES = 8000
-"""Sets times sinks: below it, waking up threads takes longer than the work."""
-_DEPTH = 5
-"""Cuts that are disjoint on the support, for each sink, at most."""
+
+@dataclass(frozen=True, slots=True)
+class SeparationConstants:
+    """The constants of separation."""
+
+    support: float = 1e-7
+    """Positive parts of a balance below it are rounding errors."""
+    nearest: int = 500
+    nearest_share: float = 0.06
+    """Families that get creep capacity: at least `nearest`, and this share of all. With too few, the next
+    point finds ways around the cut: docs/benchmarks.md has the gaps."""
+    depth: int = 5
+    """Cuts for each sink at most; they are disjoint on the support."""
+    shares: int = 16
+    """Parts of the sinks, shared among threads."""
+    worth_threads: int = 8000
+    """Sets times sinks below which waking up threads takes longer than the work."""
+
+
+SEPARATION = SeparationConstants()
 
 
 class Point(NamedTuple):
-    """Families with a value: positions of P∪v, the slots of v, and x."""
+    """Families with a value: positions of P∪v, slots of v, and x."""
 
     union: NDArray[np.int64]
     slot: NDArray[np.int64]
     value: NDArray[np.float64]
 
 
-class Inwards(NamedTuple):
-    """Where to separate: how far towards the centre (1 is there), with what capacity for the nearest family.
+class InOutPoint(NamedTuple):
+    """Where to separate: between the point and the stability centre, with creep capacities added.
 
-    Cuts have to be violated there by more than the tolerance.
+    Attributes:
+        mix: the weight of the centre: 0 is the point, 1 the centre.
+        creep: the capacity of the family of least reduced cost.
+        tolerance: violations have to be larger.
     """
 
     mix: float
@@ -61,81 +77,86 @@ class Inwards(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Rows that a point violates and that are not at hand."""
+    """Rows that a point violates."""
 
     clutters: list[Clutter]
-    specials: list[Special]
+    set_rows: list[SetRow]
 
 
 def separate(
-    state: State,
+    subproblem: Subproblem,
     bound: Bound,
     point: Point,
-    inwards: Inwards,
+    where: InOutPoint,
     *,
+    known: Collection[Clutter | SetRow] | None = None,
     pool: ThreadPoolExecutor | None,
-    go_on: Callable[[], bool],
+    should_continue: Callable[[], bool],
 ) -> Found:
-    """Returns rows that a point between `point` and the centre, the incumbent's families, violates.
+    """Returns rows violated at a point between `point` and the stability centre, the best tree's families.
 
-    Cuts at a point between an optimal one and a good tree are deeper: in-out separation (Ben-Ameur and Neto,
-    Networks 2007). Without a centre in the subproblem, the cuts are those of the point itself.
+    In-out separation (Ben-Ameur and Neto, Networks 2007): cuts there are deeper than at the point itself.
+    Without a centre in the subproblem, it is at the point.
 
-    Minimum cuts are many, and say nothing of families that are not in the point. So the families that lack
-    least to their vertex's best get a little capacity, the more the less they lack: the cut that is found has
-    few of them, and leaves the next point little to go to (creep flow, Koch and Martin 1998). The capacity
-    together may be far above 1. Then only cuts with few of these families are found, which are the strongest;
-    the caller lowers it when there are no more.
+    A point has many minimum cuts, which ignore the families outside it. So the families of least reduced cost
+    get a small capacity, larger for smaller reduced costs: the minimum cut then has few of them, and the next
+    point has few ways around it (creep flow, Koch and Martin 1998). Together these capacities may be far
+    above 1. Then only the cuts with fewest of these families are found, which are the strongest; the caller
+    lowers the creep when they run out.
 
     Args:
-        state: the subproblem.
-        bound: of some multipliers over the families of the subproblem: tells which lack least.
+        subproblem: see above.
+        bound: of some multipliers over its families, for the reduced costs.
         point: see above.
-        inwards: where, and what counts.
+        where: see `InOutPoint`.
+        known: rows to leave out; by default those of the subproblem.
         pool: to share the work among its threads, or None.
-        go_on: is asked now and then; if it says no, fewer rows are found.
+        should_continue: is asked now and then; if it answers False, fewer rows are found.
     """
-    families = state.families
+    families = subproblem.families
     capacity = np.zeros(families.allowed.shape)
-    mix, creep, tolerance = inwards
+    mix, creep, tolerance = where
     if creep > 0:
         union, slot, nearness = nearest(families, bound)
         capacity[union, slot] = creep * nearness
-    between = state.centre is not None and mix > 0
-    capacity[point.union, point.slot] += (1 - mix if between else 1.0) * point.value
-    if state.centre is not None and between:
-        capacity[state.centre] += mix
-    clutters = violated(families, capacity, state.sinks, tolerance, pool=pool, go_on=go_on)
-    specials = _violated_specials(families, point, tolerance) + _violated_graphs(families, point, tolerance)
+    centre = subproblem.centre if mix > 0 else None
+    capacity[point.union, point.slot] += (1.0 if centre is None else 1 - mix) * point.value
+    if centre is not None:
+        capacity[centre] += mix
+    clutters = violated(
+        families, capacity, subproblem.sinks, tolerance, pool=pool, should_continue=should_continue
+    )
+    set_rows = _violated_set_rows(families, point, tolerance) + _violated_graphs(families, point, tolerance)
+    known = subproblem.rows.known if known is None else known
     return Found(
-        [clutter for clutter in clutters if clutter not in state.rows.known],
-        [row for row in specials if row not in state.rows.known],
+        [clutter for clutter in clutters if clutter not in known],
+        [row for row in set_rows if row not in known],
     )
 
 
 def nearest(
     families: Families, bound: Bound
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Returns the families that lack least to their vertex's best: positions, slots, and how near they are.
+    """Returns the families of least reduced cost: positions, slots, and how near they are.
 
-    Nearness is 1 for families that lack nothing, and falls to 0 for the one of these that lacks most.
+    Nearness is 1 for a reduced cost of 0, and falls to 0 at the largest reduced cost among those returned.
     """
     best = np.append(bound.best, 0)
-    lack = best[families.members] - bound.values[:, None] + bound.values[families.facets]
-    lack[~families.allowed] = np.iinfo(np.int64).max
+    reduced_cost = best[families.members] - bound.values[:, None] + bound.values[families.facets]
+    reduced_cost[~families.allowed] = np.iinfo(np.int64).max
     count = int(families.allowed.sum())
-    most = min(count, max(_NEAREST, int(_SHARE * count)))
-    chosen = np.sort(np.argpartition(lack.ravel(), most - 1)[:most])
-    missing = lack.ravel()[chosen].astype(np.float64)
+    most = min(count, max(SEPARATION.nearest, int(SEPARATION.nearest_share * count)))
+    chosen = np.sort(np.argpartition(reduced_cost.ravel(), most - 1)[:most])
+    costs = reduced_cost.ravel()[chosen].astype(np.float64)
     union, slot = np.divmod(chosen, families.width)
-    return union, slot, 1.0 - missing / max(1.0, float(missing.max()))
+    return union, slot, 1.0 - costs / max(1.0, float(costs.max()))
 
 
-def _violated_specials(families: Families, point: Point, tolerance: float) -> list[Special]:
+def _violated_set_rows(families: Families, point: Point, tolerance: float) -> list[SetRow]:
     """Returns the conditions on separators, cliques and their number that a point violates.
 
-    With b(A) = y(A) − N(A) (`families`): b(A) ≥ 0 where A is no separator, b(A) ≤ 0 where it is no
-    clique, and the sum of b over the sets where it is positive, at most the number of cliques allowed.
+    With the balance b(A) = y(A) − N(A) (`families`): b(A) ≥ 0 where A is no separator, b(A) ≤ 0 where it is
+    no clique, and the sum of b over the sets where it is positive is at most the number of cliques allowed.
     """
     most = families.constraints.max_cliques
     if most is None and not families.not_separator.any() and not families.not_clique[1:].any():
@@ -143,23 +164,23 @@ def _violated_specials(families: Families, point: Point, tolerance: float) -> li
     count = families.sizes.size
     parents = families.facets[point.union, point.slot]
     balance = np.bincount(point.union, point.value, count) - np.bincount(parents, point.value, count)
-    balance[0] = 0.0  # ∅ is neither counted nor restricted here: it is a matter of which families there are
+    balance[0] = 0.0  # ∅ as a separator is a matter of which families there are
     found = [
-        Special(((int(at), 1),), (), 0)
+        SetRow(((int(at), 1),), (), 0)
         for at in np.flatnonzero(families.not_separator & (balance < -tolerance))
     ]
     found += [
-        Special(((int(at), -1),), (), 0) for at in np.flatnonzero(families.not_clique & (balance > tolerance))
+        SetRow(((int(at), -1),), (), 0) for at in np.flatnonzero(families.not_clique & (balance > tolerance))
     ]
     if most is not None:
-        some = np.flatnonzero(balance > _SUPPORT)
-        if balance[some].sum() > most + tolerance:
-            found.append(Special(tuple((int(at), -1) for at in some), (), -most))
+        positive = np.flatnonzero(balance > SEPARATION.support)
+        if balance[positive].sum() > most + tolerance:
+            found.append(SetRow(tuple((int(at), -1) for at in positive), (), -most))
     return found
 
 
-def _violated_graphs(families: Families, point: Point, tolerance: float) -> list[Special]:
-    """Returns the rows of forbidden graphs that a point violates; one vertex alone has no edges to count."""
+def _violated_graphs(families: Families, point: Point, tolerance: float) -> list[SetRow]:
+    """Returns the rows of forbidden graphs that a point violates; one vertex alone has no edges."""
     if not families.constraints.forbidden_graphs or families.n == 1:
         return []
     edges = np.zeros((families.n + 1, families.n + 1))
@@ -184,20 +205,21 @@ def violated(
     tolerance: float,
     *,
     pool: ThreadPoolExecutor | None = None,
-    go_on: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[], bool] = lambda: True,
 ) -> list[Clutter]:
-    """Returns clutters whose cuts the point violates by more than the tolerance; none if there are none.
+    """Returns clutters whose inequalities the point violates by more than the tolerance; none iff none is.
 
     Args:
-        families: what the point is about.
-        capacity: the point, as `families.allowed`.
+        families: of the point.
+        capacity: the point, in the shape of `families.allowed`.
         sinks: positions of the sets that are complete in every tree.
         tolerance: of the violation.
         pool: to share the sinks among its threads, or None.
-        go_on: is asked before each share of the sinks; if it says no, the rest is left out.
+        should_continue: is asked before each share of the sinks; if it answers False, the rest is left out.
     """
     from jtsolve.backends.clutter.kernels.cuts import arcs_up, minimum_cuts
 
+    # The network of the support: the sets that families with a capacity join, the sinks, and the subsets.
     needed = np.zeros(families.sizes.size, dtype=np.bool_)
     needed[np.nonzero(capacity)[0]] = True
     needed[[0, *sinks]] = True
@@ -212,14 +234,14 @@ def violated(
     room = capacity[nodes].ravel()
 
     def part(mine: list[int]) -> list[Clutter]:
-        if not go_on():
+        if not should_continue():
             return []
-        generators, ends = minimum_cuts(lattice, room, local[mine], _DEPTH, tolerance)
+        generators, ends = minimum_cuts(lattice, room, local[mine], SEPARATION.depth, tolerance)
         at = nodes[generators].tolist()
         return [tuple(at[first:last]) for first, last in pairwise([0, *ends.tolist()])]
 
-    if nodes.size * len(sinks) < _WORTH_SHARES:
+    if nodes.size * len(sinks) < SEPARATION.worth_threads:
         return sorted(set(part(sinks)))
-    shares = [sinks[k::_SHARES] for k in range(min(_SHARES, len(sinks)))]
+    shares = [sinks[k :: SEPARATION.shares] for k in range(min(SEPARATION.shares, len(sinks)))]
     lists = map(part, shares) if pool is None else pool.map(part, shares)
     return sorted({clutter for found in lists for clutter in found})

@@ -1,164 +1,149 @@
 """The cutting-plane loop with the simplex method: the last digits, on the families that the steps left.
 
-Solve over the rows at hand; evaluate the multipliers in exact numbers, which gives a bound and reduced
-costs; drop the families that these rule out, and rows that have been slack for long; add rows that the point
-violates. When no row is violated, the LP is solved, and its bound is the best that its rows give.
+Solve the LP over the rows at hand (`master`); evaluate its multipliers in exact arithmetic, which gives a
+bound and fixes families; drop rows that have been slack for long; add rows that the solution violates. When
+none is violated, the LP is solved, and its bound is the best that its rows give.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.backends.clutter.master import LPFailure, Master
-from jtsolve.backends.clutter.rows import Rows
-from jtsolve.backends.clutter.separation import Inwards, Point, separate
+from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
-    from numpy.typing import NDArray
-
     from jtsolve.backends.clutter.bound import Bound
-    from jtsolve.backends.clutter.rows import Clutter, Special
-    from jtsolve.backends.clutter.subproblem import Incumbent, State
-
-_PATIENCE = 6
-"""Solves after which a slack row goes."""
-_SUPPORT = 1e-9
-_TOLERANCE = 1e-6
-_INWARDS = (Inwards(0.5, 1e-3, 1e-4), Inwards(0.1, 1e-4, 1e-5), Inwards(0.0, 0.0, _TOLERANCE))
-"""One after the other, until something is found: far inside, cuts are deeper."""
-_CHECK = 8
-_LEAST_PROGRESS = 0.05
-"""Of the gap, in `_CHECK` rounds: else branching does more."""
-_ESCAPE = 10.0
-"""The price of the escape, as a multiple of what all weights together can be."""
+    from jtsolve.backends.clutter.subproblem import Subproblem
 
 
-class Polish:
-    """The loop on one subproblem; leaves the best multipliers in it, and the last point."""
+@dataclass(frozen=True, slots=True)
+class SimplexConstants:
+    """The constants of the loop."""
 
-    def __init__(self, state: State, incumbent: Incumbent, pool: ThreadPoolExecutor | None) -> None:
-        self.state, self.incumbent, self.pool = state, incumbent, pool
-        self.scale = incumbent.scale
+    patience: int = 6
+    """Solves after which a slack row leaves."""
+    support: float = 1e-9
+    tolerance: float = 1e-6
+    """Of violations: a thousand times that of the solver."""
+    points: tuple[InOutPoint, ...] = (
+        InOutPoint(0.5, 1e-3, 1e-4),
+        InOutPoint(0.1, 1e-4, 1e-5),
+        InOutPoint(0.0, 0.0, 1e-6),
+    )
+    """Tried in turn until one gives a cut: far inside, cuts are deeper; at the solution, none is missed."""
+    check: int = 8
+    least_progress: float = 0.05
+    """If the gap falls by a smaller share in `check` rounds, branching does more."""
+    escape: float = 10.0
+    """Price of the escape column, as a multiple of the sum of all weights: the solution then avoids it if it
+    can."""
+
+
+SIMPLEX = SimplexConstants()
+
+
+class CuttingPlanes:
+    """The loop on one subproblem, which keeps the best multipliers."""
+
+    def __init__(self, subproblem: Subproblem, pool: ThreadPoolExecutor | None) -> None:
+        self.subproblem, self.pool = subproblem, pool
         self.rounds = self.failures = 0
-        self.point: Point | None = None
-        self.kept = self._snapshot()
 
-    def run(self, tell: Callable[[Point, Bound], bool], go_on: Callable[[], bool]) -> bool:
-        """Runs rounds; returns False if it was told to end, else True: solved, closed or stalled."""
-        state = self.state
-        bound = state.evaluate(self.scale, state.cuts, state.specials)
-        if bound is None:
-            state.possible = False
+    def run(self, on_point: Callable[[Point, Bound], bool], should_continue: Callable[[], bool]) -> bool:
+        """Runs rounds until the LP is solved, closed or stalled; returns False if it was interrupted.
+
+        Args:
+            on_point: is called with every solution and its bound; answers whether to continue.
+            should_continue: is asked all the time.
+        """
+        subproblem = self.subproblem
+        rows, multipliers = _with_multiplier(subproblem.rows, subproblem.multipliers)
+        subproblem.improve(subproblem.evaluate(subproblem.multipliers), multipliers, rows)
+        if subproblem.closed:
             return True
-        if self._better(bound) is not None and state.possible:
-            bound = state.evaluate(self.scale, state.cuts, state.specials)
-            assert bound is not None, "found possible"
-        ended = False
-        if state.possible and not self.closed:
-            try:
-                master = Master(state.families, Rows(state.families, self.kept[0], self.kept[2]), _ESCAPE)
-                master.age[:] = _PATIENCE  # of the many rows of the steps, those slack at first go at once
-                ended = not self._rounds(master, tell, go_on)
-            except LPFailure:  # the best multipliers stay, and branching goes on from them
-                self.failures += 1
-        clutters, cuts, rows, specials = self.kept
-        state.rows, state.cuts, state.specials = Rows(state.families, clutters, rows), cuts, specials
-        return not ended
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing better than the incumbent is left."""
-        return self.state.units <= self.incumbent.close
+        try:
+            master = Master(subproblem.families, subproblem.rows, SIMPLEX.escape)
+            master.age[:] = SIMPLEX.patience  # of the many rows of the steps, those slack at first go at once
+            return self._rounds(master, on_point, should_continue)
+        except LPFailure:  # the best multipliers stay, and branching goes on from them
+            self.failures += 1
+            return True
 
     def _rounds(
-        self, master: Master, tell: Callable[[Point, Bound], bool], go_on: Callable[[], bool]
+        self,
+        master: Master,
+        on_point: Callable[[Point, Bound], bool],
+        should_continue: Callable[[], bool],
     ) -> bool:
-        """Solves and adds until there is nothing to add; returns False if told to end."""
-        state = self.state
+        """Solves and adds rows until none is violated; returns False if it was interrupted."""
+        subproblem = self.subproblem
         gaps: list[float] = []
         while True:
-            if not master.solve(go_on):
+            if not master.solve(should_continue):
                 return False
             self.rounds += 1
-            bound = self._evaluate(master)
-            if bound is None or not state.possible or self.closed:
+            bound = self._improve(master)
+            if subproblem.closed:
                 return True
-            at = np.flatnonzero(master.x > _SUPPORT)
-            self.point = Point(master.union[at], master.slot[at], master.x[at])
-            if not tell(self.point, bound):
+            at = np.flatnonzero(master.x > SIMPLEX.support)
+            point = Point(master.union[at], master.slot[at], master.x[at])
+            if not on_point(point, bound):
                 return False
-            master.purge(_PATIENCE)
-            if not self._cut(master, bound, go_on):
+            master.purge(SIMPLEX.patience)
+            if not self._cut(master, point, bound, should_continue):
                 return True
-            gaps.append(float(state.units - self.incumbent.target))
-            if len(gaps) > _CHECK and gaps[-1 - _CHECK] - gaps[-1] < _LEAST_PROGRESS * gaps[-1]:
-                return True
+            gaps.append(float(subproblem.units - subproblem.best.target))
+            if len(gaps) > SIMPLEX.check:
+                before = gaps[-1 - SIMPLEX.check]
+                if before - gaps[-1] < SIMPLEX.least_progress * gaps[-1]:
+                    return True
 
-    def _snapshot(
-        self,
-    ) -> tuple[list[Clutter], NDArray[np.float64], list[Special], NDArray[np.float64]]:
-        """Returns the rows that have a multiplier, and the multipliers."""
-        state = self.state
-        used = np.flatnonzero(state.cuts > 0)
-        some = np.flatnonzero(state.specials > 0)
-        return (
-            [state.rows.clutters[k] for k in used],
-            state.cuts[used],
-            [state.rows.specials[k] for k in some],
-            state.specials[some],
-        )
-
-    def _better(self, bound: Bound) -> NDArray[np.int64] | None:
-        """Takes a bound that is no worse, with what it rules out; returns where the sets went, or None."""
-        state = self.state
-        if bound.units > state.units:
-            return None
-        state.units = bound.units
-        position = state.shrink(bound, self.scale, self.incumbent.target)
-        if position is not None and state.possible:
-            again = state.evaluate(self.scale, state.cuts, state.specials)
-            if again is None:
-                state.possible = False
-            else:
-                state.units = min(state.units, again.units)
-        self.kept = self._snapshot()
-        return position
-
-    def _evaluate(self, master: Master) -> Bound | None:
-        """Returns the bound of the program's multipliers, and drops families; None if there is no tree."""
-        state = self.state
-        state.rows, state.cuts, state.specials = master.rows, master.cuts, master.specials
-        bound = state.evaluate(self.scale, state.cuts, state.specials)
-        if bound is None:
-            state.possible = False
-            return None
-        position = self._better(bound)
-        if position is not None and state.possible:
-            master.follow(state.families, state.rows, position)
-            bound = state.evaluate(self.scale, state.cuts, state.specials)
+    def _improve(self, master: Master) -> Bound:
+        """Hands the LP's multipliers to the subproblem; the LP follows where families are dropped."""
+        subproblem = self.subproblem
+        bound = subproblem.evaluate(master.multipliers, master.rows)
+        rows, multipliers = _with_multiplier(master.rows, master.multipliers)
+        bound, position = subproblem.improve(bound, multipliers, rows)
+        if position is not None and subproblem.feasible:
+            master.follow(subproblem.families, position)
         return bound
 
-    def _cut(self, master: Master, bound: Bound, go_on: Callable[[], bool]) -> bool:
+    def _cut(self, master: Master, point: Point, bound: Bound, should_continue: Callable[[], bool]) -> bool:
         """Adds rows that the point violates, found at or near it; tells whether there were any."""
-        state, point = self.state, self.point
-        assert point is not None, "set before"
-        parents = state.families.facets[point.union, point.slot]
-        for inwards in _INWARDS:
-            found = separate(state, bound, point, inwards, pool=self.pool, go_on=go_on)
-            trial = Rows(state.families, found.clutters)
-            left, _ = trial.weighted_activity(point.union, parents.astype(np.int64), point.value)
-            deep = [
-                row
-                for row, value in zip(found.clutters, left.tolist(), strict=True)
-                if value < 1 - _TOLERANCE
-            ]
-            if deep or found.specials:
+        families = self.subproblem.families
+        parents = families.facets[point.union, point.slot].astype(np.int64)
+        for where in SIMPLEX.points:
+            found = separate(
+                self.subproblem,
+                bound,
+                point,
+                where,
+                known=master.rows.known,
+                pool=self.pool,
+                should_continue=should_continue,
+            )
+            # A cut that is deep inside may hold at the solution.
+            violation = Rows(families, found.clutters).violation(point.union, parents, point.value).cuts
+            deep = [found.clutters[k] for k in np.flatnonzero(violation > SIMPLEX.tolerance)]
+            if deep or found.set_rows:
                 master.add_cuts(deep)
-                master.add_specials(found.specials)
+                master.add_set_rows(found.set_rows)
                 return True
         return False
+
+
+def _with_multiplier(rows: Rows, multipliers: RowVector) -> tuple[Rows, RowVector]:
+    """Returns the rows that have a multiplier, and the multipliers."""
+    cuts, set_rows = np.flatnonzero(multipliers.cuts > 0), np.flatnonzero(multipliers.set_rows > 0)
+    return (
+        Rows(rows.families, [rows.clutters[k] for k in cuts], [rows.set_rows[k] for k in set_rows]),
+        RowVector(multipliers.cuts[cuts], multipliers.set_rows[set_rows]),
+    )

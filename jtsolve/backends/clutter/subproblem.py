@@ -1,14 +1,15 @@
-"""What the parts of the clutter backend share: a subproblem with its multipliers, and the best tree."""
+"""A subproblem of branch and bound with the multipliers of its best bound, and the best tree."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.clutter.bound import Bound, Scale, bound_of, worth
+from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing
+from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.core.varset import members
 from jtsolve.families.families import families_of_tree
 
@@ -17,20 +18,20 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.clutter.rows import Rows
+    from jtsolve.backends.clutter.inequalities import Clutter, SetRow
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
 
-_SHRINK = 0.9
-"""The sets are made anew when at most this share of the families is left: it takes some passes."""
+_WORTH_FIXING = 0.9
+"""Share of the families: if reduced costs leave more, rebuilding the sets costs more than it saves."""
 _CLOSE = 5e-7
 """Nats above the best tree's score at which a bound counts as met: below the tolerance of "optimal"."""
 
 
 class Stage(NamedTuple):
-    """Multipliers that justify a bound, by the members of the generators: for certificates."""
+    """Multipliers that prove a bound, with sets as lists of members: for certificates."""
 
     cuts: list[tuple[list[list[int]], int]]
     balances: list[tuple[list[tuple[list[int], int]], int, int]]
@@ -38,19 +39,19 @@ class Stage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Incumbent:
-    """The best tree so far, and what it means for bounds.
+class BestTree:
+    """The best tree so far, and the bounds at which a subproblem is done.
 
     Attributes:
-        target: a sum of normalised weights, in units; what is no more is of no interest. Before there is a
-            tree, less than any tree has.
-        close: a bound that is no more is as good as met.
-        margin: nats below the best tree's score down to which other trees are of interest.
+        target: a sum of normalised weights, in units; families in trees that reach no more are dropped. Less
+            than any tree's until there is one.
+        close: a subproblem with no larger bound is done.
+        margin: nats below the best tree's score down to which other trees are kept.
     """
 
     problem: Problem
     report: Report
-    scale: Scale
+    scale: FixedPoint
     target: int
     close: int
     tree: JunctionTree | None = None
@@ -70,79 +71,116 @@ class Incumbent:
 
 
 @dataclass(slots=True, eq=False)
-class State:
-    """A subproblem: families, rows, and the multipliers of the best bound.
+class Subproblem:
+    """Families, rows, and the multipliers of the best bound; changed by its own methods only.
 
     Attributes:
-        families: those that may be in a tree that is looked for.
+        best: the best tree, shared by all subproblems.
+        families: those that a better tree of the subproblem may use.
         scores: shape (sets,), in units.
-        rows: cuts and special rows.
-        cuts: shape (cuts,), in nats.
-        specials: shape (special rows,), in nats.
-        sinks: positions of the sets that are complete in every tree looked for.
-        units: the best bound.
-        creep: the capacity of the nearest family where cuts are looked for by steps (`volume`).
-        stages: what justified dropping families here; None if nobody wants to know.
-        centre: the incumbent's families (positions, slots), if the subproblem has them all.
-        possible: False if some vertex or sink has no family left: there is no tree.
+        rows: clutter inequalities and set rows.
+        multipliers: of the rows, in nats.
+        sinks: positions of the sets that are complete in every tree of it; -1 for one that is gone.
+        stages: the multipliers that justified each fixing, for a certificate; None without one.
+        inherited: the parent's bound; None for the root.
+        units: the best bound; that of the multipliers is no larger.
+        centre: the stability centre of in-out separation: the best tree's families (positions, slots), or
+            None if some are not here.
+        feasible: False if a vertex has no family left, or a sink is gone: there is no tree.
     """
 
+    best: BestTree
     families: Families
     scores: NDArray[np.int64]
     rows: Rows
-    cuts: NDArray[np.float64]
-    specials: NDArray[np.float64]
+    multipliers: RowVector
     sinks: list[int]
-    units: int
-    creep: float
     stages: list[Stage] | None = None
-    possible: bool = True
-    centre: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    inherited: InitVar[int | None] = None
+    units: int = field(init=False)
+    centre: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
+    feasible: bool = field(init=False)
+
+    def __post_init__(self, inherited: int | None) -> None:
+        self.feasible = self._is_feasible()
+        if inherited is not None:
+            self.units = inherited
+        else:
+            self.units = self.evaluate(self.multipliers).units if self.feasible else 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether no better tree is left."""
+        return not self.feasible or self.units <= self.best.close
+
+    @property
+    def gap(self) -> float:
+        """Nats between the bound and the best tree; without one, a guess to begin with."""
+        if self.best.tree is None:
+            return (1.0 + 0.05 * abs(self.units)) * self.best.scale.unit
+        return (self.units - self.best.target) * self.best.scale.unit
 
     def evaluate(
-        self,
-        scale: Scale,
-        cuts: NDArray[np.float64],
-        specials: NDArray[np.float64],
-        pool: ThreadPoolExecutor | None = None,
-    ) -> Bound | None:
-        """Returns the bound of some multipliers."""
-        units, more = scale.units_of(cuts), scale.units_of(specials)
-        return bound_of(self.families, self.scores, self.rows, units, more, pool=pool)
+        self, multipliers: RowVector, rows: Rows | None = None, pool: ThreadPoolExecutor | None = None
+    ) -> Bound:
+        """Returns the bound of multipliers of the rows, by default the subproblem's own; changes nothing."""
+        units = RowVector(*map(self.best.scale.units_of, multipliers))
+        return bound_of(self.families, self.scores, rows or self.rows, units, pool=pool)
 
-    def shrink(self, bound: Bound, scale: Scale, target: int) -> NDArray[np.int64] | None:
-        """Drops what the bound's reduced costs rule out, if it is worth it; `bound` is of `cuts`, `specials`.
+    def improve(
+        self, bound: Bound, multipliers: RowVector, rows: Rows | None = None, *, fix_all: bool = False
+    ) -> tuple[Bound, NDArray[np.int64] | None]:
+        """Takes multipliers with a bound that is no worse, and drops the families that it rules out.
+
+        Reduced-cost fixing rebuilds the collection of sets, and rows, sinks and stability centre with it. It
+        is left out where it would drop few families.
+
+        Args:
+            bound: of the multipliers (`evaluate`).
+            multipliers: of the rows, in nats.
+            rows: their rows, where they are not the subproblem's own; the subproblem then takes these.
+            fix_all: drop families however few they are.
 
         Returns:
-            The new positions of the sets, -1 for those that are gone; None if nothing is done.
+            The bound of the multipliers over the families left, and the new position of every set, -1 if it
+            is gone; None if no family is dropped.
         """
-        kept = worth(self.families, bound, target)
-        if int(kept.sum()) > _SHRINK * int(self.families.allowed.sum()):
-            return None
+        if bound.units > self.units:
+            return bound, None
+        self.units, self.multipliers, self.rows = bound.units, multipliers, rows or self.rows
+        kept = reduced_cost_fixing(self.families, bound, self.best.target)
+        if not fix_all and int(kept.sum()) > _WORTH_FIXING * int(self.families.allowed.sum()):
+            return bound, None
         if self.stages is not None:
-            self.stages.append(self.stage(scale))
-        families, position = self.families.restricted(kept)
-        self.move(families, position)
-        return position
+            self.stages.append(self.stage())
+        position = self._restrict(kept)
+        if self.feasible:
+            bound = self.evaluate(multipliers)
+            self.units = bound.units
+        return bound, position
 
-    def move(self, families: Families, position: NDArray[np.int64]) -> None:
-        """Goes over to fewer families."""
-        self.families = families
-        self.scores = self.scores[position >= 0]
-        self.rows = self.rows.moved(families, position)
-        self.sinks = [int(position[at]) for at in self.sinks]
-        self.possible = self.possible and min(self.sinks) >= 0
-        if self.centre is not None:
-            union, slot = position[self.centre[0]], self.centre[1]
-            inside = (union >= 0).all() and families.allowed[union, slot % families.width].all()
-            self.centre = (union, slot) if inside else None
+    def add_rows(self, clutters: list[Clutter], set_rows: list[SetRow]) -> None:
+        """Adds rows, with multiplier 0."""
+        self.rows.add(clutters, set_rows)
+        self.multipliers = RowVector(
+            np.append(self.multipliers.cuts, np.zeros(len(clutters))),
+            np.append(self.multipliers.set_rows, np.zeros(len(set_rows))),
+        )
 
-    def look_for(self, tree: JunctionTree) -> None:
-        """Makes the families of a tree the centre, if they are all here."""
-        order = families_of_tree(tree, self.families.root)
+    def drop_cuts(self, which: NDArray[np.bool_]) -> None:
+        """Drops cuts; their multipliers have to be 0, or the bound would not hold without them."""
+        assert not self.multipliers.cuts[which].any(), "the bound rests on the cuts"
+        self.rows.keep(~which)
+        self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~which])
+
+    def set_centre(self) -> None:
+        """Makes the best tree the stability centre, if all its families are here."""
+        self.centre = None
+        if self.best.tree is None:
+            return
+        order = families_of_tree(self.best.tree, self.families.root)
         masks = [parents | 1 << v for v, parents in order]
         at = set_positions(self.families, masks)
-        self.centre = None
         if len(at) == len(set(masks)):
             union = np.array([at[mask] for mask in masks])
             vertices = np.array([v for v, _ in order])
@@ -150,31 +188,63 @@ class State:
             if self.families.allowed[union, slot].all():
                 self.centre = (union, slot)
 
-    def stage(self, scale: Scale) -> Stage:
-        """Returns the present multipliers in terms of variables."""
+    def branch(self, pair: int, *, present: bool) -> Subproblem:
+        """Returns the subproblem with the edge at a position decided, and the cuts that have a multiplier."""
+        families = self.families
+        used = np.flatnonzero(self.multipliers.cuts > 0)
+        clutters, cuts = [self.rows.clutters[k] for k in used], self.multipliers.cuts[used]
+        if present:  # the edge is one more set that is complete in every tree
+            clutters, cuts = [*clutters, (pair,)], np.append(cuts, 0.0)
+        child = Subproblem(
+            self.best,
+            families,
+            self.scores,
+            Rows(families, clutters, self.rows.set_rows),
+            RowVector(cuts, self.multipliers.set_rows),
+            [*self.sinks, pair] if present else self.sinks,
+            None if self.stages is None else [],
+            self.units,
+        )
+        if not present:
+            u, v = families.members[pair, :2]
+            both = (families.members == u).any(axis=1) & (families.members == v).any(axis=1)
+            child._restrict(families.allowed & ~both[:, None])
+        return child
 
-        def names(at: int) -> list[int]:
-            found: list[int] = self.families.members[at, : self.families.sizes[at]].tolist()
-            return found
+    def _restrict(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Goes over to fewer families; returns the new positions of the sets, -1 for those that are gone."""
+        families, position = self.families.restricted(allowed)
+        self.families = families
+        self.scores = self.scores[position >= 0]
+        self.rows = self.rows.moved(families, position)
+        self.sinks = [int(position[at]) for at in self.sinks]
+        self.feasible = self._is_feasible()
+        if self.centre is not None:
+            union, slot = position[self.centre[0]], self.centre[1]
+            inside = (union >= 0).all() and families.allowed[union, slot % families.width].all()
+            self.centre = (union, slot) if inside else None
+        return position
 
-        units = scale.units_of(self.cuts).tolist()
-        cuts = [
-            ([names(at) for at in row], weight)
-            for row, weight in zip(self.rows.clutters, units, strict=True)
-            if weight
-        ]
-        units = scale.units_of(self.specials).tolist()
-        balances = [
-            ([(names(at), c) for at, c in row.sets], row.limit, weight)
-            for row, weight in zip(self.rows.specials, units, strict=True)
-            if weight and not row.pairs
-        ]
-        graphs = [
-            ([(u, v) for u, v, c in row.pairs if c < 0], weight)
-            for row, weight in zip(self.rows.specials, units, strict=True)
-            if weight and row.pairs
-        ]
-        return Stage(cuts, balances, graphs)
+    def _is_feasible(self) -> bool:
+        families = self.families
+        arrivals = np.bincount(families.members[families.allowed], minlength=families.n)
+        return min(self.sinks) >= 0 and bool(arrivals.all())
+
+    def stage(self) -> Stage:
+        """Returns the present multipliers."""
+        names, scale, found = self.families.members_of, self.best.scale, Stage([], [], [])
+        for row, weight in zip(
+            self.rows.clutters, scale.units_of(self.multipliers.cuts).tolist(), strict=True
+        ):
+            if weight:
+                found.cuts.append(([names(at) for at in row], weight))
+        weights = scale.units_of(self.multipliers.set_rows).tolist()
+        for (sets, pairs, limit), weight in zip(self.rows.set_rows, weights, strict=True):
+            if weight and pairs:
+                found.graphs.append(([(u, v) for u, v, c in pairs if c < 0], weight))
+            elif weight:
+                found.balances.append(([(names(at), c) for at, c in sets], limit, weight))
+        return found
 
 
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:

@@ -1,238 +1,217 @@
-"""Multipliers of the clutter LP by the volume algorithm, with cuts that are separated on the way.
+"""Multipliers of the clutter LP by the volume algorithm, with cuts separated on the way.
 
-A step evaluates D(λ) (`bound`), which is exact and fast: one pass over the sets, no linear program.
-Its best families, one a vertex, are a point x; the average x̄ ← (1−α)x̄ + αx goes to a solution of the LP,
-and the rows' violations at x̄ are the direction of the next step from the best λ. Every few steps, cuts
-that x̄ violates are added with multiplier 0, cuts that have been slack for long are dropped, and families
-that the best bound rules out go. So the bound falls fast from the first second on, where a simplex method
-has to solve LP after LP; the last digits are left to that (`master`).
+A step evaluates the bound D(λ) of trial multipliers (`bound`): one pass over the sets, no linear program. The
+families that attain the maxima, one for each vertex, are a point x of the relaxation. The exponential average
+x̄ ← (1−α)x̄ + αx tends to a solution of the LP, and the violations of the rows at x̄ are the subgradient
+along which the next trial leaves the best λ. Every few steps, cuts that x̄ violates enter with multiplier 0
+and cuts that have been slack for long leave; whenever the bound improves, reduced costs fix families. So the
+bound falls from the first second on, where a simplex method solves LP after LP; the last digits are left to
+that (`simplex`).
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
-go between steps; the step is not made shorter than a share of its first length, since new rows make room;
-when the steps stall, a new average begins, and cuts without a multiplier go.
+go between steps; the step length has a lower limit, since new rows make room for progress; when the steps
+stall, a new average begins, and cuts without a multiplier leave.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.clutter.separation import Inwards, Point, separate
+from jtsolve.backends.clutter.inequalities import RowVector
+from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
     from jtsolve.backends.clutter.bound import Bound
-    from jtsolve.backends.clutter.subproblem import Incumbent, State
+    from jtsolve.backends.clutter.subproblem import Subproblem
 
-_FIRST_ALPHA, _LAST_ALPHA = 0.1, 0.005
-"""Large is fast at first, small goes further: on alarm at treewidth 2, the steps stalled 221 nats from the
-optimum with a last α of 0.01, and went on to families few enough for the simplex method with 0.005."""
-_POOR = 0.2
-"""Progress, as a share of the gap, below which α is halved."""
-_FIRST_LENGTH, _LONGEST, _SHORTEST = 0.5, 2.0, 0.01
-_LONGER, _SHORTER = 1.1, 0.66
-_IN_VAIN = 15
-"""Steps without a better bound before the step gets shorter."""
-_BETWEEN_CUTS = 50
-"""Steps. The average has to follow the cuts before it tells of more: on alarm at treewidth 3, a minute with
-20 steps left a gap five times as large."""
-FIRST_CREEP, _LAST_CREEP = 4e-3, 1e-5
-_FEW_CUTS = 0.5
-"""Cuts found, per sink, below which the creep is halved."""
-_PATIENCE = 200
-"""Steps after which a cut without a multiplier goes."""
-_SUPPORT = 1e-3
+
+@dataclass(frozen=True, slots=True)
+class VolumeConstants:
+    """The constants of the volume algorithm."""
+
+    first_alpha: float = 0.1
+    last_alpha: float = 0.005
+    """Large is fast at first, small goes further: on alarm at treewidth 2, the steps stalled 221 nats from
+    the optimum with a last α of 0.01, and left few enough families for the simplex method with 0.005."""
+    poor_progress: float = 0.2
+    """α is halved when the gap falls by a smaller share between two checks."""
+    first_length: float = 0.5
+    longest: float = 2.0
+    shortest: float = 0.01
+    longer: float = 1.1
+    shorter: float = 0.66
+    """Step lengths, in Polyak's formula, and the factors after a better bound and after vain steps."""
+    vain_steps: int = 15
+    """Steps without a better bound before the length falls."""
+    between_cuts: int = 50
+    """Steps between separations. The average has to follow the last cuts before it shows new ones: on alarm
+    at treewidth 3, a minute with 20 steps left a gap five times as large."""
+    first_creep: float = 4e-3
+    last_creep: float = 1e-5
+    """Capacity of the nearest family in separation: large finds few cuts, but the strongest."""
+    few_cuts: float = 0.5
+    """Cuts found per sink below which the creep is halved."""
+    patience: int = 200
+    """Steps after which a cut without a multiplier leaves."""
+    support: float = 1e-3
+    """Values of the average below it are left out in separation."""
+    mix: float = 0.5
+    tolerance: float = 0.01
+    """In-out separation: half-way to the stability centre, and the least violation there."""
+    check: int = 4
+    """Separations between checks of the progress."""
+    least_progress: float = 0.05
+    """The steps stall if the gap falls by a smaller share between two checks."""
+    worth_restarting: float = 0.97
+    """Share of the gap at the last stall above which a restart did not help: the creep falls, or the steps
+    end."""
+
+
+VOLUME = VolumeConstants()
 _NOTHING = 1e-9
 _HALF = 0.5
-_INWARDS, _TOLERANCE = 0.5, 0.01
-_CHECK = 4
-"""Separations between two looks at how much the bound has moved."""
-_LEAST_PROGRESS = 0.05
-"""Of the gap, between two such looks: else the steps stall."""
-_WORTH_RESTARTING = 0.97
-"""Share of the gap at the last stall: with more left, the steps end, with less they begin anew."""
 
 
 class Volume:
-    """The steps on one subproblem; leaves the best multipliers in it."""
+    """The steps on one subproblem, which keeps the best multipliers."""
 
-    def __init__(self, state: State, incumbent: Incumbent, pool: ThreadPoolExecutor | None) -> None:
-        self.state, self.incumbent, self.pool = state, incumbent, pool
-        self.scale = incumbent.scale
-        self.x = np.zeros(state.families.allowed.shape)
-        self.length, self.alpha = _FIRST_LENGTH, _FIRST_ALPHA
-        self.last: Bound
+    def __init__(self, subproblem: Subproblem, creep: float, pool: ThreadPoolExecutor | None) -> None:
+        self.subproblem, self.creep, self.pool = subproblem, creep, pool
+        self.x = np.zeros(subproblem.families.allowed.shape)
+        self.length, self.alpha = VOLUME.first_length, VOLUME.first_alpha
+        self.last = subproblem.evaluate(subproblem.multipliers)
         self.vain = 0
-        self.idle = np.zeros(state.cuts.size, dtype=np.int64)
+        self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.steps = 0
-        self.violation = self.special_violation = np.full(1, np.nan)  # made when the first step is taken
-        self.stale = True
+        self.violation: RowVector | None = None  # None where rows or families have changed
 
-    def run(self, enough: int, tell: Callable[[Point, Bound], bool], go_on: Callable[[], bool]) -> bool:
-        """Takes steps until the bound stalls or meets the incumbent, or few families are left.
+    def run(
+        self, enough: int, on_point: Callable[[Point, Bound], bool], should_continue: Callable[[], bool]
+    ) -> bool:
+        """Takes steps until the bound stalls or meets the best tree, or few families are left.
 
         Args:
-            enough: families that are few.
-            tell: is told of the average point and the last bound now and then; answers whether to go on.
-            go_on: is asked the same at every step, and while cuts are looked for.
+            enough: how many families are few.
+            on_point: is called with the average point and the last bound after each separation; answers
+                whether to continue.
+            should_continue: is asked at every step, and during separation.
 
         Returns:
-            False if it was told to end.
+            False if it was interrupted.
         """
-        state = self.state
-        bound = state.evaluate(self.scale, state.cuts, state.specials)
-        if bound is None:
-            state.possible = False
-            return True
-        self.last = bound
-        state.units = min(state.units, bound.units)
-        self.x[bound.union, bound.slot] = 1.0
-        self._shrink(bound)
-        before: float = inf
-        stalled: float = inf
-        while state.possible and not self.closed:
-            if self.steps % _BETWEEN_CUTS == 0:
-                if not tell(self._renew_rows(go_on), self.last):
+        subproblem = self.subproblem
+        self.x[self.last.union, self.last.slot] = 1.0
+        self._improve(self.last, subproblem.multipliers)
+        before = stalled = inf
+        while not subproblem.closed:
+            if self.steps % VOLUME.between_cuts == 0:
+                if not on_point(self._renew_rows(should_continue), self.last):
                     return False
-                if int(state.families.allowed.sum()) <= enough:
+                if int(subproblem.families.allowed.sum()) <= enough:
                     return True
-                if self.steps % (_BETWEEN_CUTS * _CHECK) == 0:
-                    gap = self.gap
-                    if before - gap < _LEAST_PROGRESS * gap and self.alpha <= _LAST_ALPHA:
-                        if gap > _WORTH_RESTARTING * stalled:
-                            if state.creep <= _LAST_CREEP:
+                if self.steps % (VOLUME.between_cuts * VOLUME.check) == 0:
+                    gap = subproblem.gap
+                    if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
+                        if gap > VOLUME.worth_restarting * stalled:
+                            if self.creep <= VOLUME.last_creep:
                                 return True
-                            state.creep = max(_LAST_CREEP, state.creep / 4)
+                            self.creep = max(VOLUME.last_creep, self.creep / 4)
                         stalled = gap
                         self._restart()
-                    elif before - gap < _POOR * gap:
-                        self.alpha = max(_LAST_ALPHA, self.alpha / 2)
+                    elif before - gap < VOLUME.poor_progress * gap:
+                        self.alpha = max(VOLUME.last_alpha, self.alpha / 2)
                     before = gap
             self._step()
-            if not go_on():
+            if not should_continue():
                 return False
         return True
 
-    @property
-    def gap(self) -> float:
-        """Nats between the bound and the incumbent; without one, a guess that steps can begin with."""
-        if self.incumbent.tree is None:
-            return (1.0 + 0.05 * abs(self.state.units)) * self.scale.unit
-        return (self.state.units - self.incumbent.target) * self.scale.unit
-
-    @property
-    def closed(self) -> bool:
-        """Whether nothing better than the incumbent is left."""
-        return self.state.units <= self.incumbent.close
-
     def _step(self) -> None:
-        """Moves from the best multipliers along the average violation, and evaluates."""
-        state = self.state
+        """Moves from the best multipliers along the average violation, and evaluates the bound there."""
+        subproblem = self.subproblem
+        best = subproblem.multipliers
         self.steps += 1
-        if self.stale:
-            self._refresh()
-        toward = np.where((state.cuts <= 0) & (self.violation < 0), 0.0, self.violation)
-        special = np.where((state.specials <= 0) & (self.special_violation < 0), 0.0, self.special_violation)
-        norm = float(toward @ toward + special @ special)
+        violation = self._average_violation() if self.violation is None else self.violation
+        direction = RowVector(
+            *(np.where((m <= 0) & (v < 0), 0.0, v) for m, v in zip(best, violation, strict=True))
+        )
+        norm = sum(float(part @ part) for part in direction)
         if norm <= 0:
             return
-        step = self.length * max(self.gap, self.scale.unit) / norm
-        cuts = np.maximum(0.0, state.cuts + step * toward)
-        specials = np.maximum(0.0, state.specials + step * special)
-        bound = state.evaluate(self.scale, cuts, specials, self.pool)
-        if bound is None:
-            state.possible = False
-            return
-        self.last = bound
-        parents = state.families.facets[bound.union, bound.slot].astype(np.int64)
-        activity, special_activity = state.rows.activity(bound.union, parents)
-        self.idle = np.where(cuts > 0, 0, self.idle + 1)
-        self.violation += self.alpha * (1.0 - activity - self.violation)
-        self.special_violation += self.alpha * (
-            state.rows.limits() - special_activity - self.special_violation
-        )
+        step = self.length * max(subproblem.gap, subproblem.best.scale.unit) / norm
+        trial = RowVector(*(np.maximum(0.0, m + step * d) for m, d in zip(best, direction, strict=True)))
+        self.last = bound = subproblem.evaluate(trial, pool=self.pool)
+        parents = subproblem.families.facets[bound.union, bound.slot].astype(np.int64)
+        now = subproblem.rows.violation(bound.union, parents, np.ones(bound.union.size))
+        self.idle = np.where(trial.cuts > 0, 0, self.idle + 1)
+        self.violation = RowVector(*(v + self.alpha * (n - v) for v, n in zip(violation, now, strict=True)))
         self.x *= 1 - self.alpha
         self.x[bound.union, bound.slot] += self.alpha
-        if bound.units >= state.units:
+        if bound.units >= subproblem.units:
             self.vain += 1
-            if self.vain >= _IN_VAIN:
-                self.length, self.vain = max(_SHORTEST, _SHORTER * self.length), 0
+            if self.vain >= VOLUME.vain_steps:
+                self.length, self.vain = max(VOLUME.shortest, VOLUME.shorter * self.length), 0
             return
-        ahead = float((1.0 - activity) @ toward) >= 0
-        self.length = min(_LONGEST, self.length * (_LONGER if ahead else 1.0))
-        state.units, state.cuts, state.specials = bound.units, cuts, specials
+        ahead = float(now.cuts @ direction.cuts) >= 0
+        self.length = min(VOLUME.longest, self.length * (VOLUME.longer if ahead else 1.0))
         self.vain = 0
-        self._shrink(bound)
+        self._improve(bound, trial)
 
-    def _restart(self) -> None:
-        """Begins a new average at the best multipliers, with the rows that have one."""
-        state = self.state
-        used = state.cuts > 0
-        state.rows.keep(used)
-        state.cuts = state.cuts[used]
-        self.idle = np.zeros(state.cuts.size, dtype=np.int64)
-        again = state.evaluate(self.scale, state.cuts, state.specials)
-        assert again is not None, "it had families before"
-        self.last = again
-        self.x[:] = 0.0
-        self.x[again.union, again.slot] = 1.0
-        self.length, self.alpha, self.vain = _FIRST_LENGTH, _FIRST_ALPHA, 0
-        self.stale = True
-
-    def _refresh(self) -> None:
-        """Makes the violations at the average point anew, where rows or families have changed."""
-        state = self.state
-        union, slot = np.nonzero(self.x > _NOTHING)
-        parents = state.families.facets[union, slot].astype(np.int64)
-        cuts, specials = state.rows.weighted_activity(union, parents, self.x[union, slot])
-        self.violation, self.special_violation = 1.0 - cuts, state.rows.limits() - specials
-        self.stale = False
-
-    def _shrink(self, bound: Bound) -> None:
-        """Drops families, and follows with the average point."""
-        position = self.state.shrink(bound, self.scale, self.incumbent.target)
-        if position is None or not self.state.possible:
+    def _improve(self, bound: Bound, multipliers: RowVector) -> None:
+        """Hands better multipliers to the subproblem; the average follows where families are dropped."""
+        subproblem = self.subproblem
+        self.last, position = subproblem.improve(bound, multipliers)
+        if position is None or not subproblem.feasible:
             return
-        families = self.state.families
+        families = subproblem.families
         x = self.x[position >= 0][:, : families.width] * families.allowed
         total = np.zeros(families.n + 1)
         np.add.at(total, families.members, x)
-        # A vertex that lost all its families of the average begins again from its best one.
-        for v in np.flatnonzero(total[:-1] < _HALF):
-            x[families.members == v] = 0.0
-            total[v] = 0.0
-        self.x = x / np.where(total > 0, total, 1.0)[families.members]
-        again = self.state.evaluate(self.scale, self.state.cuts, self.state.specials)
-        if again is None:
-            self.state.possible = False
-            return
-        self.last = again
-        lost = np.flatnonzero(total[:-1] == 0)
-        self.x[again.union[lost], again.slot[lost]] = 1.0
-        self.state.units = min(self.state.units, again.units)
-        self.stale = True
+        # The average of a vertex that lost most of its weight restarts at the vertex's best family.
+        lost = total < _HALF  # so is the padding, whose x is 0
+        x[lost[families.members]] = 0.0
+        self.x = x / np.where(lost, 1.0, total)[families.members]
+        self.x[self.last.union[lost[:-1]], self.last.slot[lost[:-1]]] = 1.0
+        self.violation = None
 
-    def _renew_rows(self, go_on: Callable[[], bool]) -> Point:
+    def _restart(self) -> None:
+        """Begins a new average at the best multipliers, without the cuts that have none."""
+        subproblem = self.subproblem
+        subproblem.drop_cuts(subproblem.multipliers.cuts <= 0)
+        self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
+        self.last = subproblem.evaluate(subproblem.multipliers)
+        self.x[:] = 0.0
+        self.x[self.last.union, self.last.slot] = 1.0
+        self.length, self.alpha, self.vain = VOLUME.first_length, VOLUME.first_alpha, 0
+        self.violation = None
+
+    def _average_violation(self) -> RowVector:
+        """Returns the violations of all rows at the average point."""
+        union, slot = np.nonzero(self.x > _NOTHING)
+        parents = self.subproblem.families.facets[union, slot].astype(np.int64)
+        return self.subproblem.rows.violation(union, parents, self.x[union, slot])
+
+    def _renew_rows(self, should_continue: Callable[[], bool]) -> Point:
         """Drops cuts that have been slack for long, adds rows that the average point violates; returns it."""
-        state = self.state
-        old = self.idle > _PATIENCE
+        subproblem = self.subproblem
+        old = (self.idle > VOLUME.patience) & (subproblem.multipliers.cuts <= 0)
         if 6 * int(old.sum()) > old.size:
-            state.rows.keep(~old)
-            state.cuts, self.idle = state.cuts[~old], self.idle[~old]
-        union, slot = np.nonzero(self.x > _SUPPORT)
+            subproblem.drop_cuts(old)
+            self.idle = self.idle[~old]
+        union, slot = np.nonzero(self.x > VOLUME.support)
         point = Point(union, slot, self.x[union, slot])
-        inwards = Inwards(_INWARDS, state.creep, _TOLERANCE)
-        found = separate(state, self.last, point, inwards, pool=self.pool, go_on=go_on)
-        if len(found.clutters) < _FEW_CUTS * len(state.sinks):
-            state.creep = max(_LAST_CREEP, state.creep / 2)
-        state.rows.add_clutters(found.clutters)
-        state.rows.add_specials(found.specials)
-        state.cuts = np.concatenate((state.cuts, np.zeros(len(found.clutters))))
-        self.idle = np.concatenate((self.idle, np.zeros(len(found.clutters), dtype=np.int64)))
-        state.specials = np.concatenate((state.specials, np.zeros(len(found.specials))))
-        self.stale = True
+        where = InOutPoint(VOLUME.mix, self.creep, VOLUME.tolerance)
+        found = separate(subproblem, self.last, point, where, pool=self.pool, should_continue=should_continue)
+        if len(found.clutters) < VOLUME.few_cuts * len(subproblem.sinks):
+            self.creep = max(VOLUME.last_creep, self.creep / 2)
+        subproblem.add_rows(found.clutters, found.set_rows)
+        self.idle = np.append(self.idle, np.zeros(len(found.clutters), dtype=np.int64))
+        self.violation = None
         return point

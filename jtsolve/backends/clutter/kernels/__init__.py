@@ -1,1 +1,1 @@
-"""Compiled loops of the clutter cuts: set functions and minimum cuts."""
+"""Compiled loops of the clutter LP: set functions and minimum cuts."""

@@ -12,7 +12,7 @@ from jtsolve.core.compiling import kernel
 
 @kernel
 def spread_up(words, facets, sizes):
-    """words(A) |= words(A∖v) for all v ∈ A, in place: 64 up-sets at once, one a bit.
+    """words(A) |= words(A∖v) for all v ∈ A, in place: 64 up-sets at once, one in each bit.
 
     Args:
         words: shape (count,), uint64; on entry the bit of an up-set is set at its generators.
@@ -63,21 +63,21 @@ def add_pairs(total, members, sizes, weights):
 
 
 @kernel
-def keep_within(allowed, values, members, facets, sizes, best, slack):
-    """Returns which allowed families (v,P) have values(P∪v) − values(P) ≥ best(v) − slack."""
+def within_reduced_cost(allowed, values, members, facets, sizes, best, most):
+    """Returns which allowed families (v,P) have reduced cost best(v) − (values(P∪v) − values(P)) ≤ most."""
     kept = np.zeros_like(allowed)
     for at in range(values.size):
         for j in range(sizes[at]):
             if allowed[at, j]:
-                kept[at, j] = values[at] - values[facets[at, j]] >= best[members[at, j]] - slack
+                kept[at, j] = values[at] - values[facets[at, j]] >= best[members[at, j]] - most
     return kept
 
 
 @kernel
 def best_families(values, members, facets, sizes, allowed, n, least):
-    """Returns of each vertex v the best values(P∪v) − values(P) over its allowed families, and that family.
+    """Returns for each vertex v the best values(P∪v) − values(P) over its allowed families, and that family.
 
-    The value `least` stands for "no family"; the family is the position of P∪v and the slot of v.
+    The value `least` means that there is none; the family is the position of P∪v and the slot of v.
     """
     best = np.full(n, least, np.int64)
     union = np.zeros(n, np.int64)
@@ -96,7 +96,7 @@ def best_families(values, members, facets, sizes, allowed, n, least):
 
 @kernel
 def weight_tables(weights, words):
-    """Returns for each byte of each word of up-sets the sums of the weights of its bits: (words, 8, 256)."""
+    """Returns for each byte of each word the sums of the weights of its bits: shape (words, 8, 256)."""
     tables = np.zeros((words, 8, 256), np.int64)
     for word in range(words):
         for byte in range(8):
@@ -113,7 +113,7 @@ def weight_tables(weights, words):
 
 @kernel
 def add_multipliers(total, words, weights, first, last):
-    """total(A) += Σ of the weights of the up-sets that hold A, for the sets from `first` to `last` - 1.
+    """total(A) += Σ of the weights of the up-sets that contain A, for the sets from `first` to `last` - 1.
 
     Args:
         total: shape (count,), int64.
@@ -129,25 +129,8 @@ def add_multipliers(total, words, weights, first, last):
 
 
 @kernel
-def crossings(words, count, union, parents):
-    """Returns of each of the first `count` up-sets how many of the families cross it, int64."""
-    found = np.zeros(count, np.int64)
-    for word in range((count + 63) // 64):
-        row = words[word]
-        for k in range(union.size):
-            left = row[union[k]] & ~row[parents[k]]
-            c = 64 * word
-            while left:
-                if left & np.uint64(1):
-                    found[c] += 1
-                left >>= np.uint64(1)
-                c += 1
-    return found
-
-
-@kernel
-def weighted_crossings(words, count, union, parents, x):
-    """Returns of each of the first `count` up-sets the total x of the families that cross it."""
+def crossings(words, count, union, parents, x):
+    """Returns for each of the first `count` up-sets the total x of the families that enter it."""
     found = np.zeros(count, np.float64)
     for word in range((count + 63) // 64):
         row = words[word]
@@ -163,15 +146,15 @@ def weighted_crossings(words, count, union, parents, x):
 
 
 @kernel
-def grow(members, facets, sizes, allowed, worth, root, n):
-    """Builds a perfect order from the root, each time by the family that is worth most.
+def grow(members, facets, sizes, allowed, priority, root, n):
+    """Builds a perfect order from the root greedily, by the family of highest priority.
 
     Args:
         members: shape (count, width), int32.
         facets: shape (count, width), int32.
         sizes: shape (count,), int32.
         allowed: shape (count, width), bool.
-        worth: shape (count, width), float64.
+        priority: shape (count, width), float64.
         root: comes first.
         n: the number of variables.
 
@@ -193,10 +176,10 @@ def grow(members, facets, sizes, allowed, worth, root, n):
                     allowed[at, j]
                     and not placed[v]
                     and complete[facets[at, j]]
-                    and worth[at, j] > best
+                    and priority[at, j] > best
                     and (step > 0 or v == root)
                 ):
-                    best = worth[at, j]
+                    best = priority[at, j]
                     union[step] = at
                     slot[step] = j
         if best == -np.inf:
@@ -220,7 +203,7 @@ def grow(members, facets, sizes, allowed, worth, root, n):
 
 @kernel
 def price_sets(scores, members, facets, words, tables, values, best, root):
-    """Prices sets that are in an up-set iff a facet is: how much their families exceed the best at hand.
+    """Prices sets that are in an up-set iff a facet is: by how much families exceed the best active one.
 
     Args:
         scores: shape (count,), int64.
@@ -230,11 +213,11 @@ def price_sets(scores, members, facets, words, tables, values, best, root):
         tables: see `weight_tables`.
         values: shape (sets,), int64.
         best: shape (n,), int64, of each vertex.
-        root: no family is of the root.
+        root: has no family here.
 
     Returns:
         Shape (count,), int64: the largest values(A) − values(A∖v) − best(v) over v ∈ A; and shape (n,): the
-        best over these sets and `best`.
+        maxima over these sets and `best`.
     """
     count, k = members.shape
     excess = np.empty(count, np.int64)

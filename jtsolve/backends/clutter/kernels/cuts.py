@@ -1,11 +1,11 @@
-"""Minimum cuts in a lattice of sets, for clutter cuts: maximum flows by Dinic's algorithm.
+"""Minimum cuts in a lattice of sets, for clutter inequalities: maximum flows by Dinic's algorithm.
 
-Nodes are the sets of a collection with all their subsets, in the order of size, ∅ first. A family (v,P) is an
-arc from P to P∪v with a capacity, and every set is joined to its subsets by arcs without one. So the sets on
-the sink's side of a cut are an up-set, and the families across the cut are those that enter it.
+Nodes are the sets of a collection closed downwards, by size, ∅ first. A family (v,P) is an arc from P to P∪v
+with a capacity, and an arc of infinite capacity leads from every set down to each facet. So the sets on the
+sink's side of a minimum cut are an up-set, and the families across the cut are those that enter it.
 
-Between P and P∪v there are both kinds of arcs, one each way. What is left of the capacity upwards, its
-`room`, grows by what is sent down; downwards there is always room.
+P and P∪v are joined by one arc each way. The residual capacity upwards, `room`, grows by the flow sent down;
+downwards it is always infinite.
 
 Reference: Dinic, Algorithm for solution of a problem of maximum flow in networks with power estimation,
 Soviet Math. Doklady 1970.
@@ -18,14 +18,14 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 _EPSILON = 1e-9
-"""Room below it counts as none."""
+"""Residual capacities below it count as 0."""
 
 
 @kernel
 def arcs_up(facets, sizes):
-    """Returns of each set P the arcs to the sets P∪v: starts (m+1,), arcs, both int32.
+    """Returns the arcs up from each set P to the sets P∪v: starts (m+1,), arcs, both int32.
 
-    The arc to the set A from that without its j-th member has the number A·width + j.
+    The arc to the set A from its facet without the j-th member has the number A·width + j.
 
     Args:
         facets: shape (m, width), int32: the position of each set without its j-th member.
@@ -50,9 +50,9 @@ def arcs_up(facets, sizes):
 
 @kernel
 def _find_levels(sink, lattice, room, level, queue):
-    """Writes how many arcs each set is from ∅, -1 if it is not reached; returns whether the sink is.
+    """Writes the distance of each set from ∅ in arcs, -1 if unreached; returns whether the sink is reached.
 
-    Where the sink is reached, sets that are as far or farther may be left out.
+    If it is, sets at its distance or farther may be left out.
     """
     facets, sizes, starts, arcs = lattice
     width = facets.shape[1]
@@ -82,13 +82,13 @@ def _find_levels(sink, lattice, room, level, queue):
 
 @kernel
 def _send(sink, lattice, room, level, turn, path, most):
-    """Sends flow along shortest ways to the sink until none is left, or `most` is sent; returns how much.
+    """Sends a blocking flow of at most `most` along shortest paths to the sink; returns its value.
 
-    A way is a list of arcs: a number for one up, -1 less the number for one down.
+    A path is a list of arcs: the number for one up, -1 - number for one down.
     """
     facets, sizes, starts, arcs = lattice
     width = facets.shape[1]
-    turn[:] = 0  # of each set, the arcs that lead nowhere: those down come first
+    turn[:] = 0  # how many arcs of each set lead nowhere, counted from those down
     sent = 0.0
     length = 0
     a = np.int32(0)
@@ -138,7 +138,7 @@ def _send(sink, lattice, room, level, turn, path, most):
 
 @kernel
 def _mark_sink_side(sink, lattice, room, inside, queue):
-    """Marks the sets from which there is a way to the sink."""
+    """Marks the sets from which the sink can be reached."""
     facets, sizes, starts, arcs = lattice
     width = facets.shape[1]
     inside[:] = False
@@ -179,21 +179,21 @@ def _add_minimal(inside, lattice, generators):
 
 @kernel
 def minimum_cuts(lattice, capacity, sinks, depth, tolerance):
-    """Finds up-sets that hold a sink and are entered by families of a capacity below 1 - tolerance.
+    """Finds up-sets that contain a sink and are entered by families of total capacity below 1 - tolerance.
 
-    For each sink: a maximum flow from ∅, at most 1. If it is less, the cut nearest to ∅ and the one nearest
-    to the sink; the families across the former may then pass on more, and the flow goes on: up to `depth`
-    times, so that these cuts have no family with a capacity in common.
+    For each sink, a maximum flow from ∅ of at most 1 is found. If it is less, the minimum cuts nearest to ∅
+    and nearest to the sink are taken. Then the capacities across the former are raised by 1 and the flow is
+    continued, up to `depth` times: the cuts nearest to ∅ have no family with a capacity in common.
 
     Args:
         lattice: (facets, sizes, starts, arcs), see `arcs_up`.
         capacity: shape (m · width,), float64, of the families by the numbers of their arcs.
         sinks: shape (t,), positions.
         depth: at least 1.
-        tolerance: cuts have to be below 1 by it.
+        tolerance: how far below 1 cuts have to be.
 
     Returns:
-        The minimal sets of all up-sets, int32, one up-set after the other, and where each ends, int64.
+        The minimal sets of the up-sets, int32, concatenated, and where each up-set ends, int64.
     """
     facets, sizes, _, _ = lattice
     m, width = facets.shape

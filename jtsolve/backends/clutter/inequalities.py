@@ -1,20 +1,23 @@
-"""The rows of the clutter LP, each a set function g with a limit: Σ x(v,P) (g(P∪v) − g(P)) ≥ limit.
+"""The inequalities of the clutter LP; each is a set function g with Σ x(v,P) (g(P∪v) − g(P)) ≥ limit.
 
-*Clutter cuts.* A clutter is a collection of sets, none within another; F, the sets that hold one of them,
-is an up-set, and g its indicator. In a perfect order the complete sets grow one vertex at a time from ∅. So
-if F holds a set that is complete in every tree, such as a single vertex, and ∅ ∉ F, the order enters F at
-some vertex: Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1 (Studený and Cussens 2017). The clutter of one set alone,
-{{a,b}}, says that the set is complete: a and b are adjacent.
+*Clutter inequalities* (Studený and Cussens 2017). A clutter is a collection of sets, none within another. Let
+F be the sets that contain one of them, an up-set, and g its indicator. In a perfect order the complete sets
+grow one vertex at a time from ∅. So if ∅ ∉ F and F has a set that is complete in every tree, such as a single
+vertex, then some vertex of the order enters F:
 
-*Special rows.* g is given by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. Those of
-sets state which sets are no separators or no cliques, and how many cliques there are (`families`).
-Those of pairs state which graphs are forbidden (`no_good`).
+    Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1.
+
+The clutter {{a,b}} says that {a,b} is complete: a and b are adjacent.
+
+*Set rows* give g by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. With sets, they
+state which sets are not separators or not cliques, and limit the number of cliques (`families`); with pairs,
+they forbid graphs (`no_good`).
 """
 
 from __future__ import annotations
 
 from itertools import accumulate, chain, combinations, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,66 +32,68 @@ if TYPE_CHECKING:
 
 _A_WORD = 64
 _PARTS = 4
-"""Into which the sets are divided for threads."""
+"""Parts of the sets, shared among threads."""
 _WORTH_THREADS = 2_000_000
-"""Sets times cuts: below it, waking up threads takes longer than the work."""
+"""Sets times cuts below which waking up threads takes longer than the work."""
 
 Clutter = tuple[int, ...]
-"""The positions of the generators, in increasing order."""
+"""The positions of the generators of F, in increasing order."""
 
 
-class Special(NamedTuple):
-    """A row with coefficients of sets (positions) and of pairs u < v; Σ ≥ limit."""
+class SetRow(NamedTuple):
+    """A row with coefficients of sets (positions) and of pairs u < v."""
 
     sets: tuple[tuple[int, int], ...]
     pairs: tuple[tuple[int, int, int], ...]
     limit: int
 
 
-def no_good(graph: frozenset[VarSet], n: int) -> Special:
-    """Returns the row that the edges of a forbidden graph G, and no others, break.
+class RowVector(NamedTuple):
+    """A number for each row: multipliers, violations."""
 
-    Each edge e of a tree's graph T is made by one family, so that Σ (g(P∪v) − g(P)) with coefficients -1 for
-    the edges of G and 1 for all other pairs is |T∖G| − |T∩G| = |T∖G| + |G∖T| − |G|. It is -|G| if T = G, and
-    1 − |G| or more if not.
+    cuts: NDArray[Any]
+    set_rows: NDArray[Any]
+
+
+def no_good(graph: frozenset[VarSet], n: int) -> SetRow:
+    """Returns the row that the edges of a forbidden graph G violate, and no other graph does.
+
+    Each edge of a tree's graph T is made by exactly one family. With coefficients -1 for the edges of G and 1
+    for all other pairs, the row's left-hand side is |T∖G| − |T∩G| = |T∖G| + |G∖T| − |G|: it is -|G| if T = G,
+    and at least 1 − |G| otherwise.
     """
     signs = ((u, v, -1 if (1 << u | 1 << v) in graph else 1) for u, v in combinations(range(n), 2))
-    return Special((), tuple(signs), 1 - len(graph))
+    return SetRow((), tuple(signs), 1 - len(graph))
 
 
 class Rows:
-    """Clutter cuts, 64 in a word for each set, and special rows, with the weight of each row in the bound.
+    """Clutter inequalities and set rows over a collection of sets.
 
-    The words are written when they are asked for.
+    The up-sets are bits, 64 of them in a word for each set, so that one pass over the sets adds the
+    multipliers of many cuts by table look-up. Words and the functions of set rows are made on first use.
     """
 
     def __init__(
-        self, families: Families, clutters: Sequence[Clutter] = (), specials: Sequence[Special] = ()
+        self, families: Families, clutters: Sequence[Clutter] = (), set_rows: Sequence[SetRow] = ()
     ) -> None:
         self.families = families
         self.clutters: list[Clutter] = []
-        self.specials: list[Special] = []
+        self.set_rows: list[SetRow] = []
         self.release()
-        self.known: set[Clutter | Special] = set()
-        self.functions: list[NDArray[np.int64]] = []
-        self.add_clutters(clutters)
-        self.add_specials(specials)
+        self.known: set[Clutter | SetRow] = set()
+        self._functions: list[NDArray[np.int64]] = []
+        self.add(clutters, set_rows)
 
-    def add_clutters(self, fresh: Sequence[Clutter]) -> None:
-        """Appends cuts."""
-        self.clutters.extend(fresh)
-        self.known.update(fresh)
-
-    def add_specials(self, fresh: Sequence[Special]) -> None:
-        """Appends special rows."""
-        self.specials.extend(fresh)
-        self.known.update(fresh)
-        self.functions.extend(self._function(row) for row in fresh)
+    def add(self, clutters: Sequence[Clutter], set_rows: Sequence[SetRow] = ()) -> None:
+        """Appends rows."""
+        self.clutters.extend(clutters)
+        self.set_rows.extend(set_rows)
+        self.known.update(clutters, set_rows)
 
     def keep(self, which: NDArray[np.bool_]) -> None:
-        """Keeps some of the cuts, and all special rows."""
+        """Keeps some of the cuts, and all set rows."""
         self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
-        self.known = {*self.clutters, *self.specials}
+        self.known = {*self.clutters, *self.set_rows}
         self._written = 0
 
     @property
@@ -98,15 +103,21 @@ class Rows:
             self._write(self._written)
         return self._words
 
+    @property
+    def functions(self) -> list[NDArray[np.int64]]:
+        """The set functions g of the set rows, each of shape (sets,)."""
+        self._functions.extend(map(self._function, self.set_rows[len(self._functions) :]))
+        return self._functions
+
     def release(self) -> None:
-        """Gives the words' memory back, of rows that wait."""
+        """Frees the words, for rows of a subproblem that waits."""
         self._words = np.zeros((0, self.families.sizes.size), dtype=np.uint64)
         self._written = 0
 
     def moved(self, families: Families, position: NDArray[np.int64]) -> Rows:
         """Returns the rows over fewer sets; `position` is -1 for sets that are gone.
 
-        Generators that are gone are dropped: every set that held one is gone too.
+        Generators that are gone are dropped: the sets that contain them are gone too.
         """
         ends = list(accumulate(map(len, self.clutters), initial=0))
         flat = np.fromiter(chain.from_iterable(self.clutters), dtype=np.int64, count=ends[-1])
@@ -116,16 +127,12 @@ class Rows:
             [tuple(at for at in there[first:last] if at >= 0) for first, last in pairwise(ends)],
             [
                 row._replace(sets=tuple((int(position[at]), c) for at, c in row.sets if position[at] >= 0))
-                for row in self.specials
+                for row in self.set_rows
             ],
         )
 
-    def limits(self) -> NDArray[np.int64]:
-        """Returns the limits of the special rows; those of the cuts are 1."""
-        return np.array([row.limit for row in self.specials], dtype=np.int64)
-
     def _write(self, first: int) -> None:
-        """Writes the words again that hold the cuts from number `first` on."""
+        """Writes the words that hold the cuts from number `first` on."""
         from jtsolve.backends.clutter.kernels.clutters import spread_up
 
         word = first // _A_WORD
@@ -147,8 +154,8 @@ class Rows:
             spread_up(self._words[at], self.families.facets, self.families.sizes)
         self._written = len(self.clutters)
 
-    def _function(self, row: Special) -> NDArray[np.int64]:
-        """Returns g of a special row for every set."""
+    def _function(self, row: SetRow) -> NDArray[np.int64]:
+        """Returns g of a set row for every set."""
         from jtsolve.backends.clutter.kernels.clutters import add_pairs
 
         total = np.zeros(self.families.sizes.size, dtype=np.int64)
@@ -162,33 +169,29 @@ class Rows:
             add_pairs(total, self.families.members, self.families.sizes, weights)
         return total
 
-    def coefficients(
+    def cut_coefficients(
         self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Returns of a clutter cut the coefficients of families: 0 or 1."""
+        """Returns the coefficients of families in a cut: 0 or 1."""
         row = self.words[number // _A_WORD]
         across = (row[union] & ~row[parents]) >> np.uint64(number % _A_WORD)
         found: NDArray[np.float64] = (across & np.uint64(1)).astype(np.float64)
         return found
 
-    def special_coefficients(
+    def set_row_coefficients(
         self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Returns of a special row the coefficients of families."""
+        """Returns the coefficients of families in a set row."""
         function = self.functions[number]
         return (function[union] - function[parents]).astype(np.float64)
 
-    def function(
-        self,
-        scores: NDArray[np.int64],
-        cuts: NDArray[np.int64],
-        specials: NDArray[np.int64],
-        pool: ThreadPoolExecutor | None = None,
+    def weighted(
+        self, scores: NDArray[np.int64], multipliers: RowVector, pool: ThreadPoolExecutor | None = None
     ) -> tuple[NDArray[np.int64], int]:
         """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units; shares the sets among threads."""
         from jtsolve.backends.clutter.kernels.clutters import add_multipliers
 
-        total, words = scores.copy(), self.words
+        total, words, cuts = scores.copy(), self.words, multipliers.cuts
         parts = 1 if pool is None or total.size * cuts.size < _WORTH_THREADS else _PARTS
         ends = [total.size * part // parts for part in range(parts + 1)]
 
@@ -197,26 +200,22 @@ class Rows:
 
         list((map if pool is None else pool.map)(add, pairwise(ends)))
         price = int(cuts.sum())
-        for function, row, weight in zip(self.functions, self.specials, specials.tolist(), strict=True):
+        for function, row, weight in zip(
+            self.functions, self.set_rows, multipliers.set_rows.tolist(), strict=True
+        ):
             if weight:
                 total += weight * function
                 price += weight * row.limit
         return total, price
 
-    def activity(
-        self, union: NDArray[np.int64], parents: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the left-hand sides of cuts and special rows for a list of families, each taken once."""
+    def violation(
+        self, union: NDArray[np.int64], parents: NDArray[np.int64], x: NDArray[np.float64]
+    ) -> RowVector:
+        """Returns by how much a point, given by its families and their values, falls short of the limits."""
         from jtsolve.backends.clutter.kernels.clutters import crossings
 
-        cuts = crossings(self.words, len(self.clutters), union, parents).astype(np.float64)
-        return cuts, np.array([float((g[union] - g[parents]).sum()) for g in self.functions])
-
-    def weighted_activity(
-        self, union: NDArray[np.int64], parents: NDArray[np.int64], x: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the left-hand sides of cuts and special rows for a point."""
-        from jtsolve.backends.clutter.kernels.clutters import weighted_crossings
-
-        cuts = weighted_crossings(self.words, len(self.clutters), union, parents, x)
-        return cuts, np.array([float((g[union] - g[parents]) @ x) for g in self.functions])
+        cuts = crossings(self.words, len(self.clutters), union, parents, x)
+        set_rows = zip(self.functions, self.set_rows, strict=True)
+        return RowVector(
+            1.0 - cuts, np.array([row.limit - float((g[union] - g[parents]) @ x) for g, row in set_rows])
+        )
