@@ -4,13 +4,12 @@
 
 Training data of each number of rows are drawn from the network; a structure of bounded treewidth is learned
 by each method; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
-a seed of their own. The network itself, with its true tables, is the line above. A method is stopped after
+another seed. The network itself, with its true tables, is the upper line. A method is stopped after
 `--seconds` of processor time on one thread, so that other work on the machine changes little, and its best
-tree until then counts. Cases can be run one by one, or go on after an interruption: what `--output` holds
-already is not run again. `--draw FILE` draws the table.
+tree until then counts. A run can be interrupted and resumed: cases that `--output` holds are not run again. `--draw FILE` draws the table.
 
 A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
-that begins with the trees of `consistent`. One that is not registered is left out, and said so.
+that starts from the trees of `consistent`. One that is not registered is left out, with a note.
 """
 
 from __future__ import annotations
@@ -106,7 +105,6 @@ def measure(
         tuple(Variable(node.name, node.states) for node in network.nodes),
         scores,
         Constraints(max_treewidth=treewidth),
-        provenance={"rows": train.total},
     )
     began = time.process_time()
     # The timer counts processor time, and acts as Ctrl-C does: `solve` returns the best tree so far.

@@ -196,7 +196,7 @@ def _searched(
         else DataScores(table, task.score, max_size)
     )
     variables = tuple(map(Variable, table.names, states))
-    problem = Problem(variables, scores, name=task.data.name).with_treewidth(treewidth)
+    problem = Problem(variables, scores, name=task.data.name, rows=table.total).with_treewidth(treewidth)
     chosen = chosen or choose(problem, limits).backend
     with progress(chosen.name, shown=shown) as listener:
         result = solve(problem, chosen, limits, listener)

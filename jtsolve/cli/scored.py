@@ -107,7 +107,9 @@ def score_data(
     if isinstance(table, DataTable):
         states = list(table.states)
     variables = tuple(map(Variable, table.names, states))
-    return Problem(variables, scores, name=_stem(task.data), provenance=_provenance(task, scorer))
+    return Problem(
+        variables, scores, name=_stem(task.data), provenance=_provenance(task, scorer), rows=table.total
+    )
 
 
 def _read(task: Task, limits: "Limits", listener: "Listener | None") -> "Table":

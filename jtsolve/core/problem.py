@@ -152,6 +152,9 @@ class Problem:
         constraints: what the tree must meet.
         name: what to call the problem in tables; may be empty.
         provenance: free remarks on where the scores come from; not part of the digest.
+        rows: the number of rows of data behind the scores, with weights their total; None takes the number
+            from scores that are computed from data, and otherwise means that it is unknown. Not part of
+            the digest.
 
     Raises:
         InputError: names are empty or repeated, or counts do not fit.
@@ -162,8 +165,13 @@ class Problem:
     constraints: Constraints = Constraints()
     name: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    rows: int | None = None
 
     def __post_init__(self) -> None:
+        if self.rows is None:
+            object.__setattr__(self, "rows", getattr(self.scores, "rows", None))
+        elif self.rows < 1:
+            raise InputError("problem", "rows", f"{self.rows} rows", "give a number of 1 or more, or None")
         if len(self.variables) != self.scores.n:
             raise InputError(
                 "problem",
