@@ -9,7 +9,7 @@ another seed. The line above is the network itself, with its true tables. A meth
 tree until then counts. Cases that `--output` already holds are not run again. `--draw FILE` draws the table.
 
 A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
-that begins with the trees of `consistent`. One that is not registered is left out, and said so.
+that starts from the trees of `consistent`. One that is not registered is left out, with a note.
 """
 
 from __future__ import annotations
@@ -105,7 +105,6 @@ def measure(
         tuple(Variable(node.name, node.states) for node in network.nodes),
         scores,
         Constraints(max_treewidth=treewidth),
-        provenance={"rows": train.total},
     )
     began = time.process_time()
     # The timer counts processor time, and acts as Ctrl-C does: `solve` returns the best tree so far.

@@ -1,4 +1,4 @@
-"""Chechetka and Guestrin 2007 as it stands: Algorithms 1, 2 and 4 by enumeration, for n ≤ 8."""
+"""Algorithms 1, 2 and 4 of Chechetka and Guestrin (2007) to the letter, by enumeration, for n ≤ 8."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def algorithm_2(scores: LocalScores, S: VarSet, delta: float, q: int) -> list[Va
 
 
 def exact_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
-    """Tells whether disjoint offered sets cover what is wanted."""
+    """Tells whether disjoint offered sets cover the wanted set."""
     if not wanted:
         return True
     lowest = wanted & -wanted
@@ -75,7 +75,7 @@ def exact_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
 
 
 def greedy_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
-    """Tells whether taking the largest piece that fits, the first of equals, covers what is wanted."""
+    """Tells whether taking the largest piece that fits, the first of equals, covers the wanted set."""
     for piece in sorted(offered, key=lambda piece: -piece.bit_count()):
         if is_subset(piece, wanted):
             wanted &= ~piece

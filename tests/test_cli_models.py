@@ -172,6 +172,10 @@ def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tm
         (["--treewidth", "1", "--option", "a=1"], "auto chooses that"),
         (["--treewidth", "1", "--smoothing", "-1"], "0 or more"),
         (
+            ["--treewidth", "1", "--backend", "consistent:q=2"],
+            "enough for treewidth 0 with q = 2; score the data",
+        ),
+        (
             ["--treewidth", "1", "--score", "gaussian-bic", "--validate", "v.csv"],
             "--validate is for models of states",
         ),
@@ -182,7 +186,7 @@ def test_a_fit_that_is_not_on_offer_is_refused(
 ) -> None:
     data = numbers if "gaussian-bic" in options else tmp_path / "s.csv"
     if data != numbers:
-        data.write_text("a,b\n0,1\n1,0\n", encoding="utf-8")
+        data.write_text("a,b,c\n0,1,0\n1,0,0\n", encoding="utf-8")
     assert command("fit", data, *options, "--output", tmp_path / "m.json") == 2
     assert message in command.err
 

@@ -25,7 +25,6 @@ from reference_lpacjt import (
     algorithm_2,
     decomposable,
     distribution,
-    exact_cover,
     information,
     random_tree,
     sides,
@@ -33,15 +32,16 @@ from reference_lpacjt import (
 )
 
 from jtsolve.backends.brute import meets_constraints
-from jtsolve.backends.consistent.backend import FindConsistentTree, rows_of
-from jtsolve.backends.consistent.independence import HyperedgeTests, binomials, ltci
+from jtsolve.backends.consistent.backend import FindConsistentTree
 from jtsolve.backends.consistent.kernels.least_cuts import least_cut_by_enumeration, least_cut_by_queyranne
+from jtsolve.backends.consistent.ltci import LTCI, binomials, rank, unrank
 from jtsolve.backends.consistent.search import ConsistentTrees
+from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import DenseScores
-from jtsolve.core.varset import is_subset, members
+from jtsolve.core.varset import is_subset, members, varset
 from jtsolve.errors import LimitError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.ml import MaximumLikelihood
@@ -56,11 +56,15 @@ EPSILON = 1e-9
 """Nats; above the rounding of sums of entropies, below every dependence in the distributions used here."""
 
 
-def searched(problem: Problem, k: int, q: int, *, exact: bool = False) -> ConsistentTrees:
+def searched(problem: Problem, k: int, q: int) -> ConsistentTrees:
     """Returns a search among trees with separators of k variables and tests of up to q."""
     report = Recording()
-    tester = HyperedgeTests(problem.scores, q, enumerate_cuts=True, report=report)
-    return ConsistentTrees(problem, k, tester, exact=exact, report=report)
+    return ConsistentTrees(problem, k, LTCI(problem.scores, q, enumerate_cuts=True, report=report), report)
+
+
+def ltci(scores: LocalScores, S: int, delta: float, q: int, *, enumerate_cuts: bool = False) -> list[int]:
+    """Returns the components given S by Algorithm 2."""
+    return LTCI(scores, q, enumerate_cuts=enumerate_cuts).components(S, delta)
 
 
 def run(problem: Problem, **options: Any) -> Outcome:
@@ -253,18 +257,6 @@ def test_the_tree_is_the_best_of_the_greedy_ones() -> None:
         assert tree.score(problem.scores) >= max(stars) - 1e-9
 
 
-def with_components(components: dict[int, list[list[int]]], *, exact: bool) -> ConsistentTrees:
-    """Returns a search at k = 1 in which the components at threshold 0 are the given ones."""
-    n = len(components)
-    trees = searched(named(gaussian(0, n, 3)), 1, 2, exact=exact)
-    for v, parts in components.items():
-        joins = [(part[0], following[0]) for part, following in pairwise(parts)]
-        paths = [edge for part in parts for edge in pairwise(part)]
-        trees.independence.forest[v] = [*joins, *paths]
-        trees.independence.weights[v] = [-1.0] * len(joins) + [1.0] * len(paths)
-    return trees
-
-
 MISSED_BY_GREED = {
     # The clique {0,1} is the only root. Greed takes {2,3,4}, which hangs on 0, before {2,3} and {4,5}, which
     # hang on 1, and never covers 5.
@@ -279,50 +271,17 @@ MISSED_BY_GREED = {
 }
 
 
-def test_exact_covers_find_a_tree_where_greedy_ones_miss_it() -> None:
-    greedy, exact = (with_components(MISSED_BY_GREED, exact=flag) for flag in (False, True))
-    assert greedy.at(0.0) is None
-    tree = exact.at(0.0)
-    assert tree is not None
-    assert [set(members(clique)) for clique in tree.cliques] == [
-        {0, 1}, {0, 6}, {1, 3}, {1, 4}, {2, 3}, {4, 5}, {6, 7}
-    ]  # fmt: skip
-    assert exact.asked > 0
-    for trees, greed in ((greedy, True), (exact, False)):
-        components, good = parts_of(trees)
-        expected, roots = decomposable(8, by_positions(components), greedy=greed)
-        assert good == expected
-        assert roots == ([] if greed else [0b11])
-
-
-def test_exact_covers_rise_no_further_than_greedy_ones() -> None:
-    for seed in range(6):
-        problem = named(gaussian(seed, 7), Constraints(max_treewidth=2))
-        greedy, exact = (run(problem, cover=cover, smaller=False, q=2) for cover in ("greedy", "exact"))
-        assert exact.stats["deltas"]["2"] <= greedy.stats["deltas"]["2"]
-
-
-def test_an_exact_cover_is_disjoint_and_complete_or_none() -> None:
-    from jtsolve.backends.consistent.exact_cover import exact_cover as by_solver
-
-    generator = np.random.default_rng(0)
-    answers = set()
-    for _ in range(60):
-        offered = [int(mask) for mask in generator.integers(1, 64, 7)]
-        chosen = by_solver(0b111111, [mask & 0b111111 for mask in offered], Recording())
-        answers.add(chosen is None)
-        assert (chosen is not None) == exact_cover(0b111111, offered)
-        if chosen is not None:
-            assert sum(offered[i] for i in chosen) == 0b111111
-    assert answers == {True, False}
-
-
-def test_exact_covers_without_the_solver_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.support.packages.find_spec", lambda _name: None)
-    problem = named(gaussian(0, 4))
-    (objection,) = FindConsistentTree(cover="exact").capabilities.objections(problem)
-    assert "pip install 'jtsolve[solvers]'" in objection
-    assert not FindConsistentTree().capabilities.objections(problem)
+def test_covers_are_greedy_and_miss_what_greed_misses() -> None:
+    trees = searched(named(gaussian(0, 8, 3)), 1, 2)
+    for v, parts in MISSED_BY_GREED.items():
+        joins = [(part[0], following[0]) for part, following in pairwise(parts)]
+        paths = [edge for part in parts for edge in pairwise(part)]
+        trees.graphs.forest[v] = [*joins, *paths]
+        trees.graphs.strengths[v] = [-1.0] * len(joins) + [1.0] * len(paths)
+    assert trees.at(0.0) is None
+    components, good = parts_of(trees)
+    assert (good, []) == decomposable(8, by_positions(components), greedy=True)
+    assert decomposable(8, components, greedy=False)[1] == [0b11]
 
 
 # The backend
@@ -364,10 +323,16 @@ def test_meets_every_constraint_that_it_declares(feature: Feature) -> None:
 
 def test_refuses_a_table_that_is_too_small_with_the_size_that_it_needs() -> None:
     constraints = Constraints(max_treewidth=2)
-    for q, needed in ((None, 6), (2, 4), (3, 5)):
+    for q, needed, enough in (
+        (None, 6, "for q = 3 or for treewidth 1 with q = 3;"),
+        (2, 4, "for treewidth 1 with q = 2;"),
+        (3, 5, "for q = 2 or for treewidth 1 with q = 3;"),
+    ):
         backend = FindConsistentTree(q=q)
         (objection,) = backend.capabilities.objections(named(gaussian(0, 9, needed - 1), constraints))
         assert f"up to {needed} variables" in objection
+        assert f"--max-size {needed}`" in objection
+        assert enough in objection
         assert backend.capabilities.objections(named(gaussian(0, 9, needed), constraints)) == ()
     assert FindConsistentTree().capabilities.objections(named(gaussian(0, 5), constraints)) == ()
 
@@ -453,12 +418,22 @@ def test_scores_on_demand_and_tables_give_the_same_tree_and_threshold() -> None:
     table = data_table()
     constraints = Constraints(max_treewidth=2)
     lazy = named(DataScores(table, MaximumLikelihood(), 6), constraints)
-    tabled = named(tabulate(table, MaximumLikelihood(), 6), constraints)
-    tabled = replace(tabled, provenance={"rows": table.total})
-    assert rows_of(lazy) == rows_of(tabled) == table.total
-    assert rows_of(named(gaussian(0, 3))) == 1
+    tabled = replace(named(tabulate(table, MaximumLikelihood(), 6), constraints), rows=table.total)
+    assert run(lazy).stats["rows"] == table.total
     assert run(lazy).tree == run(tabled).tree
     assert run(lazy).stats == run(tabled).stats
+
+
+def test_the_threshold_means_the_same_in_a_member_of_a_portfolio() -> None:
+    table = data_table(14)  # wide enough for members in processes
+    problem = named(tabulate(table, MaximumLikelihood(), 3), Constraints(max_treewidth=1))
+    problem = replace(problem, rows=table.total)
+    member = FindConsistentTree(q=2, delta=0.1, smaller=False)
+    alone = member.solve(problem, Limits(), Recording())
+    assert alone.tree is not None
+    assert member.solve(replace(problem, rows=None), Limits(), Recording()).tree != alone.tree
+    both = Portfolio((member, member)).solve(problem, Limits(threads=2), Recording())
+    assert both.tree == alone.tree
 
 
 def test_queyranne_and_enumeration_agree_on_maximum_likelihood() -> None:
@@ -482,8 +457,13 @@ def test_more_than_64_variables() -> None:
     assert len(outcome.tree.cliques) == 69
 
 
-def test_binomials() -> None:
-    assert binomials(6, 3)[6, 3] == comb(6, 3)
+def test_ranks_are_the_positions_in_colex_order() -> None:
+    for n, size in ((6, 0), (6, 1), (6, 3), (5, 5)):
+        sets = unrank(np.arange(comb(n, size)), n, size)
+        masks = [varset(row) for row in sets.tolist()]
+        assert masks == sorted(masks)
+        assert len(set(masks)) == comb(n, size)
+        assert rank(sets, binomials(n, size)).tolist() == list(range(comb(n, size)))
 
 
 def test_forbidden_edges_are_in_no_clique() -> None:

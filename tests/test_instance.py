@@ -102,6 +102,21 @@ def test_a_valid_file_is_read_in_full(tmp_path: Path) -> None:
     assert problem.provenance == VALID["provenance"]
 
 
+@pytest.mark.parametrize("rows", ["the first 1000", 0, -1, 2.5, True, None])
+def test_rows_are_read_from_the_provenance_if_they_are_a_count(tmp_path: Path, rows: object) -> None:
+    assert read_problem(saved(tmp_path, valid(provenance={"rows": rows}))).rows is None
+    assert read_problem(saved(tmp_path, valid(provenance={"rows": 80}))).rows == 80
+
+
+def test_rows_are_written_to_the_provenance_in_their_place(tmp_path: Path) -> None:
+    problem = replace(dense_problem(2, 2), rows=80)
+    write_problem(problem, tmp_path / "a.json")
+    assert read_problem(tmp_path / "a.json").rows == 80
+    remarks = {"data": "d.csv", "rows": 80, "score": "bdeu"}
+    write_problem(replace(problem, provenance=remarks), tmp_path / "b.json")
+    assert list(read_problem(tmp_path / "b.json").provenance.items()) == list(remarks.items())
+
+
 def test_what_may_be_absent_may_be_absent(tmp_path: Path) -> None:
     least = {key: VALID[key] for key in ("format", "version", "variables", "scores")}
     problem = read_problem(saved(tmp_path, least))

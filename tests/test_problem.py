@@ -12,6 +12,9 @@ from jtsolve.core.problem import Constraints, Feature, Problem, Variable
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scores.ml import MaximumLikelihood
+from jtsolve.tables.table import DataTable
 
 
 def problem(n: int = 3, **constraints: Any) -> Problem:
@@ -71,6 +74,16 @@ def test_counts_and_names_must_fit() -> None:
         replace(good, variables=(Variable("A"), Variable("B"), Variable("A")))
     with pytest.raises(InputError, match="a set holds a variable above 2"):
         replace(good, constraints=Constraints(forbidden_cliques=frozenset({0b1000})))
+    with pytest.raises(InputError, match="rows: 0 rows"):
+        replace(good, rows=0)
+
+
+def test_rows_are_those_of_the_data_and_stay_with_the_problem() -> None:
+    table = DataTable(("a",), (("no", "yes"),), np.array([[0, 1]]), np.array([3, 4]))
+    lazy = Problem((Variable("a"),), DataScores(table, MaximumLikelihood(), 1))
+    assert lazy.rows == 7
+    assert replace(lazy, scores=DenseScores(1, 1, np.zeros(2))).with_treewidth(0).rows == 7
+    assert problem().rows is None
 
 
 def test_the_largest_clique_is_bounded_by_everything() -> None:
@@ -134,7 +147,7 @@ def test_the_digest_depends_on_names_and_scores_and_on_nothing_else() -> None:
     base = problem()
     assert base.digest().startswith("sha256:")
     assert problem().digest() == base.digest()
-    assert replace(base, constraints=Constraints(max_treewidth=1), name="q").digest() == base.digest()
+    assert replace(base, constraints=Constraints(max_treewidth=1), name="q", rows=9).digest() == base.digest()
     variables = (Variable("X"), *base.variables[1:])
     sparse = SparseScores(3, {0b1: -1.0})
     others = [

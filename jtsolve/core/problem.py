@@ -154,6 +154,8 @@ class Problem:
         constraints: on the tree.
         name: for tables; may be empty.
         provenance: remarks on the origin of the scores; not part of the digest.
+        rows: the number of rows of data behind the scores (the total weight); None takes it from scores that
+            are computed from data, and otherwise means unknown. Not part of the digest.
 
     Raises:
         InputError: names are empty or repeated, or counts do not match.
@@ -164,9 +166,14 @@ class Problem:
     constraints: Constraints = Constraints()
     name: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False)
+    rows: int | None = None
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if self.rows is None:
+            object.__setattr__(self, "rows", getattr(self.scores, "rows", None))
+        elif self.rows < 1:
+            raise InputError("problem", "rows", f"{self.rows} rows", "give a number of 1 or more, or None")
         if len(self.variables) != self.scores.n:
             raise InputError(
                 "problem",

@@ -148,12 +148,14 @@ def _from_json(data: bytes, source: str) -> Problem:
     variables = _variables(document.variables, source)
     names = [variable.name for variable in variables]
     place = "$.constraints"
+    rows = document.provenance.get("rows")  # a free remark: only a count is taken as one
     return Problem(
         variables,
         _scores(document.scores, names, source),
         constraints_from_document(document.constraints, names, source, place),
         document.name,
         MappingProxyType(document.provenance),
+        rows if type(rows) is int and rows > 0 else None,
     )
 
 
@@ -277,8 +279,10 @@ def _to_json(problem: Problem, source: str) -> bytes:
     if problem.constraints.features:
         lines["constraints"] = _encoded(constraints_to_document(problem.constraints, problem.names))
     try:
-        if problem.provenance:
-            provenance = dict(problem.provenance)
+        provenance = dict(problem.provenance)
+        if problem.rows is not None:
+            provenance["rows"] = problem.rows
+        if provenance:
             # The standard encoder: it refuses what JSON does not know, where msgspec turns NaN into null.
             lines["provenance"] = json.dumps(provenance, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:

@@ -111,6 +111,7 @@ class ScoringPlan:
             constraints or Constraints(),
             name,
             _provenance(self.scorer),
+            table.total,
         )
 
 

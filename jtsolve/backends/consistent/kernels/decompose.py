@@ -1,16 +1,18 @@
-"""FindConsistentTreeDPGreedy while the threshold rises: which components (S, Q) are decomposable.
+"""Algorithm 4, FindConsistentTreeDPGreedy, kept up to date while the threshold δ rises.
 
-For every separator S, the variables outside S fall into components Q. (S, Q) is *decomposable* if, for some
-x ∈ Q, decomposable components (S_i, Q_i) with S_i ⊂ S∪x, Q_i ⊂ Q∖x are disjoint and cover Q∖x. A clique C
-is a *root* if decomposable components with S_i ⊂ C are disjoint and cover all variables outside C.
+L is the list of components (S, Q), where S is a set of k variables and Q ⊂ V∖S. (S, Q) is *L-decomposable*
+(Definition 8) if for some x ∈ Q, decomposable components (S_i, Q_i) with S_i ⊂ S∪x are disjoint and cover
+Q∖x. Algorithm 4 goes through L by increasing |Q| and takes covers greedily: the largest component that fits
+first. A clique C is a *root* of a tree if components with S_i ⊂ C cover V∖C in the same way.
 
-Here S_i is the clique S∪x less one y ∈ S. When a component appears, ceases to be decomposable, becomes it or
-vanishes, only the pairs (S', x') with S ⊂ S'∪x' can change: at most (n − k)·k of them. They are *dirty*, and
-looked at again, the small components first. The greedy cover takes the largest component that fits.
+As δ rises, components split. If (S, Q) vanishes or changes whether it is decomposable, the cover can change
+only in the cliques C = S∪v with v ∉ Q: as a root, and as S'∪x for the component of S' ⊂ C that holds Q. There
+x is marked *stale*. Only stale x are tried again, by increasing |Q'|: since Q ⊂ Q'∖x, a component affects
+larger ones only. The answers are those of Algorithm 4 from scratch.
 
-Sets of variables are rows of 64-bit words; ranks of sets are colex, the rank of {a < b < c} is
-C(a,1) + C(b,2) + C(c,3). All is kept in a few arrays of whole numbers, with columns that have names: the time
-that the compiler takes grows with the number of arrays.
+(S, Q) is stored at [s, q]: s is the colex rank of S, where {a < b < c} has rank C(a,1) + C(b,2) + C(c,3);
+q = min Q is the leader of Q, so that a component that does not change stays where it is. Sets of variables
+are bit masks in words of 64 bits.
 
 References:
     Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007 (Definition 8,
@@ -26,85 +28,50 @@ import numpy as np
 
 from jtsolve.core.compiling import kernel
 
+COMPONENT = np.dtype(
+    [("size", np.int64), ("decomposable", np.int64), ("x", np.int64), ("next", np.int64)], align=True
+)
+"""|Q|, or 0 for no component; whether it is decomposable, and by which x; its link in the agenda."""
+CLIQUE = np.dtype([("permitted", np.int64), ("root", np.int64), ("next", np.int64)])
+"""Whether it may be a clique; whether it is a root; its link in the agenda."""
+PIECE = np.dtype([("s", np.int64), ("q", np.int64), ("size", np.int64), ("side", np.int64)])
+"""A candidate (S_i, Q_i) for a cover, stored at [s, q]; S_i is the clique without its member at [side]."""
+PROGRESS = np.dtype(
+    [
+        ("threshold", np.float64),  # δ·N, in nats
+        ("edge", np.int64),  # the number of edges removed, in the order of `weakest_first`
+        ("rises", np.int64),
+        ("roots", np.int64),
+        ("covers", np.int64),
+    ]
+)
+END, OUT = -1, -2
+"""Links: the last of a list; in no list."""
+
 State = namedtuple(
     "State",
     [
-        "nodes",  # (count, MEMBERS + k + n) int64: the separators in colex order; see below
-        "cells",  # (count, m, MASK + 2·words or 4·words) int64: components, the largest first; see below
-        "cliques",  # (C(n, k + 1), 4) int64: the sets of k + 1 variables in colex order; see below
-        "forest",  # (count, m - 1, 2) int64: edges of the components, the weakest first
-        "weights",  # (count, m - 1) float64: their strengths
-        "heap",  # (count,) int64: separators, the one with the weakest edge first
-        "heads",  # (m + 3,) int64: first members of the lists: by size, AGENDA, ROOT_AGENDA; END if empty
-        "figures",  # (8,) int64; see below
-        "threshold",  # (1,) float64: edges must be stronger
+        "sets",  # (count, k) int64: the members of every S, increasing; S in colex order
+        "forest",  # (count, m - 1, 2) int64, m = n - k: the edges of every graph Q_S, the weakest first
+        "strengths",  # (count, m - 1) float64: of the edges
+        "first_edge",  # (count,) int64: the position of the weakest edge above δ
+        "weakest_first",  # int64: flat positions in `strengths` by increasing strength
+        "leader",  # (count, n) int64: of the component that holds a variable; -1 in S
+        "components",  # (count, n) COMPONENT
+        "members",  # (count, n, words) int64: Q
+        "stale",  # (count, n, words) int64: the stale x in Q
+        "cliques",  # (C(n, k + 1),) CLIQUE, in colex order
+        "agenda",  # (n + 1,) int64: lists of components with stale x, by size; at 0, of cliques
+        "progress",  # (1,) PROGRESS
         "binomial",  # (n + 1, k + 3) int64: C(v, j)
+        # Scratch:
+        "clique",  # (k + 1,) int64: the members of the clique whose cover is sought
+        "around",  # (k + 1,) int64: the ranks of its subsets of k; at [i] that without clique[i]
+        "uncovered",  # (words,) int64: the variables left to cover
+        "pieces",  # (n·(k + 1),) PIECE: the cover
     ],
 )
-"""The state of a search; m = n − k, and sets of variables take n // 64 + 1 words.
-
-Columns of a separator: FIRST, the position of its first edge above the threshold; PARTS, the number of its
-components; LINK; PERMITTED; from MEMBERS on its members, increasing; then, for every variable, the place of
-its component, -1 in S. One that is not permitted has no components.
-
-Columns of a component: SIZE; GOOD, whether it is decomposable; CELL_LINK; CHOICE, the x of its decomposition;
-from MASK on its members, and the x that are dirty; if covers are exact, the x for which an exact cover is
-known to exist, and those for which it is known not to.
-
-Columns of a clique: ALLOWED; ROOT; CLIQUE_LINK; RULING on exact covers: 0 unknown, 1 there is one, 2 none.
-
-A link is the next member of a list, END at its end, OUT in no list.
-"""
-
-FIRST, PARTS, LINK, PERMITTED, MEMBERS = range(5)
-SIZE, GOOD, CELL_LINK, CHOICE, MASK = range(5)
-ALLOWED, ROOT, CLIQUE_LINK, RULING = range(4)
-END, OUT = -1, -2
-AGENDA, ROOT_AGENDA = -2, -1
-"""Places in `heads`, from its end: separators with dirty components; dirty cliques."""
-ROOTS, HEAP, ASK, ASK_X, CHECKS, RAISED, SETTLING, EXACT = range(8)
-"""Places in `figures`: number of roots, length of the heap, what is asked about (a component S·m + place and
-x, or a clique and -1), checks of a cover, rises of the threshold, whether lists by size are worked on,
-whether covers are exact."""
-
-MORE, FOUND, NONE, EXHAUSTED, QUESTION = range(5)
-"""What `advance` answers: call again; there is a root; there is none; none, and no edge is left; an exact
-cover has to be looked for."""
-
-
-@kernel
-def rank_of(members, without, binomial):
-    """Returns the colex rank of an increasing row of members less the one at position `without` (if any)."""
-    rank, size = 0, 0
-    for i in range(members.size):
-        if i != without:
-            size += 1
-            rank += binomial[members[i], size]
-    return rank
-
-
-@kernel
-def unrank(rank, binomial, out):
-    """Writes the set of out.size members of that colex rank, increasing."""
-    top = binomial.shape[0] - 1
-    for size in range(out.size, 0, -1):
-        while binomial[top, size] > rank:
-            top -= 1
-        out[size - 1] = top
-        rank -= binomial[top, size]
-
-
-@kernel
-def insert(row, x, out):
-    """Writes an increasing row with x added; returns the position of x."""
-    place = 0
-    while place < row.size and row[place] < x:
-        out[place] = row[place]
-        place += 1
-    out[place] = x
-    for i in range(place, row.size):
-        out[i + 1] = row[i]
-    return place
+"""The state of a search; arrays in place of objects, as numba has it."""
 
 
 @kernel
@@ -117,12 +84,6 @@ def has(mask, v):
 def put(mask, v):
     """Puts v into the mask."""
     mask[v >> 6] |= 1 << (v & 63)
-
-
-@kernel
-def take(mask, v):
-    """Takes v out of the mask."""
-    mask[v >> 6] &= ~(1 << (v & 63))
 
 
 @kernel
@@ -144,443 +105,286 @@ def find(leader, v):
 
 
 @kernel
-def split(state, index, cells):
-    """Writes the components of a separator by its edges as cells, the largest first; returns how many."""
-    n, m = state.binomial.shape[0] - 1, cells.shape[0]
-    k = n - m
-    leader = np.arange(n)
-    for edge in range(state.nodes[index, FIRST], m - 1):
-        u, v = state.forest[index, edge, 0], state.forest[index, edge, 1]
-        leader[find(leader, u)] = find(leader, v)
-    size = np.zeros(n, np.int64)
-    for v in range(n):
-        size[find(leader, v)] += 1
-    for i in range(k):
-        size[state.nodes[index, MEMBERS + i]] = 0
-    start = np.zeros(m + 2, np.int64)  # where the components of a size begin
-    for v in range(n):
-        start[size[v]] += 1
-    start[m + 1], start[0] = 0, 0
-    for a in range(m, 0, -1):
-        start[a] += start[a + 1]
-    count = start[1]
-    place = np.full(n, -1, np.int64)
-    for v in range(n):
-        root = find(leader, v)
-        if size[root] > 0:
-            if place[root] < 0:
-                place[root] = start[size[root] + 1]
-                start[size[root] + 1] += 1
-                cells[place[root], SIZE] = size[root]
-            put(cells[place[root], MASK:], v)
-        state.nodes[index, MEMBERS + k + v] = place[root] if size[root] > 0 else -1
-    return count
-
-
-@kernel
-def refresh(state, index):
-    """Recomputes the components of a separator from its edges; tells the neighbours what vanished."""
-    n, m = state.binomial.shape[0] - 1, state.cells.shape[1]
-    words, base = n // 64 + 1, MEMBERS + n - m
-    old_count = state.nodes[index, PARTS]
-    old = state.cells[index].copy()
-    was = state.nodes[index, base:].copy()
-    cells = state.cells[index]
-    cells[:, :] = 0
-    cells[:, CELL_LINK] = OUT
-    state.nodes[index, PARTS] = split(state, index, cells)
-    any_dirty = False
-    for v in range(n):
-        place = state.nodes[index, base + v]
-        if place < 0 or cells[place, CELL_LINK] != OUT:
-            continue
-        cells[place, CELL_LINK] = END  # a mark: this component is done
-        former = was[v]
-        same = former >= 0 and old[former, SIZE] == cells[place, SIZE]
-        for w in range(MASK, MASK + words):
-            if same and cells[place, w] != old[former, w]:
-                same = False
-        if same:
-            cells[place] = old[former]
-            cells[place, CELL_LINK] = END
-            old[former, GOOD] = 0  # it did not vanish
-        else:
-            cells[place, MASK + words : MASK + 2 * words] = cells[place, MASK : MASK + words]
-        for w in range(MASK + words, MASK + 2 * words):
-            any_dirty = any_dirty or cells[place, w] != 0
-    cells[:, CELL_LINK] = OUT
-    if any_dirty:
-        touch(state, index)
-    for former in range(old_count):
-        if old[former, GOOD]:
-            tell(state, index, old[former, MASK : MASK + words])
-
-
-@kernel
-def touch(state, index):
-    """Puts a separator on the agenda."""
-    if state.nodes[index, LINK] == OUT:
-        state.nodes[index, LINK] = state.heads[AGENDA]
-        state.heads[AGENDA] = index
-
-
-@kernel
-def enqueue(state, index, place):
-    """Puts a component on the list of its size."""
-    cell = state.cells[index, place]
-    if cell[CELL_LINK] == OUT:
-        cell[CELL_LINK] = state.heads[cell[SIZE]]
-        state.heads[cell[SIZE]] = index * state.cells.shape[1] + place
-
-
-@kernel
-def tell(state, index, mask):
-    """Makes dirty what a change of (S, Q) can change: the cliques that hold S and one variable outside Q."""
-    n = state.binomial.shape[0] - 1
-    k, words = n - state.cells.shape[1], mask.size
-    labels = MEMBERS + k
-    clique = np.empty(k + 1, np.int64)
-    for v in range(n):
-        if state.nodes[index, labels + v] < 0 or has(mask, v):
-            continue
-        own = insert(state.nodes[index, MEMBERS:labels], v, clique)
-        root = state.cliques[rank_of(clique, k + 1, state.binomial)]
-        if not root[ALLOWED]:
-            continue
-        root[RULING] = 0
-        if root[CLIQUE_LINK] == OUT:
-            root[CLIQUE_LINK] = state.heads[ROOT_AGENDA]
-            state.heads[ROOT_AGENDA] = rank_of(clique, k + 1, state.binomial)
-        for i in range(k + 1):
-            other = rank_of(clique, i, state.binomial)
-            if i == own or not state.nodes[other, PERMITTED]:
-                continue
-            x = clique[i]
-            part = state.nodes[other, labels + x]
-            if part < 0 or not within(mask, state.cells[other, part, MASK : MASK + words]):
-                continue  # its components are not made yet, or the pair cannot be a part
-            put(state.cells[other, part, MASK + words : MASK + 2 * words], x)
-            if state.figures[EXACT]:
-                take(state.cells[other, part, MASK + 2 * words : MASK + 3 * words], x)
-                take(state.cells[other, part, MASK + 3 * words : MASK + 4 * words], x)
-            if state.figures[SETTLING]:
-                enqueue(state, other, part)
-            else:
-                touch(state, other)
-
-
-@kernel
-def candidates(state, clique, skip, needed, found):
-    """Writes the decomposable components that hang on a clique within `needed`; returns how many.
-
-    Args:
-        state: see `State`.
-        clique: shape (k + 1,), increasing.
-        skip: position of x, for S∪x less x is S itself; k + 1 for a root.
-        needed: what is to be covered.
-        found: shape (at least all of them, 2): separator and place.
-    """
-    count = 0
+def look_around(state):
+    """Writes the ranks of the sets of k `around` the clique; returns the rank of the clique."""
+    clique, binomial, above = state.clique, state.binomial, 0
+    for i in range(clique.size - 1, -1, -1):
+        state.around[i] = above
+        above += binomial[clique[i], i]
+    below = 0
     for i in range(clique.size):
-        index = rank_of(clique, i, state.binomial)
-        if i == skip or not state.nodes[index, PERMITTED]:
-            continue
-        for place in range(state.nodes[index, PARTS]):
-            cell = state.cells[index, place]
-            if cell[GOOD] and within(cell[MASK : MASK + needed.size], needed):
-                found[count, 0], found[count, 1] = index, place
-                count += 1
-    return count
+        state.around[i] += below
+        below += binomial[clique[i], i + 1]
+    return below
 
 
 @kernel
-def cover(state, clique, skip, needed, pieces):
-    """Covers `needed` greedily, the largest component that fits first; returns the number of pieces.
-
-    -1 if that fails. The arguments are those of `candidates`.
-    """
-    words, size = needed.size, clique.size
-    state.figures[CHECKS] += 1
-    left = needed.copy()
-    position = np.zeros(size, np.int64)
-    indices = np.empty(size, np.int64)
-    for i in range(size):
-        indices[i] = rank_of(clique, i, state.binomial)
-        if i == skip or not state.nodes[indices[i], PERMITTED]:
-            position[i] = state.nodes[indices[i], PARTS]
-    count = 0
-    while True:
-        best, largest = -1, 0
-        for i in range(size):
-            while position[i] < state.nodes[indices[i], PARTS]:
-                cell = state.cells[indices[i], position[i]]
-                if cell[GOOD] and within(cell[MASK : MASK + words], left):
-                    if cell[SIZE] > largest:
-                        best, largest = i, cell[SIZE]
-                    break
-                position[i] += 1
-        if best < 0:
-            break
-        pieces[count, 0], pieces[count, 1] = indices[best], position[best]
-        cell = state.cells[indices[best], position[best]]
-        for w in range(words):
-            left[w] &= ~cell[MASK + w]
-        position[best] += 1
-        count += 1
-    for w in range(words):
-        if left[w] != 0:
-            return -1
-    return count
+def look_at(state, s, x):
+    """Makes S∪x the clique; returns its rank."""
+    k = state.sets.shape[1]
+    place = 0
+    while place < k and state.sets[s, place] < x:
+        state.clique[place] = state.sets[s, place]
+        place += 1
+    state.clique[place] = x
+    for i in range(place, k):
+        state.clique[i + 1] = state.sets[s, i]
+    return look_around(state)
 
 
 @kernel
-def hopeless(state, clique, skip, needed, pieces):
-    """Tells whether all candidates together do not cover what is needed, so that there is no exact cover."""
-    union = np.zeros(needed.size, np.int64)
-    for piece in pieces[: candidates(state, clique, skip, needed, pieces)]:
-        for w in range(needed.size):
-            union[w] |= state.cells[piece[0], piece[1], MASK + w]
-    return not within(needed, union)
+def cover(state):
+    """Covers `uncovered` greedily with disjoint decomposable components on the sets `around` the clique.
 
-
-@kernel
-def decomposes(state, index, place, x, clique, needed, pieces):
-    """Tells whether (S, Q) decomposes by x: 1, or 0, or -1 if an exact cover has to be looked for."""
-    words = needed.size
-    cell = state.cells[index, place]
-    skip = insert(state.nodes[index, MEMBERS : MEMBERS + clique.size - 1], x, clique)
-    if not state.cliques[rank_of(clique, clique.size, state.binomial), ALLOWED]:
-        return 0
-    needed[:] = cell[MASK : MASK + words]
-    take(needed, x)
-    if cover(state, clique, skip, needed, pieces) >= 0:
-        return 1
-    if not state.figures[EXACT] or has(cell[MASK + 3 * words :], x):
-        return 0
-    if has(cell[MASK + 2 * words :], x):
-        return 1
-    return 0 if hopeless(state, clique, skip, needed, pieces) else -1
-
-
-@kernel
-def process(state, index, place, clique, needed, pieces):
-    """Brings one component up to date; returns False if an exact cover has to be looked for first."""
-    n, words = state.binomial.shape[0] - 1, needed.size
-    cell = state.cells[index, place]
-    was, chosen = cell[GOOD], cell[CHOICE]
-    dirty = cell[MASK + words : MASK + 2 * words]
-    answer, look = 0, dirty
-    if was:
-        answer, look = 1, cell[MASK : MASK + words]
-        if has(dirty, chosen):
-            answer = decomposes(state, index, place, chosen, clique, needed, pieces)
-    x = 0
-    while answer == 0 and x < n:
-        if has(look, x) and not (was and x == cell[CHOICE]):
-            answer = decomposes(state, index, place, x, clique, needed, pieces)
-            chosen = x
-        x += 1
-    if answer < 0:
-        state.figures[ASK], state.figures[ASK_X] = index * state.cells.shape[1] + place, chosen
-        return False
-    cell[GOOD], cell[CHOICE] = answer, chosen
-    dirty[:] = 0
-    if was != answer:
-        tell(state, index, cell[MASK : MASK + words])
-    return True
-
-
-@kernel
-def process_root(state, root, clique, needed, pieces):
-    """Brings one clique up to date; returns False if an exact cover has to be looked for first."""
-    cell = state.cliques[root]
-    unrank(root, state.binomial, clique)
-    needed[:] = 0
-    for v in range(state.binomial.shape[0] - 1):
-        put(needed, v)
-    for v in clique:
-        take(needed, v)
-    answer = cover(state, clique, clique.size, needed, pieces) >= 0
-    if state.figures[EXACT] and not answer:
-        if cell[RULING] == 0 and hopeless(state, clique, clique.size, needed, pieces):
-            cell[RULING] = 2
-        if cell[RULING] == 0:
-            state.figures[ASK], state.figures[ASK_X] = root, -1
-            return False
-        answer = cell[RULING] == 1
-    now = 1 if answer else 0
-    state.figures[ROOTS] += now - cell[ROOT]
-    cell[ROOT] = now
-    return True
-
-
-@kernel
-def settle(state, budget):
-    """Brings all that is dirty up to date; returns MORE, NONE when it is done, or QUESTION."""
-    n, m = state.binomial.shape[0] - 1, state.cells.shape[1]
-    words = n // 64 + 1
-    clique = np.empty(n - m + 1, np.int64)
-    needed = np.empty(words, np.int64)
-    pieces = np.empty(((n - m + 1) * m, 2), np.int64)
-    until = state.figures[CHECKS] + budget
-    while state.heads[AGENDA] != END:
-        index = state.heads[AGENDA]
-        for place in range(state.nodes[index, PARTS]):
-            for w in range(MASK + words, MASK + 2 * words):
-                if state.cells[index, place, w] != 0:
-                    enqueue(state, index, place)
-        state.heads[AGENDA] = state.nodes[index, LINK]
-        state.nodes[index, LINK] = OUT
-    state.figures[SETTLING] = 1
-    for size in range(1, m + 1):
-        while state.heads[size] != END:
-            if state.figures[CHECKS] > until:
-                return MORE
-            item = state.heads[size]
-            if not process(state, item // m, item % m, clique, needed, pieces):
-                return QUESTION
-            cell = state.cells[item // m, item % m]
-            state.heads[size] = cell[CELL_LINK]
-            cell[CELL_LINK] = OUT
-    while state.heads[ROOT_AGENDA] != END:
-        if state.figures[CHECKS] > until:
-            return MORE
-        root = state.heads[ROOT_AGENDA]
-        if not process_root(state, root, clique, needed, pieces):
-            return QUESTION
-        state.heads[ROOT_AGENDA] = state.cliques[root, CLIQUE_LINK]
-        state.cliques[root, CLIQUE_LINK] = OUT
-    state.figures[SETTLING] = 0
-    return NONE
-
-
-@kernel
-def weakest(state, index):
-    """Returns the strength of a separator's weakest edge that is left; inf if there is none."""
-    first = state.nodes[index, FIRST]
-    return state.weights[index, first] if first < state.weights.shape[1] else np.inf
-
-
-@kernel
-def sift(state, place):
-    """Moves the separator at a place of the heap down to where it belongs."""
-    size = state.figures[HEAP]
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            return
-        if child + 1 < size and weakest(state, state.heap[child + 1]) < weakest(state, state.heap[child]):
-            child += 1
-        if weakest(state, state.heap[place]) <= weakest(state, state.heap[child]):
-            return
-        state.heap[place], state.heap[child] = state.heap[child], state.heap[place]
-        place = child
-
-
-@kernel
-def raise_threshold(state):
-    """Raises the threshold to the weakest edge, and takes away all that are no stronger; False: none left."""
-    strength = np.inf if state.figures[HEAP] == 0 else weakest(state, state.heap[0])
-    if strength == np.inf:
-        return False
-    state.threshold[0] = strength
-    state.figures[RAISED] += 1
-    while weakest(state, state.heap[0]) <= strength:
-        index = state.heap[0]
-        while weakest(state, index) <= strength:
-            state.nodes[index, FIRST] += 1
-        sift(state, 0)
-        refresh(state, index)
-        state.figures[CHECKS] += 1
-    return True
-
-
-@kernel
-def begin(state, first, last):
-    """Makes the components of the separators first to last - 1 at the threshold."""
-    for index in range(first, last):
-        if state.nodes[index, PERMITTED]:
-            # An infinite strength is that of required edges: no threshold takes them away.
-            while weakest(state, index) <= state.threshold[0] and weakest(state, index) < np.inf:
-                state.nodes[index, FIRST] += 1
-            refresh(state, index)
-
-
-@kernel
-def order_heap(state):
-    """Puts all permitted separators on the heap."""
-    count = 0
-    for index in range(state.nodes.shape[0]):
-        if state.nodes[index, PERMITTED]:
-            state.heap[count] = index
-            count += 1
-    state.figures[HEAP] = count
-    for place in range(count // 2 - 1, -1, -1):
-        sift(state, place)
-
-
-@kernel
-def advance(state, budget, rising):
-    """Settles; while there is no root and `rising`, raises the threshold to the weakest edge, and settles.
-
-    Args:
-        state: see `State`.
-        budget: about how many covers to try before it returns MORE.
-        rising: whether to raise the threshold at all.
+    The largest that fits comes first; of equals, the one whose set lacks the lowest member of the clique.
 
     Returns:
-        MORE, FOUND, NONE, EXHAUSTED or QUESTION.
+        The number of pieces, or -1 if something is left.
     """
-    until = state.figures[CHECKS] + budget
-    while True:
-        answer = settle(state, max(1, until - state.figures[CHECKS]))
-        if answer != NONE:
-            return answer
-        if state.figures[ROOTS] > 0:
-            return FOUND
-        if not rising:
-            return NONE
-        if not raise_threshold(state):
-            return EXHAUSTED
-        if state.figures[CHECKS] > until:
-            return MORE
+    uncovered, pieces = state.uncovered, state.pieces
+    state.progress[0].covers += 1
+    count = 0
+    for v in range(state.leader.shape[1]):
+        if not has(uncovered, v):
+            continue
+        is_held = False
+        for side in range(state.around.size):
+            s = state.around[side]
+            q = state.leader[s, v]
+            if q < 0 or not state.components[s, q].decomposable or not within(state.members[s, q], uncovered):
+                continue
+            is_held = True
+            if v == q:  # once for each candidate: insert it by size, then by side
+                size, place = state.components[s, q].size, count
+                while place > 0:
+                    other = pieces[place - 1]
+                    if other.size > size or (other.size == size and other.side <= side):
+                        break
+                    pieces[place] = other
+                    place -= 1
+                piece = pieces[place]
+                piece.s, piece.q, piece.size, piece.side = s, q, size, side
+                count += 1
+        if not is_held:  # no candidate holds v; most attempts end here, at one of the first v
+            return -1
+    taken = 0
+    for i in range(count):
+        mask = state.members[pieces[i].s, pieces[i].q]
+        if within(mask, uncovered):
+            for w in range(mask.size):
+                uncovered[w] &= ~mask[w]
+            pieces[taken] = pieces[i]
+            taken += 1
+    for w in range(uncovered.size):
+        if uncovered[w] != 0:
+            return -1
+    return taken
 
 
 @kernel
-def best_decompositions(state, items, separator_scores, clique_scores, values, best):
-    """Writes, for decomposable components, the x of the greedy decomposition with the highest score.
+def decompose(state, s, q, x):
+    """Decomposes (S, Q) greedily by x; returns the number of pieces, or -1 if they do not cover Q∖x."""
+    if not state.cliques[look_at(state, s, x)].permitted:
+        return -1
+    for w in range(state.uncovered.size):
+        state.uncovered[w] = state.members[s, q, w]
+    state.uncovered[x >> 6] &= ~(1 << (x & 63))
+    return cover(state)
+
+
+@kernel
+def decompose_root(state, rank):
+    """Covers everything outside a clique greedily; returns the number of pieces, or -1 if it fails."""
+    clique, binomial, uncovered = state.clique, state.binomial, state.uncovered
+    for w in range(uncovered.size):
+        uncovered[w] = 0
+    v = binomial.shape[0] - 1
+    size = clique.size
+    while v > 0:
+        v -= 1
+        if size > 0 and binomial[v, size] <= rank:
+            rank -= binomial[v, size]
+            size -= 1
+            clique[size] = v
+        else:
+            put(uncovered, v)
+    look_around(state)
+    return cover(state)
+
+
+@kernel
+def add_to_agenda(state, s, q):
+    """Puts a component on the agenda."""
+    component = state.components[s, q]
+    if component.next == OUT:
+        component.next = state.agenda[component.size]
+        state.agenda[component.size] = s * state.leader.shape[1] + q
+
+
+@kernel
+def mark_stale(state, s, q):
+    """Marks what a change of (S, Q) can change as stale."""
+    for v in range(state.leader.shape[1]):
+        if state.leader[s, v] < 0 or state.leader[s, v] == q:
+            continue
+        rank = look_at(state, s, v)
+        root = state.cliques[rank]
+        if not root.permitted:
+            continue
+        if root.next == OUT:
+            root.next = state.agenda[0]
+            state.agenda[0] = rank
+        for i in range(state.clique.size):
+            x, other = state.clique[i], state.around[i]
+            whole = state.leader[other, x]
+            if whole >= 0 and within(state.members[s, q], state.members[other, whole]):
+                put(state.stale[other, whole], x)
+                add_to_agenda(state, other, whole)
+
+
+@kernel
+def make_components(state, s):
+    """Makes the components of S from its edges above δ; those that are not new stay as they are."""
+    n = state.leader.shape[1]
+    leader = np.empty(n, np.int64)
+    size = np.empty(n, np.int64)
+    is_new = np.empty(n, np.int64)
+    for v in range(n):
+        leader[v], size[v], is_new[v] = v, 0, 0
+    for edge in range(state.first_edge[s], state.forest.shape[1]):
+        u, v = find(leader, state.forest[s, edge, 0]), find(leader, state.forest[s, edge, 1])
+        leader[max(u, v)] = min(u, v)
+    for v in range(n):
+        size[find(leader, v)] += 1
+    for v in state.sets[s]:
+        size[v] = 0
+    for q in range(n):
+        component = state.components[s, q]
+        # Components only split, or only merge: one of the same leader and size is the same.
+        if component.size != size[q]:
+            is_new[q] = size[q] > 0
+            if component.decomposable:
+                mark_stale(state, s, q)
+            component.size, component.decomposable = size[q], 0
+            for w in range(state.uncovered.size):
+                state.members[s, q, w] = 0
+                state.stale[s, q, w] = 0
+    for v in range(n):
+        q = find(leader, v)
+        if size[q] > 0:
+            state.leader[s, v] = q
+        if is_new[q]:
+            put(state.members[s, q], v)
+            put(state.stale[s, q], v)
+            add_to_agenda(state, s, q)
+
+
+@kernel
+def update(state, s, q):
+    """Decides whether (S, Q) is decomposable, by the recorded x unless it is stale, or by others."""
+    component, stale = state.components[s, q], state.stale[s, q]
+    was, found = component.decomposable, -1
+    if was and not has(stale, component.x):
+        found = component.x
+    for x in range(state.leader.shape[1]):
+        if found >= 0:
+            break
+        # With a recorded decomposition, the other x were left untried: none of them is known to fail.
+        if has(state.members[s, q] if was else stale, x) and decompose(state, s, q, x) >= 0:
+            found = x
+    for w in range(stale.size):
+        stale[w] = 0
+    component.x = found
+    component.decomposable = found >= 0
+    if component.decomposable != was:
+        mark_stale(state, s, q)
+
+
+@kernel
+def settle(state, until):
+    """Goes through the stale components by increasing size, then the cliques; False if covers ran out."""
+    n, progress = state.leader.shape[1], state.progress[0]
+    for size in range(1, n + 1):
+        while state.agenda[size] != END:
+            if progress.covers > until:
+                return False
+            s, q = state.agenda[size] // n, state.agenda[size] % n
+            component = state.components[s, q]
+            state.agenda[size] = component.next
+            component.next = OUT
+            if component.size == size:
+                update(state, s, q)
+            elif component.size > 0:  # larger sets have merged it with others
+                add_to_agenda(state, s, q)
+    while state.agenda[0] != END:
+        if progress.covers > until:
+            return False
+        rank = state.agenda[0]
+        clique = state.cliques[rank]
+        state.agenda[0] = clique.next
+        clique.next = OUT
+        progress.roots -= clique.root
+        clique.root = decompose_root(state, rank) >= 0
+        progress.roots += clique.root
+    return True
+
+
+@kernel
+def advance(state, budget):
+    """Removes the weakest edges, which raises δ to their strength, until there is a root (section 5).
+
+    Args:
+        state: see `State`; without edges in `weakest_first`, δ stays.
+        budget: about how many covers to try.
+
+    Returns:
+        True if there is a root or no edge is left; False if it has to be called again.
+    """
+    progress = state.progress[0]
+    until = progress.covers + budget
+    while settle(state, until):
+        if progress.edge == state.weakest_first.size:
+            return True
+        edge = state.weakest_first[progress.edge]
+        s, place = edge // state.strengths.shape[1], edge % state.strengths.shape[1]
+        if state.strengths[s, place] > progress.threshold:
+            if progress.roots > 0:
+                return True
+            progress.threshold = state.strengths[s, place]
+            progress.rises += 1
+        state.first_edge[s] = place + 1
+        make_components(state, s)
+        progress.edge += 1
+        progress.covers += 1
+    return False
+
+
+@kernel
+def best_decompositions(state, items, separator_scores, clique_scores, values):
+    """Finds the greedy decompositions of the highest score.
 
     value(S, Q) = max over x ∈ Q of s(S∪x) − s(S) + Σ value(S_i, Q_i).
 
     Args:
-        state: see `State`; settled, and covers are greedy.
-        items: the components as S·m + place, by size; those of smaller size are done.
+        state: see `State`; takes the x.
+        items: decomposable components as s·n + q, by increasing size.
         separator_scores: s(S), in nats.
         clique_scores: s(C), in nats.
-        values: shape (count·m,), takes the values in nats.
-        best: shape (count·m,), takes the x.
+        values: shape (count, n), takes the values in nats.
     """
-    n, m = state.binomial.shape[0] - 1, state.cells.shape[1]
-    words = n // 64 + 1
-    clique = np.empty(n - m + 1, np.int64)
-    needed = np.empty(words, np.int64)
-    pieces = np.empty(((n - m + 1) * m, 2), np.int64)
+    n = state.leader.shape[1]
     for item in items:
-        index, cell = item // m, state.cells[item // m, item % m]
-        separator = state.nodes[index, MEMBERS : MEMBERS + n - m]
-        values[item] = -np.inf
+        s, q = item // n, item % n
+        values[s, q] = -np.inf
         for x in range(n):
-            if not has(cell[MASK:], x):
+            if not has(state.members[s, q], x):
                 continue
-            skip = insert(separator, x, clique)
-            rank = rank_of(clique, clique.size, state.binomial)
-            if not state.cliques[rank, ALLOWED]:
+            count = decompose(state, s, q, x)
+            if count < 0:
                 continue
-            needed[:] = cell[MASK : MASK + words]
-            take(needed, x)
-            count = cover(state, clique, skip, needed, pieces)
-            value = clique_scores[rank] - separator_scores[index] if count >= 0 else -np.inf
+            value = clique_scores[look_at(state, s, x)] - separator_scores[s]
             for i in range(count):
-                value += values[pieces[i, 0] * m + pieces[i, 1]]
-            if value > values[item]:
-                values[item], best[item] = value, x
+                value += values[state.pieces[i].s, state.pieces[i].q]
+            if value > values[s, q]:
+                values[s, q] = value
+                state.components[s, q].x = x

@@ -1,11 +1,11 @@
-"""Least cuts of small sets, and the tests of LTCI that rest on them.
+"""The inner loops of LTCI: least cuts of small sets, the merging of components, the strongest pairs.
 
 For a separator S and a set A of the other variables, the strength of A is
 
     strength_S(A) = min over ∅ ⊊ X ⊊ A of I(X; A∖X | S),
     I(X; Y | S) = s(S∪X∪Y) + s(S) − s(S∪X) − s(S∪Y).
 
-Sets of local elements {0..u-1} are in colex order: the rank of {a < b < c} is C(a,1) + C(b,2) + C(c,3).
+Sets are in colex order: the rank of {a < b < c} is C(a,1) + C(b,2) + C(c,3).
 
 References:
     Queyranne, Minimizing symmetric submodular functions, Mathematical Programming 82, 1998.
@@ -77,182 +77,84 @@ def least_cut_by_queyranne(gain, size, threshold):
 
 
 @kernel
-def next_set(chosen, size, count):
-    """Steps a set of `size` of {0..count-1}, members increasing, in colex order; False after the last."""
-    for i in range(size):
-        above = chosen[i + 1] if i + 1 < size else count
-        if chosen[i] + 1 < above:
-            chosen[i] += 1
-            for j in range(i):
-                chosen[j] = j
-            return True
-    return False
+def merge(A, values, offsets, binomial, labels, threshold, enumerate_cuts, most, merged, strengths):
+    """Merges the components that sets A of one size meet, if their strength is above the threshold.
 
-
-@kernel
-def rows_with(separator, others, chosen, size, rows):
-    """Writes S∪B as increasing rows for the sets B of `size` of the others, from `chosen` on in colex order.
+    A set within one component is not tested: it would merge nothing.
 
     Args:
-        separator: shape (k,), the members of S, increasing.
-        others: shape (u,), increasing, none of them in S.
-        chosen: shape (size,), where to begin, as positions in `others`; stepped to where it ended.
-        size: |B|.
-        rows: shape (most, k + size).
-
-    Returns:
-        How many rows were written.
-    """
-    k = separator.size
-    for row in range(rows.shape[0]):
-        i, j = 0, 0
-        while i < k or j < size:
-            if j == size or (i < k and separator[i] < others[chosen[j]]):
-                rows[row, i + j] = separator[i]
-                i += 1
-            else:
-                rows[row, i + j] = others[chosen[j]]
-                j += 1
-        if not next_set(chosen, size, others.size):
-            return row + 1
-    return rows.shape[0]
-
-
-@kernel
-def find_hyperedges(
-    chosen, size, count, values, offsets, binomial, labels, threshold, enumerate_cuts, most, edges, strengths
-):
-    """Tests sets A of `size` elements, from `chosen` on, and joins the components that strong ones cross.
-
-    A set within one component is not tested: it could join nothing.
-
-    Args:
-        chosen: shape (size,), where to begin; stepped to where it ended.
-        size: |A|.
-        count: u, the number of elements.
-        values: for every set B of at most `size` elements, s(S∪B), at offsets[|B|] + the rank of B.
+        A: shape (size,), the first set, as positions in `labels`; left at the first that is not looked at.
+        values: s(S∪B) for every set B of at most `size` positions, at offsets[|B|] + the rank of B.
         offsets: see there.
         binomial: C(v, j) at [v, j].
-        labels: shape (u,), the component of each element; changed.
-        threshold: δ times the number of rows; only sets that are stronger join.
+        labels: shape (m,), the component of each position; changed.
+        threshold: δ·N.
         enumerate_cuts: True for enumeration, False for Queyranne's algorithm.
         most: how many sets to look at.
-        edges: shape (u, size), takes the sets that joined something.
-        strengths: shape (u,), takes their strengths.
+        merged: shape (m, size), takes the sets that merged components.
+        strengths: shape (m,), takes their strengths.
 
     Returns:
-        (how many joined, how many were tested, whether sets are left).
+        (how many merged components, how many were tested, whether sets are left).
     """
+    size = A.size
     gain = np.empty(1 << size)
-    rank = np.zeros(1 << size, np.int64)
+    rank = np.empty(1 << size, np.int64)
+    rank[0] = 0
     found, tested = 0, 0
     for _ in range(most):
         crosses = False
         for i in range(1, size):
-            if labels[chosen[i]] != labels[chosen[0]]:
+            if labels[A[i]] != labels[A[0]]:
                 crosses = True
         if crosses:
             tested += 1
             gain[0] = values[0]
             for subset in range(1, 1 << size):
                 # Without its highest member, the set has the rank less one binomial coefficient.
-                top = 0
-                while subset >> (top + 1):
-                    top += 1
-                members = 0
-                rest = subset
-                while rest:
-                    rest &= rest - 1
-                    members += 1
-                rank[subset] = rank[subset ^ (1 << top)] + binomial[chosen[top], members]
-                gain[subset] = values[offsets[members] + rank[subset]]
+                top, count = 0, 0
+                for i in range(size):
+                    if (subset >> i) & 1:
+                        top = i
+                        count += 1
+                rank[subset] = rank[subset ^ (1 << top)] + binomial[A[top], count]
+                gain[subset] = values[offsets[count] + rank[subset]]
             if enumerate_cuts:
                 strength = least_cut_by_enumeration(gain, size, threshold)
             else:
                 strength = least_cut_by_queyranne(gain, size, threshold)
             if strength > threshold:
-                for i in range(size):
-                    edges[found, i] = chosen[i]
                 strengths[found] = strength
-                found += 1
-                for i in range(1, size):
-                    old, new = labels[chosen[i]], labels[chosen[0]]
-                    for v in range(count):
+                for i in range(size):
+                    merged[found, i] = A[i]
+                    old, new = labels[A[i]], labels[A[0]]
+                    for v in range(labels.size):
                         if labels[v] == old:
                             labels[v] = new
-        if not next_set(chosen, size, count):
+                found += 1
+        if not next_set(A, labels.size):
             return found, tested, False
     return found, tested, True
 
 
 @kernel
-def strongest_forests(first, last, separators, levels, starts, binomial, required, forest, weights):
-    """Writes, for each separator, a maximum spanning tree of the others under the strengths of pairs.
-
-    The components at a threshold δ are those of the tree's edges above δ: all that pairs say, in m − 1 edges.
-    By Prim's algorithm.
-
-    Args:
-        first: separators first to last - 1 are done.
-        last: see there.
-        separators: shape (count, k), increasing rows in colex order.
-        levels: scores of all sets of k, k + 1 and k + 2 variables, each in colex order.
-        starts: where each of the three begins.
-        binomial: C(v, j) at [v, j].
-        required: shape (n, n), True where a required edge joins two variables: a pair of infinite strength.
-        forest: shape (count, m - 1, 2), takes the edges, in no order.
-        weights: shape (count, m - 1), takes their strengths in nats.
-    """
-    n, k = required.shape[0], separators.shape[1]
-    m = n - k
-    others = np.empty(m, np.int64)
-    single = np.empty(m)
-    best = np.empty(m)
-    parent = np.empty(m, np.int64)
-    for index in range(first, last):
-        separator = separators[index]
-        place, at = 0, 0
-        for v in range(n):
-            if place < k and separator[place] == v:
-                place += 1
-            else:
-                others[at] = v
-                at += 1
-        for i in range(m):
-            single[i] = levels[starts[1] + rank_with(separator, others[i], n, binomial)]
-            best[i] = -np.inf
-            parent[i] = -1
-        left = m
-        current = 0
-        while left > 1:
-            # The current element leaves: it changes places with the last of those that are left.
-            left -= 1
-            others[current], others[left] = others[left], others[current]
-            single[current], single[left] = single[left], single[current]
-            best[current], parent[current] = best[left], parent[left]
-            v, chosen = others[left], 0
-            for i in range(left):
-                u = others[i]
-                low, high = (u, v) if u < v else (v, u)
-                if required[u, v]:
-                    strength = np.inf
-                else:
-                    joint = levels[starts[2] + rank_with(separator, low, high, binomial)]
-                    strength = joint + levels[starts[0] + index] - single[left] - single[i]
-                if parent[i] < 0 or strength > best[i]:
-                    best[i], parent[i] = strength, v
-                if best[i] > best[chosen]:
-                    chosen = i
-            forest[index, left - 1, 0], forest[index, left - 1, 1] = others[chosen], parent[chosen]
-            weights[index, left - 1] = best[chosen]
-            current = chosen
+def next_set(A, count):
+    """Steps a set of {0..count-1}, members increasing, in colex order; False after the last."""
+    for i in range(A.size):
+        above = A[i + 1] if i + 1 < A.size else count
+        if A[i] + 1 < above:
+            A[i] += 1
+            for j in range(i):
+                A[j] = j
+            return True
+    return False
 
 
 @kernel
-def rank_with(separator, low, high, binomial):
+def rank_with(S, low, high, binomial):
     """Returns the colex rank of S ∪ {low, high}, low < high, neither in S; high = n for S ∪ {low}."""
     rank, size, n = 0, 0, binomial.shape[0] - 1
-    for v in separator:
+    for v in S:
         while low < v:
             size += 1
             rank += binomial[low, size]
@@ -267,25 +169,52 @@ def rank_with(separator, low, high, binomial):
 
 
 @kernel
-def strongest_tree(ends, order, n):
-    """Returns the positions of a maximum spanning forest of weighted edges, the weakest first (Kruskal).
+def strongest_trees(
+    first, last, sets, separator_scores, clique_scores, pair_scores, binomial, required, forest, strengths
+):
+    """Writes a maximum spanning tree under the strengths of pairs for some separators, by Prim's algorithm.
 
     Args:
-        ends: shape (count, 2).
-        order: shape (count,), the positions of the edges, the strongest first.
-        n: the number of variables.
+        first: separators first to last - 1 are done.
+        last: see there.
+        sets: shape (count, k), their members, increasing; in colex order.
+        separator_scores: of all sets of k variables in colex order.
+        clique_scores: of k + 1.
+        pair_scores: of k + 2.
+        binomial: C(v, j) at [v, j].
+        required: shape (n, n), True where a required edge joins two variables: a pair of infinite strength.
+        forest: shape (count, m - 1, 2), takes the edges, in no order.
+        strengths: shape (count, m - 1), takes their strengths.
     """
-    leader = np.arange(n)
-    kept = np.empty(order.size, np.int64)
-    count = 0
-    for edge in order:
-        u, v = ends[edge, 0], ends[edge, 1]
-        while leader[u] != u:
-            u = leader[u]
-        while leader[v] != v:
-            v = leader[v]
-        if u != v:
-            leader[u] = v
-            kept[count] = edge
-            count += 1
-    return kept[:count][::-1].copy()
+    n = required.shape[0]
+    single = np.empty(n)
+    best = np.empty(n)
+    parent = np.empty(n, np.int64)
+    is_left = np.empty(n, np.bool_)  # neither in S nor in the tree
+    for s in range(first, last):
+        for v in range(n):
+            best[v], parent[v], is_left[v] = -np.inf, -1, True
+        for v in sets[s]:
+            is_left[v] = False
+        v = -1
+        for u in range(n - 1, -1, -1):
+            if is_left[u]:
+                single[u] = clique_scores[rank_with(sets[s], u, n, binomial)]
+                v = u
+        for edge in range(forest.shape[1]):
+            is_left[v] = False
+            nearest = -1
+            for u in range(n):
+                if not is_left[u]:
+                    continue
+                strength = np.inf
+                if not required[u, v]:
+                    joint = pair_scores[rank_with(sets[s], min(u, v), max(u, v), binomial)]
+                    strength = joint + separator_scores[s] - single[v] - single[u]
+                if parent[u] < 0 or strength > best[u]:
+                    best[u], parent[u] = strength, v
+                if nearest < 0 or best[u] > best[nearest]:
+                    nearest = u
+            forest[s, edge, 0], forest[s, edge, 1] = nearest, parent[nearest]
+            strengths[s, edge] = best[nearest]
+            v = nearest

@@ -1,0 +1,289 @@
+"""Algorithm 2, LTCI: the components of V∖S that are independent given S, as far as tests of small sets tell.
+
+For a separator S and a threshold δ, every variable outside S starts as a component. For each set A of at most
+q of them, by increasing size, the components that A meets are merged if
+
+    strength_S(A) = min over ∅ ⊊ X ⊊ A of I(X; A∖X | S) > δ,
+    I(X; Y | S) = [s(S∪X∪Y) + s(S) − s(S∪X) − s(S∪Y)] / N.
+
+`LTCI` is the algorithm for one separator. `HyperedgeGraphs` holds the graphs Q_S of section 5: their
+hyper-edges are the sets A, and their components at δ are those of LTCI. A graph is kept as a forest: a
+maximum spanning tree of the pairs has the components of all pairs at every δ, and a larger set that merges
+components is a path of edges of its strength. Pairs are tested for every S, larger sets only when the search
+asks for them, and only if they cross components.
+
+Strengths and thresholds are in nats of all rows, N times those of the paper.
+
+Time for one S with m others: O(m²) for pairs, C(m, a)·2^a scores for sets of a. Memory: m edges for each S;
+Σ_{a ≤ q} C(m, a) scores while one S is tested.
+
+References:
+    Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import comb
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.backends.consistent.kernels.least_cuts import merge, strongest_trees
+from jtsolve.core.varset import VarSet, members, varset
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.backend import Report
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.scores import LocalScores
+
+_ROWS = 1 << 12
+"""Scores per batch: 0.1 s where they are counted from 10^4 rows."""
+_TESTS = 1 << 16
+"""Sets tested between two looks at the report: 0.1 s."""
+_PAIRS = 1 << 20
+"""Pairs tested between two looks at the report: 0.1 s."""
+
+
+class Stopped(Exception):  # noqa: N818 - no error
+    """The report asked to stop."""
+
+
+def binomials(n: int, most: int) -> NDArray[np.int64]:
+    """Returns C(v, j) at [v, j] for v ≤ n and j ≤ most."""
+    return np.array([[comb(v, j) for j in range(most + 1)] for v in range(n + 1)], dtype=np.int64)
+
+
+def rank(sets: NDArray[np.int64], binomial: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the colex ranks of increasing rows: that of {a < b < c} is C(a,1) + C(b,2) + C(c,3)."""
+    ranks: NDArray[np.int64] = binomial[sets, np.arange(1, sets.shape[1] + 1)].sum(axis=1)
+    return ranks
+
+
+def unrank(ranks: NDArray[np.int64], n: int, size: int) -> NDArray[np.int64]:
+    """Returns the subsets of {0..n-1} of a size with these colex ranks as increasing rows.
+
+    >>> unrank(np.arange(4), 4, 2).tolist()
+    [[0, 1], [0, 2], [1, 2], [0, 3]]
+    """
+    sets = np.empty((ranks.size, size), dtype=np.int64)
+    for j in range(size, 0, -1):
+        below = np.array([comb(v, j) for v in range(n)])
+        sets[:, j - 1] = np.searchsorted(below, ranks, side="right") - 1
+        ranks = ranks - below[sets[:, j - 1]]
+    return sets
+
+
+class LTCI:
+    """Algorithm 2 for one separator at a time.
+
+    Args:
+        scores: local scores of sets of at most |S| + q variables.
+        q: the size of the largest sets to test.
+        enumerate_cuts: finds the least cut of a set among all cuts, instead of by Queyranne's algorithm.
+        report: asked whether to go on; None never stops.
+
+    Attributes:
+        tests: the number of sets tested so far.
+    """
+
+    def __init__(
+        self, scores: LocalScores, q: int, *, enumerate_cuts: bool, report: Report | None = None
+    ) -> None:
+        self.scores, self.q, self.enumerate_cuts, self.report = scores, q, enumerate_cuts, report
+        self.binomial = binomials(scores.n, q)
+        self.tests = 0
+
+    def components(self, separator: VarSet, threshold: float) -> list[VarSet]:
+        """Returns the components given S at δ·N, in nats.
+
+        >>> from jtsolve.core.scores import DenseScores
+        >>> scores = DenseScores(3, 3, np.array([0, -1, -1, -1.5, -1, -2, -2, -2.5]))
+        >>> [bin(part) for part in LTCI(scores, 3, enumerate_cuts=False).components(0, 0.1)]
+        ['0b11', '0b100']
+        """
+        others = np.array([v for v in range(self.scores.n) if not separator >> v & 1], dtype=np.int64)
+        labels = np.arange(others.size)
+        self.merge(np.array(list(members(separator)), dtype=np.int64), others, labels, 2, threshold)
+        return sorted(varset(others[labels == label].tolist()) for label in set(labels.tolist()))
+
+    def merge(
+        self,
+        separator: NDArray[np.int64],
+        others: NDArray[np.int64],
+        labels: NDArray[np.int64],
+        smallest: int,
+        threshold: float,
+    ) -> list[tuple[list[int], float]]:
+        """Merges the components that strong sets meet, by increasing size of the sets.
+
+        Args:
+            separator: the members of S, increasing.
+            others: variables outside S, increasing.
+            labels: the component of each of the others; changed.
+            smallest: the size of the smallest sets to test.
+            threshold: δ·N.
+
+        Returns:
+            The sets that merged components, and their strengths.
+
+        Raises:
+            Stopped: the report asked to stop.
+        """
+        merged: list[tuple[list[int], float]] = []
+        values = np.empty(0)
+        offsets = np.zeros(self.q + 1, dtype=np.int64)
+        scored = -1  # `values` has the scores of S and up to this many others
+        for size in range(smallest, min(self.q, others.size) + 1):
+            if (labels == labels[0]).all():
+                break
+            while scored < size:
+                scored += 1
+                offsets[scored] = values.size
+                values = np.concatenate((values, self.scores_with(separator, others, scored)))
+            A = np.arange(size, dtype=np.int64)  # as positions among the others; the kernel steps it
+            left = True
+            while left:
+                self.check()
+                sets = np.empty((others.size, size), dtype=np.int64)
+                strengths = np.empty(others.size)
+                found, tested, left = merge(
+                    A,
+                    values,
+                    offsets,
+                    self.binomial,
+                    labels,
+                    threshold,
+                    self.enumerate_cuts,
+                    _TESTS,
+                    sets,
+                    strengths,
+                )
+                self.tests += tested
+                merged += [(others[sets[i]].tolist(), float(strengths[i])) for i in range(found)]
+        return merged
+
+    def scores_with(
+        self, separator: NDArray[np.int64], others: NDArray[np.int64], size: int
+    ) -> NDArray[np.float64]:
+        """Returns s(S∪B) for all sets B of `size` of the others, in colex order of B.
+
+        Raises:
+            Stopped: the report asked to stop.
+        """
+        values = np.empty(comb(others.size, size))
+        for first in range(0, values.size, _ROWS):
+            self.check()
+            ranks = np.arange(first, min(first + _ROWS, values.size))
+            sets = np.empty((ranks.size, separator.size + size), dtype=np.intp)
+            sets[:, : separator.size] = separator
+            sets[:, separator.size :] = others[unrank(ranks, others.size, size)]
+            sets.sort(axis=1)
+            values[first : first + _ROWS] = self.scores.batch(sets)
+        return values
+
+    def check(self) -> None:
+        """Raises `Stopped` if the report asks to stop."""
+        if self.report is not None and self.report.stop is not None:
+            raise Stopped
+
+
+class HyperedgeGraphs:
+    """The graphs Q_S of section 5 as forests, for every separator S of k variables.
+
+    Args:
+        problem: a required edge is a pair of infinite strength.
+        k: the size of the separators.
+        ltci: tests the larger sets.
+
+    Attributes:
+        sets: shape (count, k), all separators in colex order.
+        binomial: C(v, j) at [v, j].
+        forest: shape (count, m - 1, 2), m = n − k: for each separator the edges of a maximum spanning tree.
+        strengths: shape (count, m - 1), of the edges, in nats of all rows, increasing.
+        separator_scores: s(S), in colex order, in nats.
+        clique_scores: s(C) for all sets C of k + 1, in colex order, in nats.
+
+    Raises:
+        Stopped: the report asked to stop.
+    """
+
+    def __init__(self, problem: Problem, k: int, ltci: LTCI) -> None:
+        n = problem.n
+        self.ltci = ltci
+        nothing, everything = np.empty(0, dtype=np.int64), np.arange(n, dtype=np.int64)
+        self.sets = unrank(np.arange(comb(n, k)), n, k)
+        self.binomial = binomials(n, k + 2)
+        self.separator_scores, self.clique_scores, pair_scores = (
+            ltci.scores_with(nothing, everything, size) for size in (k, k + 1, k + 2)
+        )
+        required = np.zeros((n, n), dtype=np.bool_)
+        for edge in problem.constraints.required_edges:
+            u, v = members(edge)
+            required[u, v] = required[v, u] = True
+        count, edges = len(self.sets), n - k - 1
+        self.forest = np.empty((count, edges, 2), dtype=np.int64)
+        self.strengths = np.empty((count, edges))
+        self._tested: dict[int, NDArray[np.int64]] = {}
+        step = max(1, _PAIRS // max(1, edges) ** 2)
+        for first in range(0, count, step):
+            ltci.check()
+            strongest_trees(
+                first,
+                min(count, first + step),
+                self.sets,
+                self.separator_scores,
+                self.clique_scores,
+                pair_scores,
+                self.binomial,
+                required,
+                self.forest,
+                self.strengths,
+            )
+        order = np.argsort(self.strengths, axis=1, kind="stable")
+        self.strengths = np.take_along_axis(self.strengths, order, axis=1)
+        self.forest = np.take_along_axis(self.forest, order[:, :, None], axis=1)
+
+    def test(self, s: int, labels: NDArray[np.int64], first_edge: int, threshold: float) -> int | None:
+        """Tests the sets of 3 to q that cross components given S, and adds the strong ones as hyper-edges.
+
+        A set that was tested and merged nothing stays weak as δ rises; one that was not tested lay within a
+        component then, so that only the components of the last time are searched.
+
+        Args:
+            s: the rank of S.
+            labels: shape (n,), the component of each variable; -1 in S.
+            first_edge: the position of the weakest edge above δ.
+            threshold: δ·N, no less than at the last time.
+
+        Returns:
+            The new position of the weakest edge above δ; None if nothing was added.
+        """
+        others = np.flatnonzero(labels >= 0)
+        now = labels[others]
+        before = self._tested.get(s, np.zeros_like(now))
+        found: list[tuple[list[int], float]] = []
+        for part in np.unique(before):
+            inside = np.flatnonzero(before == part)
+            within = now[inside]
+            found += self.ltci.merge(self.sets[s], others[inside], within, 3, threshold)
+            now[inside] = within
+        self._tested[s] = now
+        return self._add(s, first_edge, found) if found else None
+
+    def _add(self, s: int, first_edge: int, found: list[tuple[list[int], float]]) -> int:
+        """Makes the maximum spanning forest of the edges above δ and of a path through each set (Kruskal)."""
+        weak = self.strengths.shape[1]
+        edges = list(
+            zip(self.strengths[s, first_edge:].tolist(), self.forest[s, first_edge:].tolist(), strict=True)
+        )
+        edges += [(strength, list(pair)) for A, strength in found for pair in pairwise(A)]
+        leader = np.arange(len(self.binomial) - 1)
+        for strength, (u, v) in sorted(edges, key=lambda edge: -edge[0]):
+            if leader[u] != leader[v]:
+                leader[leader == leader[u]] = leader[v]
+                weak -= 1
+                self.strengths[s, weak], self.forest[s, weak] = strength, (u, v)
+        return weak
