@@ -535,7 +535,7 @@ def test_rows_that_do_not_follow_are_rejected(tmp_path: Path) -> None:
     ends = [k for k, node in enumerate(plain["nodes"]) if node["last"]]
     for row, word in (
         ({"weight": 5, "limit": 1, "sets": [[[1], 1]]}, "limit"),
-        ({"weight": -5, "limit": 0, "sets": [[[1], 1]]}, "negative"),
+        ({"weight": -5, "limit": 0, "sets": [[[1], 1]]}, "out of range"),
         ({"weight": 5, "limit": 0, "sets": [[[0], 1]]}, "restricts"),
         ({"weight": 5, "limit": 0, "sets": [[[1], -1]]}, "restricts"),
         ({"weight": 5, "limit": -1, "sets": [[[1], -1]]}, "restricts"),

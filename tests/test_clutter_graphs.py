@@ -176,7 +176,7 @@ def test_certificates_of_next_best_trees_hold_and_rest_on_forbidden_graphs(tmp_p
     [
         ({"weight": 5, "edges": [[0, 1]]}, "not forbidden"),
         ({"weight": 5, "edges": [[1, 2], [1, 2]]}, "not forbidden"),
-        ({"weight": -5, "edges": [[1, 2]]}, "negative"),
+        ({"weight": -5, "edges": [[1, 2]]}, "out of range"),
         ({"weight": 1 << 60, "edges": [[1, 2]]}, "too large"),
         ({"weight": 5, "edges": [[1, 7]]}, "no variable"),
     ],

@@ -32,17 +32,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
-from math import comb, floor, inf
+from math import comb, floor, inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jtsolve.core.result import Status
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, members, subsets, varset
+from jtsolve.core.varset import VarSet, bounded_subsets, count_bounded_subsets, members, varset
 from jtsolve.errors import InputError
-from jtsolve.io.documents import constraints_from_document
+from jtsolve.verify.result import declared_constraints, unasked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 
 _ROOM = 1 << 61
 """What sums may be at most, so that differences of two fit 64 bits."""
+_MOST_ENTRIES = 1 << 23
+"""Sets that may be complete times the size of the largest, at most: it bounds memory by some 500 MB."""
+_TOO_MANY = "There are too many sets that may be complete to verify it."
 
 
 def verify(problem: Problem, result: ResultDocument, certificate: CertificateDocument) -> tuple[str, ...]:
@@ -70,13 +73,16 @@ def verify(problem: Problem, result: ResultDocument, certificate: CertificateDoc
     more than its bound, or that there is none if its bound is null and its status "infeasible".
     """
     try:
-        constraints = constraints_from_document(
-            result.instance.constraints, problem.names, "the result", "constraints"
-        )
+        constraints = declared_constraints(problem, result)
+        found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+        faults = tuple(unasked(problem.constraints, constraints, found=found))
+        if faults:
+            return faults
         _require(certificate.digest == problem.digest(), "It is a certificate for other scores.")
         _require(tuple(certificate.variables) == problem.names, "Its variables are not the problem's.")
         bound = -inf if result.bound is None else result.bound
-        _require(bound > -inf or result.status.value == "infeasible", "The result claims no bound.")
+        claims = isfinite(bound) if result.bound is not None else result.status is Status.INFEASIBLE
+        _require(claims, "The result claims no bound.")
         _Verifier(replace(problem, constraints=constraints), certificate, bound).run()
     except (InputError, _Wrong) as wrong:
         return (str(wrong),)
@@ -103,7 +109,7 @@ class _Verifier:
     """The sets of the problem by size, their scores in units, and the nodes to go through."""
 
     def __init__(self, problem: Problem, certificate: CertificateDocument, bound: float) -> None:
-        self.problem, self.certificate = problem, certificate
+        self.problem, self.certificate, self.bound = problem, certificate, bound
         self.n, self.root, self.shift = problem.n, certificate.root, certificate.shift
         _require(0 <= self.root < self.n, "Its root is no variable.")
         _require(-2000 <= self.shift <= 2000, "Its shift is out of range.")  # noqa: PLR2004 - of floats
@@ -213,19 +219,21 @@ class _Verifier:
         price = 0
         weights = 0
         for cut in multipliers.cuts:
-            _require(cut.weight >= 0, f"A cut of {place} has a negative weight.")
+            _require(0 <= cut.weight <= _ROOM, f"A cut of {place} has a weight that is out of range.")
             weights += cut.weight
             _require(2 * self.n * weights < _ROOM, f"The weights of {place} are too large.")
             total += cut.weight * self._indicator(cut, complete, place)
             price += cut.weight
         for row in multipliers.balances:
-            _require(row.weight >= 0, f"A row of {place} has a negative weight.")
-            weights += row.weight * max((abs(c) for _, c in row.sets), default=0)
+            largest = max((abs(c) for _, c in row.sets), default=0)
+            fits = 0 <= row.weight <= _ROOM and abs(row.limit) <= _ROOM and largest <= _ROOM
+            _require(fits, f"A row of {place} has a number that is out of range.")
+            weights += row.weight * largest
             _require(2 * self.n * weights < _ROOM, f"The weights of {place} are too large.")
             total += row.weight * self._balance(row, place)
             price += row.weight * row.limit
         for graph in multipliers.graphs:
-            _require(graph.weight >= 0, f"A graph of {place} has a negative weight.")
+            _require(0 <= graph.weight <= _ROOM, f"A graph of {place} has a weight that is out of range.")
             weights += graph.weight * comb(len(self.layers) - 1, 2)  # no set has more pairs
             _require(2 * self.n * weights < _ROOM, f"The weights of {place} are too large.")
             total += graph.weight * self._signed_pairs(graph, place)
@@ -287,7 +295,8 @@ class _Verifier:
         if found is None:
             return families
         value, gains, best = found
-        keep = families.allowed & (value - (best[self.member] - gains) > self.target)
+        # The sum is one of Python's: limits of rows are added to it, which may exceed 64 bits together.
+        keep = families.allowed & (gains - best[self.member] > self.target - value)
         return self._closed(_Families(families.alive, keep))
 
     def _closed(self, families: _Families) -> _Families:
@@ -325,16 +334,10 @@ class _Verifier:
         except ValueError:
             return  # not chordal
         if self._permits(tree):
-            scores = self.problem.scores
-            score = sum((Fraction(scores.score(clique)) for clique in tree.cliques), Fraction(0))
-            score -= sum((Fraction(scores.score(part)) for part in tree.separators), Fraction(0))
-            above = score * Fraction(2) ** self.shift > self.target + self.n + self._offset()
+            _require(self.bound > -inf, f"The graph of node {number} is permitted: there is a tree.")
+            # A tree's score is the double nearest to the exact sum, as `fsum` gives it.
+            above = tree.score(self.problem.scores) > self.bound
             _require(not above, f"The graph of node {number} scores more than the bound.")
-
-    def _offset(self) -> int:
-        unit = Fraction(2) ** self.shift
-        own = [self.problem.scores.score(1 << v) for v in range(self.n)]
-        return sum(round(Fraction(value) * unit) for value in own if value > -inf)
 
     def _permits(self, tree: JunctionTree) -> bool:
         limits = self.problem.constraints
@@ -349,15 +352,24 @@ class _Verifier:
 
 
 def _covered(problem: Problem) -> set[VarSet]:
-    """Returns all subsets of the sets that may be cliques, but for ∅ perhaps."""
-    covered: set[VarSet] = set()
+    """Returns all subsets of the sets that may be cliques.
+
+    Raises:
+        _Wrong: they would make a table of more than `_MOST_ENTRIES` entries.
+    """
+    width = problem.max_clique_size
     scores = problem.scores
     if isinstance(scores, SparseScores):
-        candidates = sorted(scores.table, key=int.bit_count, reverse=True)
+        open_sets = [mask for mask in scores.table if problem.permits_clique(mask)]
+        width = max(map(int.bit_count, open_sets), default=1)
     else:
-        sizes = range(problem.max_clique_size, 0, -1)
-        candidates = [varset(chosen) for size in sizes for chosen in combinations(range(problem.n), size)]
-    for mask in candidates:
-        if mask not in covered and problem.permits_clique(mask):
-            covered.update(subsets(mask))
+        _require(width * count_bounded_subsets(problem.n, width) <= _MOST_ENTRIES, _TOO_MANY)
+        open_sets = [mask for mask in bounded_subsets(problem.n, width) if problem.permits_clique(mask)]
+    covered: set[VarSet] = set()
+    while open_sets:  # depth first: few are open at a time
+        mask = open_sets.pop()
+        if mask not in covered:
+            covered.add(mask)
+            _require(width * len(covered) <= _MOST_ENTRIES, _TOO_MANY)
+            open_sets += [mask ^ 1 << v for v in members(mask)]
     return covered

@@ -1,0 +1,200 @@
+"""Verification of certificates: false claims that were accepted once, true ones that were refused, limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pytest
+from problems import dense, gaussian, named, random_problem
+
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.cli import run
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.io.certificate import CertificateDocument, read_certificate
+from jtsolve.io.instance import write_problem
+from jtsolve.io.result import ResultDocument, result_to_document, result_to_json
+from jtsolve.solve import solve
+from jtsolve.verify.certificate import verify
+from jtsolve.verify.result import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAIR = named(dense(2, 2, np.array([0.0, -10.0, -10.0, -15.0])))
+"""Two variables, joined by their edge in the best tree."""
+BRANCHES = [{"edge": [0, 1], "absent": 1, "present": 2}, {"graph": True}, {"graph": True}]
+NOTHING: dict[str, Any] = {"cuts": [], "balances": [], "graphs": []}
+
+
+def claim(problem: Problem, status: Status, bound: float, **changes: Any) -> ResultDocument:
+    """Returns a result without a tree."""
+    values: dict[str, Any] = {
+        "instance": problem.name,
+        "digest": problem.digest(),
+        "names": problem.names,
+        "constraints": problem.constraints,
+        "backend": "test",
+        "options": {},
+        "status": status,
+        "stop": Stop.FINISHED,
+        "tree": None,
+        "score": None,
+        "bound": bound,
+        "seconds": {"total": 1.0},
+    }
+    return result_to_document(Result(**(values | changes)))
+
+
+def certificate(problem: Problem, nodes: list[dict[str, Any]], shift: int = 30) -> CertificateDocument:
+    """Returns a certificate of the given nodes."""
+    plain = {
+        "format": "jtsolve-certificate",
+        "version": 1,
+        "digest": problem.digest(),
+        "variables": list(problem.names),
+        "root": 0,
+        "shift": shift,
+        "nodes": [{"stages": [], **node} for node in nodes],
+    }
+    return msgspec.convert(plain, CertificateDocument)
+
+
+@pytest.mark.parametrize("shift", [-2000, 25, 30])
+def test_a_permitted_graph_is_no_proof_that_there_is_no_tree(shift: int) -> None:
+    result = claim(PAIR, Status.INFEASIBLE, -inf)
+    faults = verify(PAIR, result, certificate(PAIR, BRANCHES, shift))
+    assert len(faults) == 1
+    assert "there is a tree" in faults[0]
+
+
+def test_graphs_that_are_not_permitted_are_a_proof_that_there_is_no_tree() -> None:
+    impossible = replace(PAIR, constraints=Constraints(max_treewidth=0, min_separator_size=1))
+    result = claim(impossible, Status.INFEASIBLE, -inf)
+    assert check(impossible, result) == ()
+    assert verify(impossible, result, certificate(impossible, BRANCHES)) == ()
+
+
+TIGHTER = [
+    Constraints(max_separator_size=0),
+    Constraints(min_separator_size=1),
+    Constraints(max_cliques=1),
+    Constraints(forbidden_graphs=frozenset({frozenset({0b11})})),
+    Constraints(forbidden_edges=frozenset({0b11})),
+    Constraints(required_edges=frozenset({0b11})),
+    Constraints(forbidden_cliques=frozenset({0b11})),
+    Constraints(forbidden_separators=frozenset({0})),
+    Constraints(allowed_separators=frozenset({0})),
+]
+
+
+@pytest.mark.parametrize("constraints", TIGHTER)
+@pytest.mark.parametrize(("status", "bound"), [(Status.INFEASIBLE, -inf), (Status.UNKNOWN, -20.0)])
+def test_without_a_tree_no_constraints_may_be_added(
+    constraints: Constraints, status: Status, bound: float
+) -> None:
+    result = claim(PAIR, status, bound, constraints=constraints)
+    (name,) = (feature.value for feature in constraints.features)
+    (fault,) = check(PAIR, result)
+    assert name in fault
+    assert name in verify(PAIR, result, certificate(PAIR, BRANCHES))[0]
+
+
+def test_without_a_tree_unreadable_constraints_are_a_fault() -> None:
+    result = claim(PAIR, Status.UNKNOWN, 0.0)
+    odd = msgspec.structs.replace(result.instance.constraints, forbidden_edges=[(PAIR.names[0], "X")])
+    wrong = msgspec.structs.replace(
+        result, instance=msgspec.structs.replace(result.instance, constraints=odd)
+    )
+    assert "no variable 'X'" in check(PAIR, wrong)[0]
+    assert "no variable 'X'" in verify(PAIR, wrong, certificate(PAIR, BRANCHES))[0]
+
+
+def test_a_treewidth_of_the_command_line_is_named_in_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = replace(PAIR, constraints=Constraints(min_separator_size=1))
+    instance, path, proof = (str(tmp_path / name) for name in ("i.json", "r.json", "c.json"))
+    write_problem(problem, instance)
+    result = solve(problem.with_treewidth(0), ClutterCuts(certificate=proof))
+    (tmp_path / "r.json").write_bytes(result_to_json(result))
+    assert run(["check", instance, path, "--certificate", proof], 0.0) == 0
+    assert "(infeasible under a tighter max_treewidth than the instance's;" in capsys.readouterr().out
+    assert run(["check", instance, path, "--json"], 0.0) == 0
+    assert '"tighter": [\n    "max_treewidth"' in capsys.readouterr().out
+
+
+def test_a_set_of_forty_variables_is_too_large_to_verify() -> None:
+    n = 40
+    table = {1 << v: -1.0 for v in range(n)} | {(1 << n) - 1: -1.0}
+    problem = named(SparseScores(n, table))
+    faults = verify(problem, claim(problem, Status.UNKNOWN, 0.0), certificate(problem, [{"last": NOTHING}]))
+    assert faults == ("There are too many sets that may be complete to verify it.",)
+    many = replace(gaussian(0, 3), n=60, max_size=1, values=np.zeros(61))
+    whole = named(DenseScores(60, 1, many.values))
+    assert verify(whole, claim(whole, Status.UNKNOWN, 1.0), certificate(whole, [{"last": NOTHING}])) == ()
+
+
+HUGE = 10**30
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"cuts": [{"weight": HUGE, "sets": [[0]]}]},
+        {"balances": [{"weight": HUGE, "limit": 0, "sets": []}]},
+        {"balances": [{"weight": 0, "limit": 0, "sets": [[[0], HUGE]]}]},
+        {"balances": [{"weight": 1, "limit": -HUGE, "sets": []}]},
+        {"balances": [{"weight": 1, "limit": -HUGE, "sets": [[[0], -HUGE]]}]},
+        {"graphs": [{"weight": HUGE, "edges": [[0, 1]]}]},
+    ],
+)
+@pytest.mark.parametrize("part", ["stages", "last"])
+def test_numbers_of_any_size_are_refused_in_a_sentence(row: dict[str, Any], part: str) -> None:
+    constraints = Constraints(
+        forbidden_graphs=frozenset({frozenset({0b11})}), forbidden_cliques=frozenset({1})
+    )
+    problem = replace(PAIR, constraints=constraints)
+    multipliers = NOTHING | row
+    node = {"last": multipliers} if part == "last" else {"stages": [multipliers], "last": NOTHING}
+    (fault,) = verify(problem, claim(problem, Status.UNKNOWN, 0.0), certificate(problem, [node]))
+    assert "out of range" in fault
+
+
+@pytest.mark.parametrize("bound", [inf, float("nan")])
+def test_a_bound_that_is_no_number_is_refused(bound: float) -> None:
+    result = msgspec.structs.replace(claim(PAIR, Status.UNKNOWN, 0.0), bound=bound)
+    assert verify(PAIR, result, certificate(PAIR, BRANCHES)) == ("The result claims no bound.",)
+
+
+@pytest.mark.parametrize(
+    ("seed", "n", "magnitude", "features"),
+    [
+        (180, 2, 1e10, ()),
+        (24, 6, 1e7, (Feature.FORBIDDEN_GRAPHS,)),
+        (219, 6, 1e8, (Feature.MAX_TREEWIDTH, Feature.MAX_CLIQUES, Feature.FORBIDDEN_CLIQUES)),
+        (98, 3, 10**8.3, (Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_CLIQUES)),
+    ],
+)
+def test_honest_certificates_of_large_scores_hold(
+    seed: int, n: int, magnitude: float, features: tuple[Feature, ...], tmp_path: Path
+) -> None:
+    """The exact score of the best tree lies above the double nearest to it, which is the bound."""
+    problem = random_problem(seed, n, frozenset(features))
+    scores = problem.scores
+    if isinstance(scores, DenseScores):
+        problem = replace(problem, scores=DenseScores(n, scores.max_size, scores.values * magnitude))
+    else:
+        assert isinstance(scores, SparseScores)
+        table = {mask: value * magnitude for mask, value in scores.table.items()}
+        problem = replace(problem, scores=SparseScores(n, table))
+    path = tmp_path / "proof.json"
+    result = solve(problem, ClutterCuts(certificate=str(path)))
+    assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+    lower = msgspec.structs.replace(result_to_document(result), bound=float(np.nextafter(result.bound, -inf)))
+    assert verify(problem, lower, read_certificate(path))
