@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PAIR = named(dense(2, 2, np.array([0.0, -10.0, -10.0, -15.0])))
 """Two variables, joined by their edge in the best tree."""
 BRANCHES = [{"edge": [0, 1], "absent": 1, "present": 2}, {"graph": True}, {"graph": True}]
-NOTHING: dict[str, Any] = {"cuts": [], "balances": [], "graphs": []}
+LAST: list[dict[str, Any]] = [{"last": {}}]
 
 
 def claim(problem: Problem, status: Status, bound: float, **changes: Any) -> ResultDocument:
@@ -51,18 +51,24 @@ def claim(problem: Problem, status: Status, bound: float, **changes: Any) -> Res
     return result_to_document(Result(**(values | changes)))
 
 
-def certificate(problem: Problem, nodes: list[dict[str, Any]], shift: int = 30) -> CertificateDocument:
+def certificate(
+    problem: Problem, nodes: list[dict[str, Any]], shift: int = 30, **rows: Any
+) -> CertificateDocument:
     """Returns a certificate of the given nodes."""
     plain = {
         "format": "jtsolve-certificate",
-        "version": 1,
+        "version": 2,
         "digest": problem.digest(),
         "variables": list(problem.names),
         "root": 0,
         "shift": shift,
-        "nodes": [{"stages": [], **node} for node in nodes],
+        "sets": [],
+        "cuts": [],
+        "balances": [],
+        "graphs": [],
+        "nodes": nodes,
     }
-    return msgspec.convert(plain, CertificateDocument)
+    return msgspec.convert(plain | rows, CertificateDocument)
 
 
 @pytest.mark.parametrize("shift", [-2000, 25, 30])
@@ -133,37 +139,60 @@ def test_a_set_of_forty_variables_is_too_large_to_verify() -> None:
     n = 40
     table = {1 << v: -1.0 for v in range(n)} | {(1 << n) - 1: -1.0}
     problem = named(SparseScores(n, table))
-    faults = verify(problem, claim(problem, Status.UNKNOWN, 0.0), certificate(problem, [{"last": NOTHING}]))
+    faults = verify(problem, claim(problem, Status.UNKNOWN, 0.0), certificate(problem, LAST))
     assert faults == ("There are too many sets that may be complete to verify it.",)
     many = replace(gaussian(0, 3), n=60, max_size=1, values=np.zeros(61))
     whole = named(DenseScores(60, 1, many.values))
-    assert verify(whole, claim(whole, Status.UNKNOWN, 1.0), certificate(whole, [{"last": NOTHING}])) == ()
+    assert verify(whole, claim(whole, Status.UNKNOWN, 1.0), certificate(whole, LAST)) == ()
 
 
 HUGE = 10**30
 
 
 @pytest.mark.parametrize(
-    "row",
+    ("multipliers", "rows"),
     [
-        {"cuts": [{"weight": HUGE, "sets": [[0]]}]},
-        {"balances": [{"weight": HUGE, "limit": 0, "sets": []}]},
-        {"balances": [{"weight": 0, "limit": 0, "sets": [[[0], HUGE]]}]},
-        {"balances": [{"weight": 1, "limit": -HUGE, "sets": []}]},
-        {"balances": [{"weight": 1, "limit": -HUGE, "sets": [[[0], -HUGE]]}]},
-        {"graphs": [{"weight": HUGE, "edges": [[0, 1]]}]},
+        ({"cuts": [[0, HUGE]]}, {"cuts": [[0]]}),
+        ({"cuts": [[HUGE, 1]]}, {"cuts": [[0]]}),
+        ({"cuts": [[0, 1]]}, {"cuts": [[HUGE]]}),
+        ({"cuts": [[0, 1]]}, {"cuts": [[0]], "sets": [[HUGE]]}),
+        ({"balances": [[0, HUGE]]}, {"balances": [{"limit": 0, "sets": []}]}),
+        ({"balances": [[0, 0]]}, {"balances": [{"limit": 0, "sets": [[0, HUGE]]}]}),
+        ({"balances": [[0, 1]]}, {"balances": [{"limit": -HUGE, "sets": []}]}),
+        ({"balances": [[0, 1]]}, {"balances": [{"limit": -HUGE, "sets": [[0, -HUGE]]}]}),
+        ({"graphs": [[0, HUGE]]}, {"graphs": [[[0, 1]]]}),
+        ({"graphs": [[0, 1]]}, {"graphs": [[[0, HUGE]]]}),
+        ({}, {"root": HUGE}),
+        ({}, {"shift": HUGE}),
     ],
 )
 @pytest.mark.parametrize("part", ["stages", "last"])
-def test_numbers_of_any_size_are_refused_in_a_sentence(row: dict[str, Any], part: str) -> None:
-    constraints = Constraints(
-        forbidden_graphs=frozenset({frozenset({0b11})}), forbidden_cliques=frozenset({1})
+def test_numbers_of_any_size_are_refused_in_a_sentence(
+    multipliers: dict[str, Any], rows: dict[str, Any], part: str
+) -> None:
+    graphs = frozenset({frozenset({0b11})})
+    problem = replace(
+        PAIR, constraints=Constraints(forbidden_graphs=graphs, forbidden_cliques=frozenset({1}))
     )
-    problem = replace(PAIR, constraints=constraints)
-    multipliers = NOTHING | row
-    node = {"last": multipliers} if part == "last" else {"stages": [multipliers], "last": NOTHING}
-    (fault,) = verify(problem, claim(problem, Status.UNKNOWN, 0.0), certificate(problem, [node]))
+    node = {"last": multipliers} if part == "last" else {"stages": [multipliers], "last": {}}
+    document = certificate(problem, [node], **({"sets": [[0]]} | rows))
+    (fault,) = verify(problem, claim(problem, Status.UNKNOWN, 0.0), document)
     assert "out of range" in fault
+
+
+@pytest.mark.parametrize("branches", [{"absent": HUGE}, {"present": -HUGE}, {"edge": [0, HUGE]}])
+def test_branches_of_any_size_are_refused_in_a_sentence(branches: dict[str, Any]) -> None:
+    document = certificate(PAIR, [BRANCHES[0] | branches, *BRANCHES[1:]])
+    (fault,) = verify(PAIR, claim(PAIR, Status.UNKNOWN, 0.0), document)
+    assert "out of range" in fault
+
+
+def test_limits_that_exceed_64_bits_together_are_summed_exactly() -> None:
+    far = 1 << 61
+    rows = [{"limit": -far, "sets": []}]
+    node = {"stages": [{"balances": [[0, far]]}], "last": {"balances": [[0, far]]}}
+    result = claim(PAIR, Status.UNKNOWN, 0.0)
+    assert "above" in verify(PAIR, result, certificate(PAIR, [node], balances=rows))[0]
 
 
 @pytest.mark.parametrize("bound", [inf, float("nan")])
@@ -198,3 +227,24 @@ def test_honest_certificates_of_large_scores_hold(
     assert verify(problem, result_to_document(result), read_certificate(path)) == ()
     lower = msgspec.structs.replace(result_to_document(result), bound=float(np.nextafter(result.bound, -inf)))
     assert verify(problem, lower, read_certificate(path))
+
+
+def test_a_graph_that_is_not_chordal_is_no_tree() -> None:
+    problem = named(gaussian(0, 4, 2))
+    pairs = [((0, 1), True), ((0, 2), False), ((0, 3), True), ((1, 2), True), ((1, 3), False), ((2, 3), True)]
+    nodes: list[dict[str, Any]] = []
+    for (u, v), present in pairs:  # a cycle of four: the branch that leaves it ends at once
+        leaf, on = len(nodes) + 1, len(nodes) + 2
+        branches = {"absent": leaf, "present": on} if present else {"absent": on, "present": leaf}
+        nodes += [{"edge": [u, v], **branches}, {"last": {}}]
+    result = claim(problem, Status.UNKNOWN, 1e9)
+    assert verify(problem, result, certificate(problem, [*nodes, {"graph": True}])) == ()
+    nodes[-2:] = [{"edge": [2, 3], "absent": 11, "present": 12}, {"graph": True}]
+    assert verify(problem, result, certificate(problem, [*nodes, {"graph": True}])) == ()
+
+
+def test_a_node_without_trees_needs_no_more_proof() -> None:
+    problem = replace(PAIR, constraints=Constraints(max_treewidth=0, required_edges=frozenset({0b11})))
+    result = claim(problem, Status.INFEASIBLE, -inf)
+    node = {"stages": [{"cuts": [[0, 1]]}], "last": {}}
+    assert verify(problem, result, certificate(problem, [node], sets=[[]], cuts=[[0]])) == ()

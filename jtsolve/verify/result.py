@@ -280,9 +280,9 @@ def declared_constraints(problem: Problem, result: ResultDocument) -> Constraint
 def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:
     """Yields a sentence for each constraint of a result that does not answer the problem.
 
-    Bounds and forbidden graphs may be tighter than the problem's; all else has to be equal. Without a tree only
-    the treewidth, which commands bound too, may be tighter: that there is no tree under further constraints says
-    nothing about the problem.
+    Bounds and forbidden graphs may be tighter than the problem's; all else has to be equal. Without a tree
+    only the treewidth, which commands bound too, may be tighter: that there is no tree under further
+    constraints says nothing about the problem.
     """
     for name in _tighter(own, asked):
         kept, wanted = getattr(own, name), getattr(asked, name)
