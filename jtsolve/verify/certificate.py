@@ -47,7 +47,9 @@ def verify(problem: Problem, result: ResultDocument, certificate: CertificateDoc
         faults = tuple(unasked(problem.constraints, constraints, found=found))
         if faults:
             return faults
-        require(certificate.digest == problem.digest(), "It is a certificate for other scores.")
+        digest = problem.digest()
+        require(result.instance.digest == digest, "The result is for other scores.")
+        require(certificate.digest == digest, "It is a certificate for other scores.")
         require(tuple(certificate.variables) == problem.names, "Its variables are not the problem's.")
         bound = -inf if result.bound is None else result.bound
         claims = isfinite(bound) if result.bound is not None else result.status is Status.INFEASIBLE
@@ -263,8 +265,7 @@ class _Verifier:
         table = self.table
         pairs = table.masks[table.layers[2]] if table.width > 1 else []
         left = [pair for pair in pairs if self._is_alive(state, pair)]
-        undecided = any(not state.decided.get(pair, False) for pair in left)
-        require(not undecided, f"Node {number} has pairs that are open.")
+        require(set(left) <= set(self._complete(state)), f"Node {number} has pairs that are open.")
         neighbours = [0] * self.n
         for pair in left:
             u, v = members(pair)

@@ -107,7 +107,6 @@ def _covered(problem: Problem) -> set[VarSet]:
         require(width * (count_bounded_subsets(problem.n, width) - 1) <= _MOST_ENTRIES, _TOO_MANY)
         candidates = list(bounded_subsets(problem.n, width))
     waiting = [mask for mask in candidates if problem.permits_clique(mask)]
-    width = max(map(int.bit_count, waiting), default=0)
     covered: set[VarSet] = set()
     while waiting:  # depth first: few are waiting at a time
         mask = waiting.pop()
