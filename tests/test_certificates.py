@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from forge import SECOND
 from problems import dense, gaussian, named, random_problem
+from verifiers import verify
 
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.cli import run
@@ -17,18 +23,18 @@ from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.io.certificate import CertificateDocument, read_certificate
-from jtsolve.io.instance import write_problem
+from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import ResultDocument, result_to_document, result_to_json
 from jtsolve.solve import solve
-from jtsolve.verify.certificate import verify
 from jtsolve.verify.result import check
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAIR = named(dense(2, 2, np.array([0.0, -10.0, -10.0, -15.0])))
 """Two variables, joined by their edge in the best tree."""
-BRANCHES = [{"edge": [0, 1], "absent": 1, "present": 2}, {"graph": True}, {"graph": True}]
+BRANCHES: list[dict[str, Any]] = [
+    {"edge": [0, 1], "absent": 1, "present": 2},
+    {"graph": True},
+    {"graph": True},
+]
 LAST: list[dict[str, Any]] = [{"last": {}}]
 
 
@@ -248,3 +254,44 @@ def test_a_node_without_trees_needs_no_more_proof() -> None:
     result = claim(problem, Status.INFEASIBLE, -inf)
     node = {"stages": [{"cuts": [[0, 1]]}], "last": {}}
     assert verify(problem, result, certificate(problem, [node], sets=[[]], cuts=[[0]])) == ()
+
+
+FOUND = sorted((Path(__file__).parent / "regressions" / "certificates").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_certificates_that_were_judged_wrongly_once(path: Path, tmp_path: Path) -> None:
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    files = [tmp_path / f"{key}.json" for key in ("instance", "result", "certificate")]
+    for file in files:
+        file.write_text(json.dumps(plain[file.stem]), encoding="utf-8")
+    instance, result, proof = map(str, files)
+    expected = 0 if plain["proved"] else 1
+    assert run(["check", instance, result, "--certificate", proof], 0.0) == expected
+    assert SECOND.main([instance, result, proof]) == expected
+
+
+def test_the_second_verifier_reads_packed_files_and_says_what_it_finds(tmp_path: Path) -> None:
+    proof, other = (str(tmp_path / name) for name in ("c.json.gz", "other.json"))
+    problem = read_problem("instances/uci/lymph.json.gz").with_treewidth(1)
+    result = solve(problem, ClutterCuts(certificate=proof))
+    answer = tmp_path / "r.json"
+    answer.write_bytes(result_to_json(result))
+    words = [sys.executable, "tools/verify_certificate.py", "instances/uci/lymph.json.gz", str(answer)]
+    for path, said, code in ((proof, "the bound is proved\n", 0), (other, "refused: ", 1)):
+        Path(other).write_text('{"a": 1, "a": 2}', encoding="utf-8")
+        done = subprocess.run([*words, path], capture_output=True, text=True, check=False)  # noqa: S603 - ours
+        assert done.stdout.startswith(said)
+        assert done.returncode == code
+        assert done.stderr == ""
+
+
+def test_the_second_verifier_is_one_short_file_of_the_standard_library() -> None:
+    text = Path(SECOND.__file__).read_text(encoding="utf-8")
+    assert text.count("\n") < 400
+    imported = {
+        line.split()[1].partition(".")[0]
+        for line in text.splitlines()
+        if line.startswith(("import ", "from "))
+    }
+    assert imported <= sys.stdlib_module_names

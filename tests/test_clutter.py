@@ -25,6 +25,7 @@ from problems import (
     small_problems,
     with_holes,
 )
+from verifiers import verify
 
 from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -48,7 +49,6 @@ from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solve import solve
-from jtsolve.verify.certificate import verify
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from problems import WITHOUT_GRAPHS, gaussian, integers, named, random_problem, with_holes
+from verifiers import verify
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -21,7 +22,6 @@ from jtsolve.families.families import families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.result import result_to_document
 from jtsolve.solve import solve
-from jtsolve.verify.certificate import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
