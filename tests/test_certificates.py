@@ -18,6 +18,7 @@ from problems import dense, gaussian, named, random_problem
 from verifiers import verify
 
 from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.bound import Scale
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
@@ -295,3 +296,15 @@ def test_the_second_verifier_is_one_short_file_of_the_standard_library() -> None
         if line.startswith(("import ", "from "))
     }
     assert imported <= sys.stdlib_module_names
+
+
+def test_weights_that_are_scaled_down_do_not_depend_on_rows_without_a_weight() -> None:
+    """A certificate of an infeasible problem was refused: it was 8 units above the bound."""
+    scale = Scale(shift=26, offset=0, slack=5, room=1 << 56)
+    for seed in range(20):
+        weights = np.random.default_rng(seed).exponential(1e9, 300)
+        spread = np.zeros(1000)
+        spread[np.sort(np.random.default_rng(seed).choice(1000, 300, replace=False))] = weights
+        units = scale.units_of(spread)
+        assert int(units.sum()) <= scale.room
+        assert units[units > 0].tolist() == scale.units_of(weights).tolist()
