@@ -468,7 +468,7 @@ def forge(random: Random, case: Case, other: Case | None) -> tuple[str, dict[str
     for kind in kinds:
         try:
             MUTATIONS[kind](forger)
-        except (AttributeError, KeyError, TypeError, OverflowError):
+        except (AttributeError, LookupError, TypeError, ValueError, OverflowError):
             break  # a mutation of the form has removed what this one changes
     return kinds[0], forger.result, forger.certificate
 
