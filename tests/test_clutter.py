@@ -25,6 +25,7 @@ from problems import (
     small_problems,
     with_holes,
 )
+from verifiers import verify
 
 from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -48,7 +49,6 @@ from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solve import solve
-from jtsolve.verify.certificate import verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -466,33 +466,47 @@ def corruptions(plain: dict[str, Any]) -> dict[str, dict[str, Any]]:
         ("nodes", []),
     ):
         found[key] = {**copy(), key: value}
-    last = next(k for k, node in enumerate(plain["nodes"]) if node["last"] and node["last"]["cuts"])
-    changes: tuple[tuple[str, Any], ...] = (
-        ("negative weight", lambda cut: cut.update(weight=-cut["weight"])),
-        ("huge weight", lambda cut: cut.update(weight=1 << 60)),
-        ("empty set", lambda cut: cut["sets"].append([])),
-        ("no variable", lambda cut: cut["sets"].append([77])),
-        (
-            "nothing complete",
-            lambda cut: cut.update(sets=[[0, 1, 2]]),
-        ),
-    )
-    for name, change in changes:
+    last = next(k for k, node in enumerate(plain["nodes"]) if node.get("last", {}).get("cuts"))
+    number, weight = plain["nodes"][last]["last"]["cuts"][0]
+    for name, value in (("negative weight", -weight), ("huge weight", 1 << 60), ("huger weight", 10**30)):
         broken = copy()
-        change(broken["nodes"][last]["last"]["cuts"][0])
+        broken["nodes"][last]["last"]["cuts"][0][1] = value
+        found[name] = broken
+    for name, sets in (
+        ("empty set", [*plain["sets"], []]),
+        ("no variable", [*plain["sets"], [77]]),
+        ("unordered set", [*plain["sets"], [1, 0]]),
+    ):
+        broken = copy()
+        broken["sets"] = sets
+        broken["cuts"][number].append(len(plain["sets"]))
         found[name] = broken
     broken = copy()
+    broken["sets"].append([0, 1, 2])
+    broken["cuts"][number] = [len(plain["sets"])]
+    found["nothing complete"] = broken
+    broken = copy()
+    broken["cuts"][number].append(len(plain["sets"]))
+    found["no such set"] = broken
+    broken = copy()
+    broken["nodes"][last]["last"]["cuts"][0][0] = len(plain["cuts"])
+    found["no such row"] = broken
+    broken = copy()
     for node in broken["nodes"]:
-        for multipliers in [*node["stages"], *([node["last"]] if node["last"] else [])]:
+        for multipliers in [*node.get("stages", []), *([node["last"]] if "last" in node else [])]:
             multipliers["cuts"] = []
     found["no cuts"] = broken
     broken = copy()
-    broken["nodes"][last]["last"] = None
+    del broken["nodes"][last]["last"]
     found["no end"] = broken
     broken = copy()
-    broken["nodes"][last].update(last=None, graph=True)
+    broken["nodes"][last]["graph"] = True
+    found["two ends"] = broken
+    broken = copy()
+    del broken["nodes"][last]["last"]
+    broken["nodes"][last]["graph"] = True
     found["not one graph"] = broken
-    branch = next(k for k, node in enumerate(plain["nodes"]) if node["edge"])
+    branch = next(k for k, node in enumerate(plain["nodes"]) if "edge" in node)
     for name, entry in (
         ("missing branch", {"absent": None}),
         ("shared branch", {"absent": plain["nodes"][branch]["present"]}),
@@ -504,7 +518,8 @@ def corruptions(plain: dict[str, Any]) -> dict[str, dict[str, Any]]:
         found[name] = broken
     broken = copy()
     child = broken["nodes"][branch]["present"]
-    broken["nodes"][child].update(edge=broken["nodes"][branch]["edge"], absent=0, present=0, last=None)
+    broken["nodes"][child].update(edge=broken["nodes"][branch]["edge"], absent=0, present=0)
+    broken["nodes"][child].pop("last", None)
     found["twice the same edge"] = broken
     return found
 
@@ -531,20 +546,20 @@ def test_rows_that_do_not_follow_are_rejected(tmp_path: Path) -> None:
     problem = named(gaussian(1, 3), Constraints(forbidden_separators=frozenset({0b010}), max_cliques=2))
     result, path = proof(problem, tmp_path)
     plain = json.loads(path.read_text())
-    ends = [k for k, node in enumerate(plain["nodes"]) if node["last"]]
-    for row, word in (
-        ({"weight": 5, "limit": 1, "sets": [[[1], 1]]}, "limit"),
-        ({"weight": -5, "limit": 0, "sets": [[[1], 1]]}, "negative"),
-        ({"weight": 5, "limit": 0, "sets": [[[0], 1]]}, "restricts"),
-        ({"weight": 5, "limit": 0, "sets": [[[1], -1]]}, "restricts"),
-        ({"weight": 5, "limit": -1, "sets": [[[1], -1]]}, "restricts"),
-        ({"weight": 5, "limit": 0, "sets": [[[1], 1], [[1], 1]]}, "twice"),
-        ({"weight": 5, "limit": 0, "sets": [[[], 1]]}, "not there"),
-        ({"weight": 1 << 60, "limit": 0, "sets": [[[1], 1]]}, "too large"),
+    plain["sets"], plain["cuts"] = [[], [0], [1]], []
+    for weight, row, word in (
+        (5, {"limit": 1, "sets": [[2, 1]]}, "limit"),
+        (-5, {"limit": 0, "sets": [[2, 1]]}, "out of range"),
+        (5, {"limit": 0, "sets": [[1, 1]]}, "restricts"),
+        (5, {"limit": 0, "sets": [[2, -1]]}, "restricts"),
+        (5, {"limit": -1, "sets": [[2, -1]]}, "restricts"),
+        (5, {"limit": 0, "sets": [[2, 1], [2, 1]]}, "twice"),
+        (5, {"limit": 0, "sets": [[0, 1]]}, "not there"),
+        (1 << 60, {"limit": 0, "sets": [[2, 1]]}, "too large"),
     ):
-        broken = json.loads(json.dumps(plain))
-        broken["nodes"][ends[0]]["last"]["balances"].append(row)
-        path.write_text(json.dumps(broken))
+        plain["balances"] = [row]
+        plain["nodes"] = [{"last": {"balances": [[0, weight]]}}]
+        path.write_text(json.dumps(plain))
         faults = holds(problem, result, path)
         assert len(faults) == 1, row
         assert word in faults[0]
@@ -554,15 +569,8 @@ def test_a_graph_that_scores_more_is_rejected(tmp_path: Path) -> None:
     problem = named(gaussian(4, 2))
     result, path = proof(problem, tmp_path)
     plain = json.loads(path.read_text())
-    end: dict[str, Any] = {
-        "stages": [],
-        "last": None,
-        "edge": None,
-        "absent": None,
-        "present": None,
-        "graph": True,
-    }
-    plain["nodes"] = [{**end, "graph": False, "edge": [0, 1], "absent": 1, "present": 2}, end, end]
+    end = {"graph": True}
+    plain["nodes"] = [{"edge": [0, 1], "absent": 1, "present": 2}, end, end]
     path.write_text(json.dumps(plain))
     assert holds(problem, result, path) == ()
     document = result_to_document(result)

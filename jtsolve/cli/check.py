@@ -36,9 +36,11 @@ def check(
     from jtsolve.verify.certificate import verify
     from jtsolve.verify.ranking import check_ranking
     from jtsolve.verify.result import check as faults_of
+    from jtsolve.verify.result import tightened
 
     document = _read(result)
     problem = read_problem(instance)
+    tighter: tuple[str, ...] = ()
     if isinstance(document, ResultDocument):
         faults, status = faults_of(problem, document), document.status.value
     elif certificate is None:
@@ -55,16 +57,21 @@ def check(
         for fault in wrong:
             complain(f"{certificate}: {fault}")
         faults += wrong
+    if isinstance(document, ResultDocument) and not faults:
+        tighter = tightened(problem, document)
     if json:
         from json import dumps
 
         verdict = {"right": not faults, "faults": faults}
         if certificate is not None:
             verdict["bound_verified"] = not faults
+        if tighter:
+            verdict["tighter"] = tighter
         emit(dumps(verdict, indent=2, ensure_ascii=False))
     elif not faults:
         what = "a bound is not verified by checking" if certificate is None else "the bound is verified"
-        emit(f"{result}: right ({status}; {what})")
+        under = f" under a tighter {' and '.join(tighter)} than the instance's" if tighter else ""
+        emit(f"{result}: right ({status}{under}; {what})")
     if faults:
         raise typer.Exit(FAULTY)
 

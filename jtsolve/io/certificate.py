@@ -1,6 +1,7 @@
-"""Certificate files: roots, rows with weights and branches as they are written, not yet verified.
+"""Certificate files: the rows, weights and branches of a proof as written, not yet verified.
 
-The format is described in docs/formats.md, and what it has to prove in `jtsolve.verify.certificate`.
+docs/certificates.md describes the format and what a certificate has to prove, which
+`jtsolve.verify.certificate` checks.
 """
 
 from __future__ import annotations
@@ -16,42 +17,28 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT: Literal["jtsolve-certificate"] = "jtsolve-certificate"
-
-
-class Cut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A cut with its weight; the sets are lists of positions of variables."""
-
-    weight: int
-    sets: list[list[int]]
+VERSION: Literal[2] = 2
 
 
 class Balance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A row with coefficients of sets, with its weight and limit."""
+    """A row with coefficients: pairs of a position in `sets` and the set's coefficient."""
 
-    weight: int
     limit: int
-    sets: list[tuple[list[int], int]]
+    sets: list[tuple[int, int]]
 
 
-class ForbiddenGraph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The row of a forbidden graph, with its weight; edges are pairs of positions of variables."""
+class Multipliers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Rows by position, each with its weight in units."""
 
-    weight: int
-    edges: list[tuple[int, int]]
-
-
-class Multipliers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rows with weights in units."""
-
-    cuts: list[Cut]
-    balances: list[Balance]
-    graphs: list[ForbiddenGraph] = []
+    cuts: list[tuple[int, int]] = []
+    balances: list[tuple[int, int]] = []
+    graphs: list[tuple[int, int]] = []
 
 
-class NodeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A node: its stages, and how it ends; `absent` and `present` are positions of nodes."""
+class NodeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A node: its stages, and one of three ends; `absent` and `present` are positions of nodes."""
 
-    stages: list[Multipliers]
+    stages: list[Multipliers] = []
     last: Multipliers | None = None
     edge: tuple[int, int] | None = None
     absent: int | None = None
@@ -60,14 +47,22 @@ class NodeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CertificateDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A jtsolve certificate file, version 1; the first node is the whole problem."""
+    """A jtsolve certificate file, version 2; the first node is the whole problem.
+
+    Variables are positions. `sets` are lists of them, `cuts` lists of positions in `sets`, `graphs` lists of
+    edges.
+    """
 
     format: Literal["jtsolve-certificate"]
-    version: Literal[1]
+    version: Literal[2]
     digest: str
     variables: list[str]
     root: int
     shift: int
+    sets: list[list[int]]
+    cuts: list[list[int]]
+    balances: list[Balance]
+    graphs: list[list[tuple[int, int]]]
     nodes: list[NodeDocument]
 
 
@@ -75,6 +70,6 @@ def read_certificate(path: str | Path) -> CertificateDocument:
     """Returns the certificate in a file, not yet verified.
 
     Raises:
-        InputError: the file cannot be read, or is not what the format asks for.
+        InputError: the file cannot be read, or is not in the format.
     """
     return decode(read_file(path), CertificateDocument, str(path))

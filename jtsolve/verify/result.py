@@ -12,7 +12,7 @@ those that share its rarest variable.
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from math import fsum, inf, isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -60,8 +60,15 @@ def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
             return (f"The tree has {result.tree.n} variables, but the problem has {problem.n}.",)
         result = result_to_document(result)
     faults = [*_identity(problem, result), *_claims(result), *_trace(result)]
-    if result.status in (Status.OPTIMAL, Status.FEASIBLE):
-        faults.extend(_tree(problem, result))
+    found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    own = None
+    try:
+        own = declared_constraints(problem, result)
+        faults.extend(unasked(problem.constraints, own, found=found))
+    except InputError as error:
+        faults.append(f"The result's constraints are wrong: {error.place}: {error.reason}.")
+    if found:
+        faults.extend(_tree(problem, result, own))
     return tuple(faults)
 
 
@@ -135,7 +142,7 @@ def _trace(result: ResultDocument) -> Iterator[str]:
         yield f"The last score of the trace is {result.trace[-1][1]}, but the score is {result.score}."
 
 
-def _tree(problem: Problem, result: ResultDocument) -> Iterator[str]:
+def _tree(problem: Problem, result: ResultDocument, own: Constraints | None) -> Iterator[str]:
     """Checks the junction tree, then what rests on it: constraints, treewidth and score."""
     names = problem.names
     index = {name: v for v, name in enumerate(names)}
@@ -163,7 +170,9 @@ def _tree(problem: Problem, result: ResultDocument) -> Iterator[str]:
         treewidth = max(map(len, cliques)) - 1
         if treewidth != result.treewidth:
             yield f"The treewidth is {treewidth}, not {result.treewidth}."
-    yield from _constraints(problem, result, cliques, separators, holders)
+    asked = (problem.constraints,) if own is None else (problem.constraints, own)
+    broken = (_broken(problem, constraints, cliques, separators, holders) for constraints in asked)
+    yield from dict.fromkeys(chain.from_iterable(broken))
     if not faults:
         yield from _score(problem, result, cliques, separators)
 
@@ -259,41 +268,32 @@ class _Partition:
         return one != other
 
 
-def _constraints(
-    problem: Problem,
-    result: ResultDocument,
-    cliques: Sequence[Set],
-    separators: Sequence[Set],
-    holders: Sequence[Sequence[int]],
-) -> Iterator[str]:
-    """Checks the tree against the constraints of the problem, and of the result, which must imply them."""
-    broken = dict.fromkeys(_broken(problem, problem.constraints, cliques, separators, holders))
-    try:
-        own = constraints_from_document(
-            result.instance.constraints, problem.names, "the result", "constraints"
-        )
-    except InputError as error:
-        yield from broken
-        yield f"The result's constraints are wrong: {error.place}: {error.reason}."
-        return
-    broken.update(dict.fromkeys(_broken(problem, own, cliques, separators, holders)))
-    yield from broken
-    yield from _looser(problem.constraints, own)
+def declared_constraints(problem: Problem, result: ResultDocument) -> Constraints:
+    """Returns the constraints that a result says it was solved under.
+
+    Raises:
+        InputError: they name unknown variables or contradict each other.
+    """
+    return constraints_from_document(result.instance.constraints, problem.names, "the result", "constraints")
 
 
-def _looser(asked: Constraints, own: Constraints) -> Iterator[str]:
-    """Checks that bounds and forbidden graphs are as tight or tighter, and sets the same."""
-    for name in ("max_treewidth", "max_separator_size", "max_cliques"):
-        bound, kept = getattr(asked, name), getattr(own, name)
-        if bound is not None and (kept is None or kept > bound):
-            yield f"The result was made with {name} {kept}, but the problem asks for {bound}."
-    if own.min_separator_size < asked.min_separator_size:
-        yield (
-            f"The result was made with min_separator_size {own.min_separator_size}, but the problem asks for "
-            f"{asked.min_separator_size}."
-        )
-    if not own.forbidden_graphs >= asked.forbidden_graphs:
-        yield "The result was made with fewer forbidden_graphs than the problem asks for."
+def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:
+    """Yields a sentence for each constraint of a result that does not answer the problem.
+
+    Bounds and forbidden graphs may be tighter than the problem's; all else has to be equal. Without a tree
+    only the treewidth, which commands bound too, may be tighter: that there is no tree under further
+    constraints says nothing about the problem.
+    """
+    for name in _tighter(own, asked):
+        kept, wanted = getattr(own, name), getattr(asked, name)
+        if name == "forbidden_graphs":
+            yield "The result was made with fewer forbidden_graphs than the problem asks for."
+        else:
+            yield f"The result was made with {name} {kept}, but the problem asks for {wanted}."
+    if not found:
+        for name in _tighter(asked, own):
+            if name != "max_treewidth":
+                yield f"The result was made with a tighter {name} than the problem asks for, and has no tree."
     for name in (
         "forbidden_edges",
         "required_edges",
@@ -303,6 +303,23 @@ def _looser(asked: Constraints, own: Constraints) -> Iterator[str]:
     ):
         if getattr(asked, name) != getattr(own, name):
             yield f"The result was made with other {name} than the problem asks for."
+
+
+def tightened(problem: Problem, result: ResultDocument) -> tuple[str, ...]:
+    """Returns the names of the constraints of a correct result that are tighter than the problem's."""
+    return tuple(_tighter(problem.constraints, declared_constraints(problem, result)))
+
+
+def _tighter(loose: Constraints, tight: Constraints) -> Iterator[str]:
+    """Yields the names of the bounds, and "forbidden_graphs", that `tight` does not get from `loose`."""
+    for name in ("max_treewidth", "max_separator_size", "max_cliques"):
+        bound, kept = getattr(loose, name), getattr(tight, name)
+        if kept is not None and (bound is None or kept < bound):
+            yield name
+    if tight.min_separator_size > loose.min_separator_size:
+        yield "min_separator_size"
+    if not tight.forbidden_graphs <= loose.forbidden_graphs:
+        yield "forbidden_graphs"
 
 
 def _broken(

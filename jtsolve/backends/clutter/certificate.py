@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from jtsolve.core.files import pack, write_atomically
+from jtsolve.core.varset import varset
 from jtsolve.io.certificate import (
     FORMAT,
+    VERSION,
     Balance,
     CertificateDocument,
-    Cut,
-    ForbiddenGraph,
     Multipliers,
     NodeDocument,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.clutter.subproblem import Stage
     from jtsolve.core.problem import Problem
+
+    Key = TypeVar("Key", bound=Hashable)
 
 
 def write_certificate(path: str, problem: Problem, root: int, shift: int, first: ProofNode) -> None:
     """Writes the certificate of a tree of nodes to a file, packed if it is called .gz."""
     import msgspec
 
+    data = msgspec.json.encode(_document(problem, root, shift, first)) + b"\n"
+    write_atomically(path, pack(data) if path.endswith(".gz") else data)
+
+
+def _document(problem: Problem, root: int, shift: int, first: ProofNode) -> CertificateDocument:
+    """Returns the certificate; sets and rows that occur several times are listed once."""
     nodes = [first]
     number = {id(first): 0}
     for node in nodes:  # grows while it is read: breadth first
@@ -32,32 +42,51 @@ def write_certificate(path: str, problem: Problem, root: int, shift: int, first:
             if child is not None:
                 number[id(child)] = len(nodes)
                 nodes.append(child)
-    document = CertificateDocument(
+    stages = [stage for node in nodes for stage in (*(node.stages or ()), node.last) if stage is not None]
+    named = {tuple(names) for stage in stages for cut, _ in stage.cuts for names in cut}
+    named |= {tuple(names) for stage in stages for row, _, _ in stage.balances for names, _ in row}
+    # In the order of their masks, sets of a cut are close together, which packs well.
+    sets = {names: at for at, names in enumerate(sorted(named, key=varset))}
+    cuts: dict[tuple[int, ...], int] = {}
+    balances: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
+    graphs: dict[tuple[tuple[int, int], ...], int] = {}
+
+    def multipliers(stage: Stage) -> Multipliers:
+        return Multipliers(
+            [(_at(cuts, tuple(sorted(sets[tuple(names)] for names in cut))), w) for cut, w in stage.cuts],
+            [
+                (_at(balances, (limit, tuple((sets[tuple(names)], c) for names, c in row))), w)
+                for row, limit, w in stage.balances
+            ],
+            [(_at(graphs, tuple(edges)), w) for edges, w in stage.graphs],
+        )
+
+    documents = [
+        NodeDocument(
+            stages=[multipliers(stage) for stage in node.stages or ()],
+            last=None if node.last is None or node.edge is not None else multipliers(node.last),
+            edge=node.edge,
+            absent=None if node.absent is None else number[id(node.absent)],
+            present=None if node.present is None else number[id(node.present)],
+            graph=node.graph,
+        )
+        for node in nodes
+    ]
+    return CertificateDocument(
         format=FORMAT,
-        version=1,
+        version=VERSION,
         digest=problem.digest(),
         variables=list(problem.names),
         root=root,
         shift=shift,
-        nodes=[
-            NodeDocument(
-                stages=[_multipliers(stage) for stage in node.stages or ()],
-                last=None if node.last is None or node.edge is not None else _multipliers(node.last),
-                edge=node.edge,
-                absent=None if node.absent is None else number[id(node.absent)],
-                present=None if node.present is None else number[id(node.present)],
-                graph=node.graph,
-            )
-            for node in nodes
-        ],
+        sets=[list(names) for names in sets],
+        cuts=[list(cut) for cut in cuts],
+        balances=[Balance(limit, list(row)) for limit, row in balances],
+        graphs=[list(edges) for edges in graphs],
+        nodes=documents,
     )
-    data = msgspec.json.encode(document) + b"\n"
-    write_atomically(path, pack(data) if path.endswith(".gz") else data)
 
 
-def _multipliers(stage: Stage) -> Multipliers:
-    return Multipliers(
-        [Cut(weight, sets) for sets, weight in stage.cuts],
-        [Balance(weight, limit, sets) for sets, limit, weight in stage.balances],
-        [ForbiddenGraph(weight, edges) for edges, weight in stage.graphs],
-    )
+def _at(listed: dict[Key, int], row: Key) -> int:
+    """Returns the position of a row, which is listed if it is new."""
+    return listed.setdefault(row, len(listed))

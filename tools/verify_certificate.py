@@ -1,0 +1,399 @@
+"""Verifies a certificate of a bound, by docs/certificates.md alone: the second of two independent programs.
+
+    python tools/verify_certificate.py INSTANCE RESULT CERTIFICATE
+
+Standard library only, nothing of the package jtsolve. Numbers are Python's integers and fractions; a set is
+an integer with bit v for variable v. Exit code 0: the bound is proved; 1: it is not, and why.
+"""  # noqa: INP001 - a program, in no package
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import struct
+import sys
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+from math import floor
+from operator import getitem
+from pathlib import Path
+from typing import Any
+
+ROOM, MOST_ENTRIES, LARGEST_SHIFT, REAL = 2**61, 2**23, 2000, (int, float)
+LARGEST, LARGEST_SCORE = sys.float_info.max, 1e100
+MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques")
+EDGES = ("forbidden_edges", "required_edges")
+LISTS = ("forbidden_cliques", "forbidden_separators", "allowed_separators", *EDGES)
+ROWS = ("cuts", "balances", "graphs")
+KEYS = ("format", "version", "digest", "variables", "root", "shift", "sets", "nodes", *ROWS)
+NODE = ("stages", "last", "graph", "edge", "absent", "present")
+
+
+def need(holds: bool, reason: str) -> None:  # noqa: FBT001 - reads like an assertion
+    """Refuses for a reason unless the condition holds."""
+    if not holds:
+        raise ValueError(reason)
+
+
+def distinct(entries: Any) -> frozenset[Any]:
+    """Returns entries that are all different."""
+    listed = list(entries)
+    need(len(set(listed)) == len(listed), "something is listed twice")
+    return frozenset(listed)
+
+
+def read(path: str) -> Any:
+    """Returns the JSON value in a file, which may be packed."""
+    data = Path(path).read_bytes()
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        distinct(key for key, _ in pairs)
+        return dict(pairs)
+
+    return json.loads(data.decode(), object_pairs_hook=unique)
+
+
+def number(value: Any, least: float, most: float, kinds: tuple[type, ...] = (int,)) -> Any:
+    """Returns a number within bounds, an integer unless other kinds are named."""
+    need(type(value) in kinds and least <= value <= most, "a number is missing or out of range")
+    return value
+
+
+def items(value: Any, length: int | None = None) -> list[Any]:
+    """Returns a list, of the given length if there is one."""
+    need(isinstance(value, list | tuple) and length in (None, len(value)), "a list is missing or too long")
+    return list(value)
+
+
+def keyed(value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
+    """Returns an object that has no other keys."""
+    need(isinstance(value, dict) and value.keys() <= set(keys), "an object is missing or has unknown keys")
+    return dict(value)
+
+
+def bits(variables: Any) -> int:
+    """Returns a set."""
+    return sum(1 << v for v in set(variables))
+
+
+def members(mask: int) -> list[int]:
+    """Returns the members of a set."""
+    return [v for v in range(mask.bit_length()) if mask >> v & 1]
+
+
+class Rules:
+    """The constraints of an instance or a result, with sets in place of names."""
+
+    def __init__(self, plain: dict[str, Any], index: dict[str, int]) -> None:
+        def sets(lists: Any) -> frozenset[int]:
+            return distinct(bits(distinct(index[name] for name in names)) for names in lists or ())
+
+        keyed(plain, (*MAXIMA, *LISTS, "min_separator_size", "forbidden_graphs"))
+        self.most: dict[str, int | None] = {key: plain.get(key) for key in MAXIMA}
+        self.least: int = plain.get("min_separator_size") or 0
+        self.sets = {key: sets(plain.get(key)) for key in LISTS}
+        need(not self.sets[EDGES[0]] & self.sets[EDGES[1]], "an edge is both forbidden and required")
+        self.any_separator = plain.get("allowed_separators") is None
+        self.graphs = distinct(map(sets, plain.get("forbidden_graphs") or ()))
+
+    def answer(self, asked: Rules, *, found: bool) -> bool:
+        """Tells whether these constraints of a result answer those of the instance."""
+        bounds = [(key, most, asked.most[key]) for key, most in self.most.items()]
+        if any(asks is not None and (most is None or most > asks) for _, most, asks in bounds):
+            return False
+        equal = all(most == asks or key == "max_treewidth" for key, most, asks in bounds)
+        equal = equal and (self.least, self.graphs) == (asked.least, asked.graphs)
+        same = (self.sets, self.any_separator) == (asked.sets, asked.any_separator) and (equal or found)
+        return same and self.least >= asked.least and self.graphs >= asked.graphs
+
+
+class Instance:
+    """Names, exact scores and the digest."""
+
+    def __init__(self, plain: dict[str, Any]) -> None:
+        self.names = [entry if isinstance(entry, str) else entry["name"] for entry in plain["variables"]]
+        self.n = len(self.names)
+        self.index = {name: v for v, name in enumerate(self.names)}
+        sha = hashlib.sha256(b"".join(name.encode() + b"\0" for name in self.names))
+        scores, colex = plain["scores"], plain["scores"]["layout"] == "colex"
+        if colex:
+            size = number(scores["max_size"], 1, self.n)
+            masks = sorted(bits(chosen) for k in range(size + 1) for chosen in combinations(range(self.n), k))
+            table = dict(zip(masks, scores["values"], strict=True))
+        else:
+            listed = {bits(self.index[name] for name in names): value for names, value in scores["sets"]}
+            table = {0: 0.0} | {mask: listed[mask] for mask in sorted(listed) if mask}
+        self.scores = {m: float(number(s, -LARGEST_SCORE, LARGEST_SCORE, REAL)) for m, s in table.items()}
+        if colex:
+            sha.update(f"colex {size}\0".encode() + struct.pack(f"<{len(table)}d", *self.scores.values()))
+        else:
+            sha.update("".join(f"{mask:x} {value!r}\0" for mask, value in self.scores.items()).encode())
+        self.digest = f"sha256:{sha.hexdigest()}"
+        self.rules = Rules(plain.get("constraints", {}), self.index)
+
+
+def check_form(plain: Any, n: int) -> None:
+    """Refuses a certificate that is not in the format."""
+    need(len(keyed(plain, KEYS)) == len(KEYS), "a key of the certificate is missing")
+    need((plain["format"], plain["version"]) == ("jtsolve-certificate", 2), "this is another format")
+    number(plain["root"], 0, n - 1)
+    number(plain["shift"], -LARGEST_SHIFT, LARGEST_SHIFT)
+    count = {key: len(items(plain[key])) - 1 for key in (*ROWS, "sets", "nodes")}
+
+    def increasing(listed: list[Any]) -> None:
+        numbers = [number(v, 0, n - 1) for v in listed]
+        need(numbers == sorted(set(numbers)), "variables are not in increasing order")
+
+    def pairs(listed: Any, kind: str, least: int) -> None:
+        for at, value in (items(pair, 2) for pair in items(listed)):
+            number(at, 0, count[kind])
+            number(value, least, ROOM)
+
+    for listed in plain["sets"]:
+        increasing(items(listed))
+    for at in (at for cut in plain["cuts"] for at in items(cut)):
+        number(at, 0, count["sets"])
+    for row in plain["balances"]:
+        need(keyed(row, ("limit", "sets")).keys() >= {"limit", "sets"}, "a balance lacks a key")
+        number(row["limit"], -ROOM, ROOM)
+        pairs(row["sets"], "sets", -ROOM)
+    for edge in (edge for graph in plain["graphs"] for edge in items(graph)):
+        increasing(items(edge, 2))
+    for node in plain["nodes"]:
+        edge, last, graph = (keyed(node, NODE).get(key) for key in ("edge", "last", "graph"))
+        need(node.get("graph", False) in (False, True) and type(graph) is not int, "a 'graph' is no boolean")
+        need((edge is not None) + (last is not None) + bool(graph) == 1, "a node does not have one end")
+        for branch in (node.get("absent"), node.get("present")):
+            need((branch is None) == (edge is None), "a node has branches without an edge, or lacks them")
+            number(0 if branch is None else branch, 0, count["nodes"])
+        increasing([] if edge is None else items(edge, 2))
+        for part in [*items(node.get("stages", [])), *([] if last is None else [last])]:
+            for kind, listed in keyed(part, ROWS).items():
+                pairs(listed, kind, 0)
+
+
+Family = tuple[int, int]  # (P∪v, v)
+State = tuple[
+    set[int], set[Family], set[int], set[int]
+]  # alive, allowed, decided pairs, edges of every graph
+
+
+class Verifier:
+    """The table, the units, the target, and the nodes."""
+
+    def __init__(self, instance: Instance, rules: Rules, bound: float | None, plain: dict[str, Any]) -> None:
+        self.rules, self.bound, self.plain, self.scores, n = rules, bound, plain, instance.scores, instance.n
+        self.n, self.sets = n, [bits(listed) for listed in plain["sets"]]
+        largest = n if (k := rules.most["max_treewidth"]) is None else k + 1
+        self.scored = {mask for mask in self.scores if 0 < mask.bit_count() <= largest}
+        width = max(map(int.bit_count, self.scored), default=0)
+        need(len(self.scored) * width <= MOST_ENTRIES, "there are too many sets")
+        waiting = [mask for mask in self.scored if self.permits_clique(mask)]
+        covered: set[int] = set()
+        while waiting:
+            mask = waiting.pop()
+            if mask and mask not in covered:
+                covered.add(mask)
+                need(len(covered) * width <= MOST_ENTRIES, "there are too many sets")
+                waiting += [mask ^ 1 << v for v in members(mask)]
+        everything = covered | {0} | {1 << v for v in range(n)}
+        self.table = sorted(everything, key=int.bit_count)
+        self.width = self.table[-1].bit_count()
+        self.facets = {mask: [mask ^ 1 << v for v in members(mask)] for mask in self.table}
+        unit = Fraction(2) ** plain["shift"]
+        r = {mask: round(Fraction(self.scores.get(mask, 0.0)) * unit) for mask in self.table}
+        need(4 * n * (self.width + 1) * max(map(abs, r.values())) < ROOM, "the shift is too large")
+        self.units = {m: r[m] - sum(r[1 << v] for v in members(m)) if m in self.scores else 0 for m in r}
+        root, empty = plain["root"], self.permits_separator(0)
+        begins = {1 << v for v in range(n) if 1 << v in covered and (v == root or empty)}
+        pairs = ((mask, v) for mask in self.table for v in members(mask))
+        allowed = {(mask, v) for mask, v in pairs if mask in begins or (mask != 1 << v and v != root)}
+        self.start: State = (everything, allowed, set(), set(rules.sets["required_edges"]))
+        if bound is not None:
+            self.target = floor(Fraction(bound) * unit) - sum(r[1 << v] for v in range(n)) - n
+        else:  # of equal keys, a dictionary keeps the last value, here the least
+            gains = ((v, self.units[mask] - self.units[mask ^ 1 << v]) for mask, v in allowed)
+            self.target = sum(dict(sorted(gains, reverse=True)).values()) - 1
+
+    def permits_clique(self, mask: int) -> bool:
+        """Tells whether a set may be a clique."""
+        allowed = mask in self.scored and mask not in self.rules.sets["forbidden_cliques"]
+        return allowed and all(edge & mask != edge for edge in self.rules.sets["forbidden_edges"])
+
+    def permits_separator(self, mask: int) -> bool:
+        """Tells whether a set may be a separator."""
+        most, rules = self.rules.most["max_separator_size"], self.rules
+        listed = rules.any_separator or mask in rules.sets["allowed_separators"]
+        fits = rules.least <= mask.bit_count() <= (self.n if most is None else most)
+        return fits and listed and mask in self.scores and mask not in rules.sets["forbidden_separators"]
+
+    def run(self) -> None:
+        """Visits the nodes from the first."""
+        visited: set[int] = set()
+        waiting = [(0, self.start)]
+        while waiting:
+            at, state = waiting.pop()
+            need(at not in visited, f"node {at} is reached twice")
+            visited.add(at)
+            node = self.plain["nodes"][at]
+            for stage in node.get("stages", []):
+                if not self.nothing_left(state):
+                    value, gains, best = self.evaluate(state, stage)
+                    low = {f for f in gains if value - best[f[1]] + gains[f] <= self.target}
+                    state = (*self.closed(state[0], state[1] - low), *state[2:])
+            if self.nothing_left(state):
+                continue
+            alive, allowed, decided, complete = state
+            if node.get("last") is not None:
+                need(self.evaluate(state, node["last"])[0] <= self.target, f"node {at} has too high a bound")
+            elif node.get("edge") is None:
+                self.look_at(alive, complete)
+            else:
+                pair = bits(node["edge"])
+                need(pair not in decided, f"node {at} branches on a decided pair")
+                without = self.closed({mask for mask in alive if mask & pair != pair}, allowed)
+                waiting.append((node["absent"], (*without, decided | {pair}, complete)))
+                waiting.append((node["present"], (alive, allowed, decided | {pair}, complete | {pair})))
+
+    def nothing_left(self, state: State) -> bool:
+        """Tells whether a variable has no family, or an edge of every graph is not alive."""
+        return len({v for _, v in state[1]}) < self.n or not state[3] <= state[0]
+
+    def evaluate(self, state: State, part: dict[str, Any]) -> tuple[int, dict[Family, int], dict[int, int]]:
+        """Returns D, the gains of families, and the variables' maxima; the rows have to be valid."""
+        cuts = [([self.sets[k] for k in self.plain["cuts"][at]], w) for at, w in part.get("cuts", ())]
+        balances = [(self.plain["balances"][at], w) for at, w in part.get("balances", [])]
+        graphs = [(self.plain["graphs"][at], w) for at, w in part.get("graphs", [])]
+        for cut, _ in cuts:
+            need(0 not in cut, "a cut has an empty set")
+            need(any(m.bit_count() == 1 or m in state[3] for m in cut), "a cut has no set that is complete")
+        weights = sum(w for _, w in cuts) + sum(w for _, w in graphs) * (self.width * (self.width - 1) // 2)
+        weights += sum(w * max((abs(c) for _, c in row["sets"]), default=0) for row, w in balances)
+        need(2 * self.n * weights < ROOM, "the weights are too large")
+        holds = dict.fromkeys(self.table, 0)  # bit i: whether the set includes one of the i-th cut
+        for i, (cut, _) in enumerate(cuts):
+            for mask in holds.keys() & cut:
+                holds[mask] |= 1 << i
+        sums: list[list[int]] = []  # of eight weights each, for all choices among them
+        for first in range(0, len(cuts), 8):
+            sums.append([0])
+            for _, weight in cuts[first : first + 8]:
+                sums[-1] += [total + weight for total in sums[-1]]
+        t = {}
+        for mask in self.table:
+            for facet in self.facets[mask]:
+                holds[mask] |= holds[facet]
+            t[mask] = self.units[mask] + sum(map(getitem, sums, holds[mask].to_bytes(len(sums), "little")))
+        value = -sum(w for _, w in cuts)
+        for row, w in balances:
+            for mask, c in self.balance(row):
+                t[mask] += w * c
+            value -= w * row["limit"]
+        for graph, w in graphs:
+            edges = distinct(map(bits, graph))
+            need(edges in self.rules.graphs, "a graph is not forbidden")
+            for mask in self.table:
+                inside = sum(edge & mask == edge for edge in edges)
+                t[mask] += w * (mask.bit_count() * (mask.bit_count() - 1) // 2 - 2 * inside)
+            value -= w * (1 - len(edges))
+        gains = {(mask, v): t[mask] - t[mask ^ 1 << v] for mask, v in state[1]}
+        best = dict(sorted((v, gain) for (_, v), gain in gains.items()))  # the last value is the largest
+        return value + sum(best.values()), gains, best
+
+    def balance(self, row: dict[str, Any]) -> list[tuple[int, int]]:
+        """Returns the sets and coefficients of a valid balance."""
+        most = self.rules.most["max_cliques"]
+        found = [(self.sets[at], c) for at, c in row["sets"]]
+        distinct(mask for mask, _ in found)
+        counts = most is not None and row["limit"] <= -most and all(c == -1 for _, c in found)
+        need(counts or row["limit"] <= 0, "a balance has a limit that does not follow")
+        for mask, c in found:
+            need(mask > 0 and mask in self.units, "a balance has a set that is not there")
+            permitted = self.permits_separator if c > 0 else self.permits_clique
+            need(counts or not permitted(mask), "a balance restricts a set that nothing restricts")
+        return found
+
+    def closed(self, alive: set[int], allowed: set[Family]) -> tuple[set[int], set[Family]]:
+        """Returns what is left without sets that are complete in no graph, and without their families."""
+        while True:
+            last = dict.fromkeys(self.table, 0)  # of each A the v with an allowed family (v,Q), Q ⊇ A∖v
+            for mask, v in allowed:
+                last[mask] |= 1 << v
+            for mask in reversed(self.table):
+                for facet in self.facets[mask]:
+                    last[facet] |= last[mask] & facet
+            kept: set[int] = set()
+            for mask in self.table:  # smaller ones first: a set goes if one of its facets went
+                below = last[mask] and kept.issuperset(self.facets[mask])
+                if mask in alive and (below or mask.bit_count() <= 1):
+                    kept.add(mask)
+            fewer = {family for family in allowed if family[0] in kept}
+            if kept == alive and fewer == allowed:
+                return alive, allowed
+            alive, allowed = kept, fewer
+
+    def look_at(self, alive: set[int], complete: set[int]) -> None:
+        """Refuses if the one graph that is left breaks the claim."""
+        edges = {mask for mask in alive if len(self.facets[mask]) == len(EDGES)}
+        need(edges <= complete, "a graph has open pairs")
+        parts = clique_tree(edges, self.n)
+        most = self.rules.most["max_cliques"]
+        if parts is None or (most is not None and len(parts[0]) > most) or edges in self.rules.graphs:
+            return
+        possible = all(map(self.permits_clique, parts[0])) and all(map(self.permits_separator, parts[1]))
+        if possible and edges >= self.rules.sets["required_edges"]:
+            exact = sum((Fraction(self.scores[mask]) for mask in parts[0]), Fraction(0))
+            exact -= sum(Fraction(self.scores[mask]) for mask in parts[1])
+            need(
+                self.bound is not None and float(exact) <= self.bound, "a permitted graph is above the bound"
+            )
+
+
+def clique_tree(edges: set[int], n: int) -> tuple[list[int], list[int]] | None:
+    """Returns the cliques and separators of a chordal graph, by removing simplicial vertices; else None."""
+    left = (1 << n) - 1
+    count: Counter[int] = Counter({0: 1})  # by (2) of the page; the first component hangs on nothing
+    while left:
+        for v in members(left):
+            around = sum(1 << w for w in members(left) if 1 << v | 1 << w in edges and w != v)
+            if all(1 << u | 1 << w in edges for u, w in combinations(members(around), 2)):
+                count[around | 1 << v] += 1
+                count[around] -= 1
+                left ^= 1 << v
+                break
+        else:
+            return None
+    return [*+count], [*(-count).elements()]
+
+
+def verify(instance: Instance, result: Any, certificate: Any) -> None:
+    """Raises ValueError, LookupError or TypeError unless the certificate proves the result's bound."""
+    rules = Rules(result["instance"]["constraints"], instance.index)
+    found = result["status"] in ("optimal", "feasible")
+    need(rules.answer(instance.rules, found=found), "the result has other constraints than the instance")
+    need(result["instance"]["digest"] == instance.digest, "the result is for another instance")
+    bound = None if result["bound"] is None else float(number(result["bound"], -LARGEST, LARGEST, REAL))
+    need(bound is not None or result["status"] == "infeasible", "the result claims no bound")
+    check_form(certificate, instance.n)
+    need(certificate["digest"] == instance.digest, "the certificate is for another instance")
+    need(certificate["variables"] == instance.names, "the certificate has other variables")
+    Verifier(instance, rules, bound, certificate).run()
+
+
+def main(words: list[str]) -> int:
+    """Verifies the files named and prints the verdict."""
+    verdict = "the bound is proved"
+    try:
+        plain, result, certificate = map(read, words)
+        verify(Instance(plain), result, certificate)
+    except (OSError, LookupError, TypeError, ValueError) as error:
+        verdict = f"refused: {error}"
+    sys.stdout.write(f"{verdict}\n")
+    return int(verdict.startswith("refused"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
