@@ -1,4 +1,4 @@
-"""Small comparisons made by hand, for the tests of what is done with them."""
+"""Small comparisons made by hand, for tests of reports and tables."""
 
 from __future__ import annotations
 
