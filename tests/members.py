@@ -1,4 +1,4 @@
-"""Members for tests of the portfolio, in a module of their own, so that other processes load little."""
+"""Members for tests of the portfolio, in a small module, so that other processes load little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in processes of their own: limits, crashes, kills, and comparisons that are stopped and resumed."""
+"""Runs in child processes: limits, crashes, kills, and comparisons that are stopped and resumed."""
 
 from __future__ import annotations
 

@@ -428,7 +428,7 @@ class Whole(Brute):
 
 
 class Careless(Brute):
-    """Forgets the bonus: its part need not cover what it has to."""
+    """Ignores the bonus: its trees need not cover the boundary."""
 
     capabilities = replace(Brute.capabilities, max_variables=None)
 

@@ -88,7 +88,10 @@ def start_python(function: str, **options: Any) -> tuple[ProcessTree, Connection
 def serve(function: str, descriptor: int) -> None:
     """Runs in the new interpreter: calls the function with the pipe of a file descriptor."""
     end_with_parent()
-    function_named(function)(Connection(descriptor))
+    try:
+        function_named(function)(Connection(descriptor))
+    except (EOFError, ConnectionError):  # the parent is gone: do not exit before the lifeline has closed
+        _end()
 
 
 def function_named(text: str) -> Callable[..., Any]:
@@ -106,10 +109,15 @@ def end_with_parent() -> None:
     def watch() -> None:
         while os.read(0, 1024):
             pass
-        _kill(psutil.Process().children(recursive=True))
-        os.killpg(0, signal.SIGKILL)
+        _end()
 
     threading.Thread(target=watch, daemon=True, name="lifeline").start()
+
+
+def _end() -> None:
+    """Kills this process, its group and its descendants."""
+    _kill(psutil.Process().children(recursive=True))
+    os.killpg(0, signal.SIGKILL)
 
 
 def _kill(processes: Iterable[psutil.Process]) -> None:

@@ -6,7 +6,7 @@ run plus i. Every tree and bound goes to the parent, which verifies the trees: a
 fails its member. When the best score meets the best bound, all stop. The best tree of all is the `incumbent`
 of every member's report: those that improve trees continue from it when they restart.
 
-A member runs in an interpreter of its own (`member`), so that scripts need no guard and a crash harms one
+Each member runs in a separate interpreter (`member`), so that scripts need no guard and a crash harms one
 member only. Large arrays of scores are in one file that all processes map. The memory limit is divided by
 predicted need. At the end, members are asked to stop, and those that do not stop at once are killed with all
 their descendants; if the parent dies, they kill themselves (`jtsolve.core.processes`).

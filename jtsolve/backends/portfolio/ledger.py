@@ -1,4 +1,4 @@
-"""What the members of a portfolio have reported: the best tree, the best bound, and who failed."""
+"""The ledger of a portfolio: the best tree and bound that its members have reported, and who failed."""
 
 from __future__ import annotations
 

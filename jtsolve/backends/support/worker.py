@@ -2,7 +2,7 @@
 
 Starting a process takes longer than many solves, so there is one for each kind of solver, kept for the next
 problem. Kinds are kept apart because libraries do not mix: OR-tools and highspy, for one, cannot be loaded
-into the same process. Messages are pickled; what the process prints is discarded.
+into the same process. Messages are pickled; the output of the process is discarded.
 
 While a worker is busy, the report is asked ten times a second whether to stop. If so, the worker is killed
 with its descendants, and the messages sent so far count.
@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable
 from threading import Lock
 from traceback import format_exc
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.processes import function_named, start_python
@@ -129,8 +129,12 @@ def _alive(waiting: list[_Worker]) -> _Worker | None:
     return None
 
 
-def serve(pipe: Connection) -> None:
-    """Runs in the worker: makes the calls that come through the pipe until it is closed."""
+def serve(pipe: Connection) -> NoReturn:
+    """Runs in the worker: makes the calls that come through the pipe.
+
+    Raises:
+        EOFError: the pipe is closed.
+    """
     lock = Lock()
 
     def send(kind: str, content: Any) -> None:
@@ -141,13 +145,10 @@ def serve(pipe: Connection) -> None:
         send("news", content)
 
     while True:
-        try:
-            function, arguments = pipe.recv()
-        except EOFError:
-            return
+        function, arguments = pipe.recv()
         try:
             value = function_named(function)(say, *arguments)
-        except Exception:  # noqa: BLE001 - whatever it is: the other side raises it
+        except Exception:  # noqa: BLE001 - the other side raises it
             send("failed", format_exc())
         else:
             send("done", value)

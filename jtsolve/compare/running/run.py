@@ -92,7 +92,7 @@ def file_digest(path: str | Path) -> str:
 
 @dataclass(slots=True)
 class _Facts:
-    """What is known of a run before it ends."""
+    """Facts of a run that are known before it ends."""
 
     n: int | None = None
     exact: bool | None = None
