@@ -1,4 +1,4 @@
-"""`jtsolve check`: verification of a result."""
+"""`jtsolve check`: verifies a result, and its bound if there is a certificate."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,14 +19,14 @@ def check(
     result: Annotated[Path, typer.Argument(readable=False, metavar="RESULT", help="The result file.")],
     certificate: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", readable=False, help="Verify the bound too, by this certificate."),
+        typer.Option(metavar="FILE", readable=False, help="Verify the bound, too, by this certificate."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Check a result, or the results of solve --k-best, against its instance.
 
-    Verifies the tree, its score, the constraints, and the consistency of the claims; with a certificate,
-    which the backend clutter writes, also that no tree scores more than the bound.
+    Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as clutter
+    writes it, also that no tree scores more than the bound.
 
     Exit code 0: the result is right; 1: it is not, and every fault is named.
     """
@@ -34,9 +34,9 @@ def check(
     from jtsolve.io.instance import read_problem
     from jtsolve.io.result import ResultDocument
     from jtsolve.verify.certificate import verify
+    from jtsolve.verify.constraints import tightened
     from jtsolve.verify.ranking import check_ranking
     from jtsolve.verify.result import check as faults_of
-    from jtsolve.verify.result import tightened
 
     document = _read(result)
     problem = read_problem(instance)
@@ -46,14 +46,13 @@ def check(
     elif certificate is None:
         faults, status = check_ranking(problem, document), _status(document)
     else:
-        raise ChoiceError(
-            "a certificate is for one result, but this file holds several; leave out --certificate"
-        )
+        raise ChoiceError("a certificate proves one result, and this file has several; check without it")
     for fault in faults:
         complain(f"{result}: {fault}")
     if certificate is not None:
         assert isinstance(document, ResultDocument), "refused before"
-        wrong = verify(problem, document, read_certificate(certificate))
+        found = verify(problem, document, read_certificate(certificate))
+        wrong = tuple(fault for fault in found if fault not in faults)
         for fault in wrong:
             complain(f"{certificate}: {fault}")
         faults += wrong
@@ -77,7 +76,7 @@ def check(
 
 
 def _read(path: Path) -> "ResultDocument | RankingDocument":
-    """Returns the result, or the ranked results, in a file."""
+    """Returns a result, or a ranking if the file begins as one."""
     from jtsolve.core.files import read_file
     from jtsolve.io.ranking import read_ranking
     from jtsolve.io.result import read_result

@@ -21,8 +21,8 @@ from jtsolve.core.result import Status
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError
+from jtsolve.verify.constraints import declared_constraints, unasked
 from jtsolve.verify.form import ROOM, Wrong, check_form, require
-from jtsolve.verify.result import declared_constraints, unasked
 from jtsolve.verify.table import Table
 
 if TYPE_CHECKING:

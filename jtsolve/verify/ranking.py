@@ -1,4 +1,4 @@
-"""An independent check of the best trees in order: each result by `check`, and how they follow each other."""
+"""An independent check of the k best trees: each result by `check`, then their order and claims."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def check_ranking(problem: Problem, ranking: Ranking | RankingDocument) -> tuple[str, ...]:
-    """Returns every fault of the best trees in order as one sentence; none if they are right.
+    """Returns every fault of a ranking as one sentence; none if it is right.
 
-    Every tree and score is verified in full. That no better tree is missing is as sure as the bounds, which
-    cannot be verified without solving the problem again.
+    Every tree and score is verified in full. That no better tree is missing rests on the bounds, which are
+    not verified here.
     """
     if isinstance(ranking, Ranking):
         ranking = ranking_to_document(ranking)

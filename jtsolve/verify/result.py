@@ -1,54 +1,50 @@
-"""An independent check of a result: from the lists in the result and the problem's scores alone.
+"""An independent check of a result, from its lists and the problem's scores alone.
 
-Nothing is taken from the code that makes trees or finds them: cliques are plain sets here, running
-intersection is tested variable by variable with union-find, and scores are summed exactly. A set of cliques
-that passes is a junction tree, and the graph in which two variables are adjacent if some clique holds both is
-chordal (Blair and Peyton, An introduction to chordal graphs and clique trees, 1993, theorem 3.1).
+No code is shared with what builds or finds trees: cliques are plain sets, running intersection is tested for
+each variable with union-find, and scores are summed exactly. Cliques that pass form a junction tree, and the
+graph in which two variables are adjacent if a clique holds both is chordal (Blair and Peyton, An introduction
+to chordal graphs and clique trees, 1993, theorem 3.1).
 
-Time O(Σ |C|) set operations, but for the test that no clique is within another: it compares a clique with
-those that share its rarest variable.
+Time: O(Σ |C|) set operations, except for the test that no clique includes another, which compares a clique
+with all that share its rarest variable.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, combinations, pairwise
+from itertools import chain, pairwise
 from math import fsum, inf, isfinite
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Status
-from jtsolve.core.varset import members
 from jtsolve.errors import InputError
-from jtsolve.io.documents import constraints_from_document
 from jtsolve.io.result import ResultDocument, result_to_document
+from jtsolve.verify.constraints import Set, broken, declared_constraints, named_set, unasked
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from jtsolve.core.problem import Constraints, Problem
     from jtsolve.core.scores import LocalScores
-    from jtsolve.core.varset import VarSet
-
-Set: TypeAlias = frozenset[int]
 
 SCORE_TOLERANCE = 1e-6
-"""Nats by which a score may differ from the exact sum, besides the relative part: float64 sums of 10^4 terms
-of 10^4 nats each are off by less."""
+"""Nats by which a score may differ from the exact sum, in addition to the relative part: float64 sums of 10^4
+terms of 10^4 nats each err by less."""
 RELATIVE_TOLERANCE = 1e-12
 BOUND_TOLERANCE = 1e-9
-"""Nats by which the bound may be below the score: both are made of the same numbers."""
+"""Nats by which the bound may be below the score; both come from the same numbers."""
 
 
 def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
     """Returns every fault of a result as one sentence; none if it is right.
 
-    The tree, its score and the constraints are verified in full. A bound cannot be verified without solving
-    the problem again: it is only checked against the score, the gap, the status, and the trace.
+    The tree, its score and the constraints are verified in full. A bound needs a certificate
+    (`jtsolve.verify.certificate`); here it is only compared with the score, gap, status and trace.
 
     Args:
-        problem: what was to be solved; its constraints may be looser than those of the result.
+        problem: what was to be solved; the result's constraints may be tighter (`unasked`).
         result: as returned by `solve`, or as read from a file.
     """
     if isinstance(result, Result):
@@ -171,8 +167,8 @@ def _tree(problem: Problem, result: ResultDocument, own: Constraints | None) -> 
         if treewidth != result.treewidth:
             yield f"The treewidth is {treewidth}, not {result.treewidth}."
     asked = (problem.constraints,) if own is None else (problem.constraints, own)
-    broken = (_broken(problem, constraints, cliques, separators, holders) for constraints in asked)
-    yield from dict.fromkeys(chain.from_iterable(broken))
+    found = (broken(problem.names, constraints, cliques, separators, holders) for constraints in asked)
+    yield from dict.fromkeys(chain.from_iterable(found))
     if not faults:
         yield from _score(problem, result, cliques, separators)
 
@@ -268,106 +264,6 @@ class _Partition:
         return one != other
 
 
-def declared_constraints(problem: Problem, result: ResultDocument) -> Constraints:
-    """Returns the constraints that a result says it was solved under.
-
-    Raises:
-        InputError: they name unknown variables or contradict each other.
-    """
-    return constraints_from_document(result.instance.constraints, problem.names, "the result", "constraints")
-
-
-def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:
-    """Yields a sentence for each constraint of a result that does not answer the problem.
-
-    Bounds and forbidden graphs may be tighter than the problem's; all else has to be equal. Without a tree
-    only the treewidth, which commands bound too, may be tighter: that there is no tree under further
-    constraints says nothing about the problem.
-    """
-    for name in _tighter(own, asked):
-        kept, wanted = getattr(own, name), getattr(asked, name)
-        if name == "forbidden_graphs":
-            yield "The result was made with fewer forbidden_graphs than the problem asks for."
-        else:
-            yield f"The result was made with {name} {kept}, but the problem asks for {wanted}."
-    if not found:
-        for name in _tighter(asked, own):
-            if name != "max_treewidth":
-                yield f"The result was made with a tighter {name} than the problem asks for, and has no tree."
-    for name in (
-        "forbidden_edges",
-        "required_edges",
-        "forbidden_cliques",
-        "forbidden_separators",
-        "allowed_separators",
-    ):
-        if getattr(asked, name) != getattr(own, name):
-            yield f"The result was made with other {name} than the problem asks for."
-
-
-def tightened(problem: Problem, result: ResultDocument) -> tuple[str, ...]:
-    """Returns the names of the constraints of a correct result that are tighter than the problem's."""
-    return tuple(_tighter(problem.constraints, declared_constraints(problem, result)))
-
-
-def _tighter(loose: Constraints, tight: Constraints) -> Iterator[str]:
-    """Yields the names of the bounds, and "forbidden_graphs", that `tight` does not get from `loose`."""
-    for name in ("max_treewidth", "max_separator_size", "max_cliques"):
-        bound, kept = getattr(loose, name), getattr(tight, name)
-        if kept is not None and (bound is None or kept < bound):
-            yield name
-    if tight.min_separator_size > loose.min_separator_size:
-        yield "min_separator_size"
-    if not tight.forbidden_graphs <= loose.forbidden_graphs:
-        yield "forbidden_graphs"
-
-
-def _broken(
-    problem: Problem,
-    constraints: Constraints,
-    cliques: Sequence[Set],
-    separators: Sequence[Set],
-    holders: Sequence[Sequence[int]],
-) -> Iterator[str]:
-    """Yields a sentence for every constraint that the tree breaks."""
-    names = problem.names
-    largest = max(map(len, cliques), default=0)
-    if constraints.max_treewidth is not None and largest > constraints.max_treewidth + 1:
-        yield f"A clique has {largest} members, too many for treewidth {constraints.max_treewidth}."
-    if constraints.max_cliques is not None and len(cliques) > constraints.max_cliques:
-        yield f"There are {len(cliques)} cliques, more than {constraints.max_cliques}."
-    most = inf if constraints.max_separator_size is None else constraints.max_separator_size
-    for separator in set(separators):
-        if len(separator) > most:
-            yield f"The separator {_named(names, separator)} has more than {most} members."
-        if len(separator) < constraints.min_separator_size:
-            yield (
-                f"The separator {_named(names, separator)} has fewer than {constraints.min_separator_size} "
-                "members."
-            )
-    for v, u in map(sorted, _sets(constraints.forbidden_edges)):
-        if set(holders[v]) & set(holders[u]):
-            yield f"The edge {names[v]} – {names[u]} is forbidden."
-    for v, u in map(sorted, _sets(constraints.required_edges)):
-        if not set(holders[v]) & set(holders[u]):
-            yield f"The edge {names[v]} – {names[u]} is required, but missing."
-    for clique in _sets(constraints.forbidden_cliques) & set(cliques):
-        yield f"The clique {_named(names, clique)} is forbidden."
-    for separator in _sets(constraints.forbidden_separators) & set(separators):
-        yield f"The separator {_named(names, separator)} is forbidden."
-    if constraints.allowed_separators is not None:
-        for separator in set(separators) - _sets(constraints.allowed_separators):
-            yield f"The separator {_named(names, separator)} is not allowed."
-    if constraints.forbidden_graphs:
-        graph = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
-        if any(_sets(edges) == graph for edges in constraints.forbidden_graphs):
-            yield f"The graph of the tree, with {len(graph)} edges, is forbidden."
-
-
-def _sets(masks: Iterable[VarSet]) -> set[Set]:
-    return {frozenset(members(mask)) for mask in masks}
-
-
 def _score(
     problem: Problem, result: ResultDocument, cliques: Sequence[Set], separators: Sequence[Set]
 ) -> Iterator[str]:
@@ -380,7 +276,7 @@ def _score(
         for found, value in zip(sets, _scores_of(problem.scores, sets), strict=True):
             if value == -inf:
                 missing = True
-                yield f"The {kind} {_named(names, found)} has no score."
+                yield f"The {kind} {named_set(names, found)} has no score."
             terms.append(value if kind == "clique" else -value * counts[found])
     if missing or result.score is None:
         return
@@ -401,10 +297,6 @@ def _scores_of(scores: LocalScores, sets: Sequence[Set]) -> list[float]:
         for i, value in zip(at, scores.batch(rows).tolist(), strict=True):
             values[i] = value
     return values
-
-
-def _named(names: Sequence[str], found: Set) -> str:
-    return "{" + ", ".join(names[v] for v in sorted(found)) + "}"
 
 
 def _listing(names: Sequence[str]) -> str:

@@ -1,0 +1,121 @@
+"""Constraints of a result: whether they answer the problem, and whether a tree meets them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, TypeAlias
+
+from jtsolve.core.varset import members
+from jtsolve.io.documents import constraints_from_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from jtsolve.core.problem import Constraints, Problem
+    from jtsolve.core.varset import VarSet
+    from jtsolve.io.result import ResultDocument
+
+Set: TypeAlias = frozenset[int]
+
+
+def declared_constraints(problem: Problem, result: ResultDocument) -> Constraints:
+    """Returns the constraints that a result says it was solved under.
+
+    Raises:
+        InputError: they name unknown variables or contradict each other.
+    """
+    return constraints_from_document(result.instance.constraints, problem.names, "the result", "constraints")
+
+
+def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:
+    """Yields a sentence for each constraint of a result that does not answer the problem.
+
+    Bounds and forbidden graphs may be tighter than the problem's; all else has to be equal. Without a tree
+    only the treewidth, which commands bound too, may be tighter: that there is no tree under further
+    constraints says nothing about the problem.
+    """
+    for name in _tighter(own, asked):
+        kept, wanted = getattr(own, name), getattr(asked, name)
+        if name == "forbidden_graphs":
+            yield "The result was made with fewer forbidden_graphs than the problem asks for."
+        else:
+            yield f"The result was made with {name} {kept}, but the problem asks for {wanted}."
+    if not found:
+        for name in _tighter(asked, own):
+            if name != "max_treewidth":
+                yield f"The result was made with a tighter {name} than the problem asks for, and has no tree."
+    for name in (
+        "forbidden_edges",
+        "required_edges",
+        "forbidden_cliques",
+        "forbidden_separators",
+        "allowed_separators",
+    ):
+        if getattr(asked, name) != getattr(own, name):
+            yield f"The result was made with other {name} than the problem asks for."
+
+
+def tightened(problem: Problem, result: ResultDocument) -> tuple[str, ...]:
+    """Returns the names of the constraints of a correct result that are tighter than the problem's."""
+    return tuple(_tighter(problem.constraints, declared_constraints(problem, result)))
+
+
+def _tighter(loose: Constraints, tight: Constraints) -> Iterator[str]:
+    """Yields the names of the bounds, and "forbidden_graphs", that `tight` does not get from `loose`."""
+    for name in ("max_treewidth", "max_separator_size", "max_cliques"):
+        bound, kept = getattr(loose, name), getattr(tight, name)
+        if kept is not None and (bound is None or kept < bound):
+            yield name
+    if tight.min_separator_size > loose.min_separator_size:
+        yield "min_separator_size"
+    if not tight.forbidden_graphs <= loose.forbidden_graphs:
+        yield "forbidden_graphs"
+
+
+def broken(
+    names: Sequence[str],
+    constraints: Constraints,
+    cliques: Sequence[Set],
+    separators: Sequence[Set],
+    holders: Sequence[Sequence[int]],
+) -> Iterator[str]:
+    """Yields a sentence for every constraint that the tree breaks."""
+    largest = max(map(len, cliques), default=0)
+    if constraints.max_treewidth is not None and largest > constraints.max_treewidth + 1:
+        yield f"A clique has {largest} members, too many for treewidth {constraints.max_treewidth}."
+    if constraints.max_cliques is not None and len(cliques) > constraints.max_cliques:
+        yield f"There are {len(cliques)} cliques, more than {constraints.max_cliques}."
+    most = inf if constraints.max_separator_size is None else constraints.max_separator_size
+    for separator in set(separators):
+        if len(separator) > most:
+            yield f"The separator {named_set(names, separator)} has more than {most} members."
+        if len(separator) < constraints.min_separator_size:
+            least = constraints.min_separator_size
+            yield f"The separator {named_set(names, separator)} has fewer than {least} members."
+    for v, u in map(sorted, _sets(constraints.forbidden_edges)):
+        if set(holders[v]) & set(holders[u]):
+            yield f"The edge {names[v]} – {names[u]} is forbidden."
+    for v, u in map(sorted, _sets(constraints.required_edges)):
+        if not set(holders[v]) & set(holders[u]):
+            yield f"The edge {names[v]} – {names[u]} is required, but missing."
+    for clique in _sets(constraints.forbidden_cliques) & set(cliques):
+        yield f"The clique {named_set(names, clique)} is forbidden."
+    for separator in _sets(constraints.forbidden_separators) & set(separators):
+        yield f"The separator {named_set(names, separator)} is forbidden."
+    if constraints.allowed_separators is not None:
+        for separator in set(separators) - _sets(constraints.allowed_separators):
+            yield f"The separator {named_set(names, separator)} is not allowed."
+    if constraints.forbidden_graphs:
+        graph = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
+        if any(_sets(edges) == graph for edges in constraints.forbidden_graphs):
+            yield f"The graph of the tree, with {len(graph)} edges, is forbidden."
+
+
+def _sets(masks: Iterable[VarSet]) -> set[Set]:
+    return {frozenset(members(mask)) for mask in masks}
+
+
+def named_set(names: Sequence[str], found: Set) -> str:
+    """Returns a set as names in braces."""
+    return "{" + ", ".join(names[v] for v in sorted(found)) + "}"
