@@ -116,7 +116,7 @@ class ConsistentTrees:
         self.state.progress["threshold"] = threshold
         for i, s in enumerate(self.permitted.tolist()):
             if i % _COMPONENTS == 0:
-                self._go_on()
+                self._check()
             kernel.make_components(self.state, s)
 
     def _order_edges(self) -> None:
@@ -129,21 +129,22 @@ class ConsistentTrees:
         self.state = self.state._replace(weakest_first=edges[order])
         self.state.progress["edge"] = 0
 
-    def _go_on(self) -> None:
+    def _check(self) -> None:
+        """Reports the threshold; raises `Stopped` if the report asks to stop."""
         if not self.report(note=f"treewidth {self.k}: δ·N = {self.threshold:.4g} nats"):
             raise Stopped
 
     def _advance(self) -> bool:
         """Raises the threshold until there is a root, and tells whether there is one."""
         while not kernel.advance(self.state, _COVERS):
-            self._go_on()
+            self._check()
         return bool(self.state.progress["roots"][0] > 0)
 
     def _retest(self, used: list[int]) -> bool:
         """Tests larger sets given the separators; tells whether components merged."""
         changed = False
         for s in used:
-            self._go_on()
+            self._check()
             self.retested += 1
             before = int(self.state.first_edge[s])
             first_edge = self.graphs.test(s, self.state.leader[s], before, self.threshold)
@@ -161,7 +162,7 @@ class ConsistentTrees:
         decomposable = decomposable[np.argsort(state.components["size"].ravel()[decomposable], kind="stable")]
         values = np.full((len(self.graphs.sets), n), -inf)
         for first in range(0, decomposable.size, _COMPONENTS):
-            self._go_on()
+            self._check()
             kernel.best_decompositions(
                 state,
                 decomposable[first : first + _COMPONENTS],
