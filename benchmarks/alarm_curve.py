@@ -6,12 +6,7 @@ Training data of each number of rows are drawn from the network; a structure of 
 by each method; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
 another seed. The line above is the network itself, with its true tables. A method is stopped after
 `--seconds` of processor time on one thread, so that other work on the machine changes little, and its best
-<<<<<<< HEAD
 tree until then counts. Cases that `--output` already holds are not run again. `--draw FILE` draws the table.
-=======
-tree until then counts. A run can be interrupted and resumed: cases that `--output` holds are not run again.
-`--draw FILE` draws the table.
->>>>>>> consistent
 
 A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
 that starts from the trees of `consistent`. One that is not registered is left out, with a note.

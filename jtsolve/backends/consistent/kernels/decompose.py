@@ -8,11 +8,7 @@ first. A clique C is a *root* of a tree if components with S_i ⊂ C cover V∖C
 As δ rises, components split. If (S, Q) vanishes or changes whether it is decomposable, the cover can change
 only in the cliques C = S∪v with v ∉ Q: as a root, and as S'∪x for the component of S' ⊂ C that holds Q. There
 x is marked *stale*. Only stale x are tried again, by increasing |Q'|: since Q ⊂ Q'∖x, a component affects
-<<<<<<< HEAD
-larger ones only. The answers are those of Algorithm 4 from scratch.
-=======
 only larger ones. The answers are those of Algorithm 4 from scratch.
->>>>>>> consistent
 
 (S, Q) is stored at [s, q]: s is the colex rank of S, where {a < b < c} has rank C(a,1) + C(b,2) + C(c,3);
 q = min Q is the leader of Q, so that a component that does not change stays where it is. Sets of variables
