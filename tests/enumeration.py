@@ -1,4 +1,4 @@
-"""All solutions of formulas, by CP-SAT in a process of its own: it cannot be loaded beside other solvers."""
+"""All solutions of formulas, by CP-SAT in a separate process, as it cannot be loaded beside other solvers."""
 
 from __future__ import annotations
 

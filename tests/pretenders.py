@@ -20,7 +20,7 @@ def finds_nothing(_say: Callable[[SolverMessage], None], _work: SolverInput) -> 
 
 
 def never_ends(say: Callable[[SolverMessage], None], work: SolverInput) -> float:
-    """Tells of the tree that it was given and of a bound, and goes on until it is killed."""
+    """Sends its tree and a bound, then runs until it is killed."""
     say(SolverMessage(tree=work.tree))
     say(SolverMessage(bound=1000.0))
     while True:

@@ -203,7 +203,7 @@ def test_the_best_tree_as_a_hint_is_the_only_one(model: Any) -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_small_runs_are_the_same_each_time_whatever_the_threads(model: Any) -> None:
+def test_small_runs_are_the_same_each_time_with_any_number_of_threads(model: Any) -> None:
     problem = named(gaussian(1, 5))
     traces = []
     for threads in (1, 2, 3):

@@ -138,7 +138,7 @@ while solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
 
 
 def models_of_cpsat(encoding: Encoding, unit_of: Families, pairs: int) -> list[list[int]]:
-    """Returns the models that OR-Tools finds in the file for it, in a process of its own: see `worker`."""
+    """Returns the models that OR-Tools finds in its file, in a separate process: see `worker`."""
     text = cpsat_proto(encoding.formula, rounded(unit_of)[1], ("a remark",))
     run = subprocess.run(  # noqa: S603 - this interpreter, our own program
         [sys.executable, "-c", ENUMERATE, str(pairs)], input=text, capture_output=True, text=True, check=True

@@ -225,7 +225,7 @@ def test_waits_for_room_under_max_cliques() -> None:
 
 
 def test_does_without_the_scores_of_sets_that_do_not_last() -> None:
-    # No variable has a score of its own: all must be joined, and {B} may be no separator.
+    # No single variable has a score: all must be joined, and {B} may not be a separator.
     table = {0b0011: 1.0, 0b1100: 1.0, 0b0110: 0.5}
     outcome = Forward().solve(named(SparseScores(4, table)), Limits(), Recording())
     assert outcome.tree == JunctionTree(4, (0b0011, 0b1100), ((0, 1),))

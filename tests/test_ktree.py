@@ -148,7 +148,7 @@ def test_keeps_room_for_all_variables_under_max_cliques(most: int) -> None:
 
 
 def test_grows_what_may_not_stay_as_it_is() -> None:
-    # No variable has a score of its own: all must be joined, and {B} may be no separator.
+    # No single variable has a score: all must be joined, and {B} may not be a separator.
     table = {0b0011: 1.0, 0b1100: 1.0, 0b0110: 0.5}
     outcome = KTree().solve(named(SparseScores(4, table)), Limits(), Recording())
     assert outcome.tree == JunctionTree(4, (0b0011, 0b1100), ((0, 1),))

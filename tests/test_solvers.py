@@ -199,11 +199,11 @@ def test_solutions_that_break_the_formula_are_not_believed() -> None:
     program = ilp_solver.IntegerProgram(lambda _news: None, encoding, unit)
     with pytest.raises(RuntimeError, match="wrong solution"):
         program.conclude()  # nothing was solved
-    with pytest.raises(ValueError, match="is none: "):
+    with pytest.raises(ValueError, match="violates the formula: "):
         program.solution([0.0] * len(program.variables))
     task = to_wcnf(encoding.formula, unit)
     reporter = maxsat_solver.Reporter(lambda _news: None, encoding, unit, task, None)
-    with pytest.raises(ValueError, match="is none: "):
+    with pytest.raises(ValueError, match="violates the formula: "):
         reporter.model([-number for number in range(1, task.variables + 1)])
 
 

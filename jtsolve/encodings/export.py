@@ -48,7 +48,7 @@ def export(problem: Problem, target: Target, memory: int | None = None) -> str:
     treewidth = problem.max_clique_size - 1
     remarks = (
         f"jtsolve: instance {dumps(problem.name)}, {problem.digest()}, treewidth at most {treewidth}",
-        f"the score of a tree is within {unit.slack:.3g} nats of what the objective says",
+        f"the score of a tree is within {unit.slack:.3g} nats of the objective",
         "adjacent_a_b, number b(b-1)/2 + a + 1 for a < b: an edge joins variables a and b, counted from 0",
     )
     if target in {"wcnf", "wcnf-family"}:
@@ -62,7 +62,7 @@ def make_target(text: str) -> Target:
     """Returns the target with a name.
 
     Raises:
-        ChoiceError: there is none.
+        ChoiceError: the name is unknown.
     """
     for target in TARGETS:
         if target == text:

@@ -77,8 +77,8 @@ class ConstraintProgramming:
 
     Args:
         start: the backend that finds the first tree, or None: then nothing is pruned.
-        relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. What it drops
-            rests on its proof, not on CP-SAT's: see `support.prepare`.
+        relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Its pruning
+            rests on its own proof, not on CP-SAT's: see `support.prepare`.
         prune: whether to drop what no tree at least as good as the first uses.
         model: the formulation.
         parameters: of CP-SAT, each "name:value", such as "cp_model_probing_level:0", overriding those set

@@ -50,7 +50,7 @@ def solve(send: Send, work: SolverInput) -> float:
     """Solves a problem and sends trees and bounds; returns the bound in nats, -inf if there is no tree.
 
     Raises:
-        RuntimeError: the solver ended without an answer, or a solution is no tree.
+        RuntimeError: the solver ended without an answer, or a solution gives no tree.
     """
     encoding, unit = encoded(work, _finest(work.families))
     weights = unit.whole(encoding.formula.weights)
@@ -64,7 +64,7 @@ def solve(send: Send, work: SolverInput) -> float:
     solver.best_bound_callback = reporter.bound
     status = solver.solve(model, reporter)
     if reporter.fault is not None:
-        raise RuntimeError(f"a solution of CP-SAT is no tree: {reporter.fault}")
+        raise RuntimeError(f"a solution of CP-SAT gives no tree: {reporter.fault}")
     if status == cp_model.INFEASIBLE:
         return -inf
     if status != cp_model.OPTIMAL:

@@ -110,7 +110,7 @@ def _fixed_point(values: NDArray[np.float64], unit: float) -> NDArray[np.int32]:
 
 
 def _clique_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells for every set whether the constraints permit it as a clique, whatever its score."""
+    """Tells for every set whether the constraints permit it as a clique, regardless of its score."""
     permitted: NDArray[np.bool_] = sets != 0
     for edge in problem.constraints.forbidden_edges:
         permitted &= sets & edge != edge
@@ -118,7 +118,7 @@ def _clique_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.b
 
 
 def _separator_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells for every set whether the constraints permit it as a separator, whatever its score."""
+    """Tells for every set whether the constraints permit it as a separator, regardless of its score."""
     limits = problem.constraints
     size = np.bitwise_count(sets)
     permitted: NDArray[np.bool_] = size >= limits.min_separator_size

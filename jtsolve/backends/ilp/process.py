@@ -140,7 +140,7 @@ class IntegerProgram:
         values = [round(value) for value in point]
         broken = self.encoding.formula.broken(values)
         if broken is not None:
-            raise ValueError(f"the solver's solution is none: {broken}")
+            raise ValueError(f"the solver's solution violates the formula: {broken}")
         objective = self.encoding.formula.objective(values)
         if objective > self.best:
             self.best = objective
@@ -248,7 +248,7 @@ def _by_cbc(program: IntegerProgram, work: SolverInput, began: float) -> float:
         return -inf
     if program.problem.sol_status == pulp.LpSolutionOptimal:
         return program.conclude()
-    with suppress(ValueError):  # out of time, it may leave a point that is no solution
+    with suppress(ValueError):  # out of time, CBC may leave an infeasible point
         program.solution(program.values())
     return inf
 

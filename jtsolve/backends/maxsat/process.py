@@ -69,7 +69,7 @@ class Reporter:
         values = [int(literal > 0) for literal in literals[: len(self.encoding.formula.names)]]
         broken = self.encoding.formula.broken(values)
         if broken is not None:
-            raise ValueError(f"the solver's model is none: {broken}")
+            raise ValueError(f"the solver's model violates the formula: {broken}")
         cost = self.task.cost(values)
         if self.limit is None or cost < self.limit:
             self.limit = cost

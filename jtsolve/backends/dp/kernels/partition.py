@@ -64,7 +64,7 @@ def best_splits(table, base, elements, bits, first_group, last_group, high_sets,
             top = 1
             while top <= high >> 1:
                 top <<= 1
-            rest = high ^ top
+            rest = high ^ top  # Rʰ holds the largest element, so that each split is formed once
             best[: rows * LANES] = lowest
             part = rest
             while part:

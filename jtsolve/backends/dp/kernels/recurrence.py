@@ -57,7 +57,7 @@ def outer_neighbours(mask, required):
     return union & ~mask
 
 
-@kernel
+@kernel(inline="always")
 def _sets_outside(u, ranks, outside, mask_of, position_of):
     """Writes the k variables outside U and, by rank, the mask and position of each set of them; returns k."""
     first = ranks.first
@@ -89,7 +89,7 @@ def _grow(f, begin, source, start, k, sizes, first, row):
             f[here + i] = value if value > f[here + i] else f[here + i]
 
 
-@kernel
+@kernel(inline="always")
 def _subtrees(u, k, ranks, outside, start, before, within, f):
     """f(S,U) = max_{v ∈ U} F(S∪v, U∖v): a clique C ⊋ S is the root of the subtree over S ∪ U."""
     width, first = ranks.width, ranks.first
@@ -107,7 +107,7 @@ def _subtrees(u, k, ranks, outside, start, before, within, f):
             _grow(f, with_root, source, begin, k, width - 1, first, row)
 
 
-@kernel
+@kernel(inline="always")
 def _attachments(u, k, ranks, local, mask_of, position_of, f, H):
     """H(C,U) = max(f(C,U) − s(C), max_{c ∈ C} H(C∖c, U)): some S ⊆ C; S = C is contracted afterwards.
 
@@ -139,7 +139,7 @@ def _attachments(u, k, ranks, local, mask_of, position_of, f, H):
             H[with_root + j] = value
 
 
-@kernel
+@kernel(inline="always")
 def _partitions(u, k, combine, ranks, local, offset, mask_of, position_of, H, g, F):
     """g(C,U) = max(H(C,U), max_{∅ ⊊ R ⊊ U} g(C,R) + g(C, U∖R));  F(C,U) = max(f(C,U), s(C) + g(C,U)).
 
@@ -167,12 +167,13 @@ def _partitions(u, k, combine, ranks, local, offset, mask_of, position_of, H, g,
             if combine:
                 value = max(value, g[cell])
             part = inner
-            while part:
+            while part:  # U∖R within the block: R = outer ∪ part
                 part = (part - 1) & inner
                 if high or part:
                     one = g[table + (outer | part) * LANES]
                     two = g[table + (inner ^ part) * LANES]
                     value = max(value, number(one + two))
+            # In fixed point, sums of sums with `lowest` would overflow.
             value = value if value >= threshold else lowest
             g[cell] = value
             total = number(value + local.clique[root, position_of[j]])
@@ -205,6 +206,7 @@ def sweep(sets, combine, ranks, local, offset, start, before, within, current, g
     H = np.empty(2 * rows, g.dtype)
     for u in sets:
         k = _sets_outside(u, ranks, outside, mask_of, position_of)
+        # f and then F of one U: f(S,U) is read only here, so both share the place.
         F = current[start[u] : start[u] + first[k, width + 1] + first[k, width]]
         F[:] = local.lowest
         _subtrees(u, k, ranks, outside, start, before, within, F)
