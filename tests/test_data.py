@@ -215,7 +215,7 @@ def test_a_spoilt_file_in_the_cache_is_fetched_again(server: str, cache: Path) -
     ("path", "reason"),
     [
         ("wrong", "SHA-256"),
-        ("cut", "damaged or cut off"),
+        ("cut", "damaged or truncated"),
         ("short", "cannot be downloaded .*IncompleteRead"),
         ("absent", "cannot be downloaded .*404"),
     ],

@@ -104,11 +104,11 @@ def test_the_time_limit_ends_the_tabulation_and_so_does_the_caller() -> None:
         told.append(done)
         return False
 
-    with pytest.raises(LimitError, match="the scoring was ended"):
+    with pytest.raises(LimitError, match="scoring was stopped"):
         problem_from_table(TABLE, Bic(), treewidth=2, progress=stop)
     assert told
     plan = plan_scores(TABLE, Bic(), 3, Limits())
-    with pytest.raises(LimitError, match="the scoring was ended"):
+    with pytest.raises(LimitError, match="scoring was stopped"):
         replace(plan, limits=Limits(time=1.0, started=time.monotonic() - 5)).problem()
 
 
