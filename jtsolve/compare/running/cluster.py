@@ -71,7 +71,9 @@ class DaskExecutor:
         dask = _distributed()
         if self.address is None:
             # Dask listens for browsers even without a dashboard: there is no page to ask for.
-            nothing = {f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")}
+            nothing: dict[str, list[str]] = {
+                f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")
+            }
             with (
                 importlib.import_module("dask").config.set(nothing),
                 dask.LocalCluster(
