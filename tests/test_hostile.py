@@ -16,9 +16,15 @@ import pytest
 from comparisons import compared, make_instance, make_plan, make_row, make_spec
 from problems import gaussian, named
 
+from jtsolve.backends.parse import FILES, option_values
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
+from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
 from jtsolve.compare.running.cluster import DaskExecutor
+from jtsolve.compare.running.run import run as run_spec
+from jtsolve.compare.spec import RunStatus
+from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import write_problem
 
 if TYPE_CHECKING:
@@ -180,3 +186,25 @@ def test_dask_serves_no_pages_unasked() -> None:
         for name in ("status", "info/main/workers.html", "health"):
             with pytest.raises(HTTPError, match="404"):
                 urlopen(f"http://127.0.0.1:{client.cluster.scheduler.http_server.port}/{name}")
+
+
+def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:
+    for option in ("clutter:certificate=", "lns:exact=clutter,exact.certificate="):
+        spec = make_spec(make_instance(tmp_path), f"{option}{tmp_path}/proof.json")
+        row = run_spec(spec, 0.0)
+        assert row.status is RunStatus.BAD_INPUT
+        assert "names a file" in row.message
+        grid = Grid(instances=["a"], backends=[spec.backend])
+        with pytest.raises(ChoiceError, match="names a file"):
+            expand(grid, [], memory=lambda: 1.0, threads=lambda: 1)
+        assert not (tmp_path / "proof.json").exists()
+
+
+def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None:
+    free = {
+        key
+        for backend in REGISTRY.values()
+        for key, values in option_values(backend).items()
+        if "a text" in values
+    }
+    assert free == FILES | {"root"}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.parse import parse_untrusted
 from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Spec
 from jtsolve.core.files import read_file
@@ -251,7 +251,7 @@ def expand(
     ]
     for choice in backends:
         if choice.name != AUTO:
-            parse_backend(choice.name)
+            parse_untrusted(choice.name)
     memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
     workers = threads() if grid.threads is None else grid.threads
     specs = [
