@@ -207,4 +207,4 @@ def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None
         for key, values in option_values(backend).items()
         if "a text" in values
     }
-    assert free == FILES | {"root"}
+    assert free == FILES | {"root", "parameters"}

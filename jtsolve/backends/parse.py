@@ -52,7 +52,7 @@ def _require_no_files(backend: Backend) -> None:
         value = getattr(backend, key)
         if key in FILES and value is not None:
             raise ChoiceError(
-                f"the option '{key}' of backend '{backend.name}' names a file, which the runs of a comparison "
+                f"the option '{key}' of backend '{backend.name}' names a file, which runs of a comparison "
                 "may not write; use 'jtsolve solve' for it"
             )
         for part in value if isinstance(value, tuple) else (value,):
