@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import signal
-import sys
-import time
-from typing import NoReturn
+
+_signals: list[int] = []
+
+
+class _Interrupted(KeyboardInterrupt):
+    """A signal. Python kills itself at exit if a plain `KeyboardInterrupt` once passed through `exec`."""
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    """Makes SIGTERM what Ctrl-C is, and remembers it: loading a module may turn it into another exception."""
+    _signals.append(number)
+    raise _Interrupted
+
+
+for _number in (signal.SIGINT, signal.SIGTERM):  # before anything else is loaded
+    signal.signal(_number, _interrupt)
+
+import sys  # noqa: E402
+import time  # noqa: E402
 
 STARTED = time.monotonic()
 """The start of the process as good as it can be had: before anything heavy is loaded. The kernel's own record
@@ -14,19 +30,19 @@ of the start would be wrong after an `exec` from a shell script, whose time woul
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         from jtsolve.cli import run
 
-        code = run(sys.argv[1:], STARTED)
+        code = run(sys.argv[1:], STARTED, lambda: bool(_signals))
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT  # as shells count; nothing of ours need be loaded yet
+    except Exception:
+        if not _signals:
+            raise
+        code = 128 + signal.SIGINT
+    for number in (signal.SIGINT, signal.SIGTERM):  # the answer is out, and the code stands
+        signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
-
-
-def _interrupt(_number: int, _frame: object) -> NoReturn:
-    """Makes SIGTERM what Ctrl-C is."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -12,14 +12,45 @@ Every message says what is wrong, where, why, and what to do about it.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Control characters but newline, surrogates, and what breaks or reverses lines.
+_UNPRINTABLE = re.compile(r"[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+_LONGEST_PART = 1000
+_LONGEST_MESSAGE = 8000
+"""Characters; every message that lists all backends with their reasons is shorter."""
+
+
+def printable(text: str) -> str:
+    r"""Returns a text whose control characters, except newlines, are escaped as in JSON.
+
+    >>> printable("a\x1b[2J")
+    'a\\u001b[2J'
+    """
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def on_one_line(text: str, longest: int) -> str:
+    r"""Returns a text that quotes input: printable, newlines escaped too, its middle cut out if it is long.
+
+    >>> on_one_line("a" * 9 + "\nb", 8)
+    'aaaa…a\\u000ab'
+    """
+    if len(text) > longest:
+        text = f"{text[: longest // 2]}…{text[len(text) - (longest - longest // 2 - 1) :]}"
+    return printable(text).replace("\n", "\\u000a")
+
 
 class JtsolveError(Exception):
-    """The root of all errors that jtsolve raises on purpose."""
+    """The root of all errors that jtsolve raises on purpose; its message is printable."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(on_one_line(message, _LONGEST_MESSAGE))
 
 
 class InputError(JtsolveError):
@@ -34,8 +65,8 @@ class InputError(JtsolveError):
         self.place = place
         self.reason = reason
         self.remedy = remedy
-        where = f"{source}: {place}" if place else source
-        super().__init__(f"{where}: {reason}. Fix: {remedy}.")
+        parts = [part for part in (source, place, f"{reason}. Fix: {remedy}.") if part]
+        super().__init__(": ".join(on_one_line(part, _LONGEST_PART) for part in parts))
 
 
 class ChoiceError(JtsolveError):

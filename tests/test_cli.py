@@ -686,10 +686,14 @@ def test_the_program_ends_with_the_code_of_the_command(
 
 @pytest.fixture
 def terminate() -> Iterator[None]:
-    """Puts back how SIGTERM is handled."""
-    before = signal.getsignal(signal.SIGTERM)
+    """Handles signals as the program does, and puts back how they were handled before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, program._interrupt)
     yield
-    signal.signal(signal.SIGTERM, before)
+    program._signals.clear()
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize("module", ["jtsolve.cli", "jtsolve.cli.output", "jtsolve.errors"])
@@ -712,6 +716,25 @@ def test_a_signal_while_loading_ends_with_130(
     with pytest.raises(SystemExit) as end:
         program.main()
     assert end.value.code == 130
+
+
+def test_a_signal_that_a_module_turns_into_another_error_is_one(
+    monkeypatch: pytest.MonkeyPatch, terminate: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del terminate
+
+    def load(*_arguments: object, **_options: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error
+
+    monkeypatch.setattr("jtsolve.cli.app", load)
+    monkeypatch.setattr(sys, "argv", ["jtsolve", "solve", "a.json"])
+    with pytest.raises(SystemExit) as end:
+        program.main()
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "jtsolve: interrupted before a tree was found\n"
 
 
 def test_a_signal_while_a_command_runs_ends_with_130(

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _NONE = "none"
 
+FILES = frozenset({"certificate"})
+"""Options that name a file to write."""
+
 
 def parse_backend(text: str) -> Backend:
     """Returns the backend that a text such as "lns:exact=dp,exact.precision=int32,seed=3" describes.
@@ -31,6 +34,30 @@ def parse_backend(text: str) -> Backend:
         ChoiceError: the backend or an option does not exist, or a value is invalid.
     """
     return make_backend(*split_backend(text))
+
+
+def parse_untrusted(text: str) -> Backend:
+    """Returns the backend that a text of a specification, plan or grid describes; it may not write files.
+
+    Raises:
+        ChoiceError: as `parse_backend`, or an option names a file.
+    """
+    backend = parse_backend(text)
+    _require_no_files(backend)
+    return backend
+
+
+def _require_no_files(backend: Backend) -> None:
+    for key in _option_types(backend):
+        value = getattr(backend, key)
+        if key in FILES and value is not None:
+            raise ChoiceError(
+                f"the option '{key}' of backend '{backend.name}' names a file, which runs of a comparison "
+                "may not write; use 'jtsolve solve' for it"
+            )
+        for part in value if isinstance(value, tuple) else (value,):
+            if _is_backend(part):
+                _require_no_files(part)
 
 
 def split_backend(text: str) -> tuple[str, dict[str, str]]:

@@ -6,7 +6,7 @@ outputs need not be readable, and our own messages on unreadable inputs say more
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from traceback import format_exc
 from typing import Annotated
@@ -83,12 +83,14 @@ def main(
     """
 
 
-def run(arguments: Sequence[str], started: float) -> int:
+def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool] = lambda: False) -> int:
     """Runs one command and returns the exit code of the process.
 
     Args:
         arguments: without the program's name.
         started: `time.monotonic()` at the start; time limits count from there.
+        interrupted: tells whether a signal has raised a `KeyboardInterrupt`, which extension modules may turn
+            into another exception while they are loaded.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -102,8 +104,10 @@ def run(arguments: Sequence[str], started: float) -> int:
         complain(str(error) or "out of memory; lower the treewidth, or set a --memory-limit")
         return exit_code(error)
     except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a check failed
-        complain(f"this is a bug in jtsolve; please report it with this traceback\n{format_exc()}")
-        return INTERNAL
+        if not interrupted():
+            complain(f"this is a bug in jtsolve; please report it with this traceback\n{format_exc()}")
+            return INTERNAL
+        code = INTERRUPTED
     if code == INTERRUPTED:
         solving = "solve" in arguments[:1]
         complain(f"interrupted before {'a tree was found' if solving else 'it was finished'}")

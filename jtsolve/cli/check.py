@@ -78,11 +78,11 @@ def check(
 def _read(path: Path) -> "ResultDocument | RankingDocument":
     """Returns a result, or a ranking if the file begins as one."""
     from jtsolve.core.files import read_file
-    from jtsolve.io.ranking import read_ranking
+    from jtsolve.io.documents import format_of
+    from jtsolve.io.ranking import FORMAT, read_ranking
     from jtsolve.io.result import read_result
 
-    several = b'"jtsolve-results"' in read_file(path)[:200]
-    return read_ranking(path) if several else read_result(path)
+    return read_ranking(path) if format_of(read_file(path)) == FORMAT else read_result(path)
 
 
 def _status(document: "RankingDocument") -> str:

@@ -49,7 +49,7 @@ def export(
     if json:
         emit(json_text({"format": to, "file": None if output is None else str(output), "text": text}))
     elif output is None:
-        emit(text)
+        emit(text.encode())
 
 
 def _writer(to: str, root: int) -> "Callable[[AnyModel], str]":

@@ -5,7 +5,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from jtsolve.errors import InputError, InternalError, JtsolveError, LimitError
+from jtsolve.errors import InputError, InternalError, JtsolveError, LimitError, on_one_line, printable
 
 FOUND = 0
 FAULTY = 1
@@ -14,6 +14,8 @@ INFEASIBLE = 3
 NO_TREE = 4
 INTERNAL = 70
 """EX_SOFTWARE of BSD's sysexits.h."""
+_LONGEST_LINE = 1000
+
 INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
 
@@ -28,19 +30,19 @@ def exit_code(error: JtsolveError | MemoryError) -> int:
 def complain(message: str) -> None:
     """Writes an error to standard error, if it is open; the exit code reports it in any case."""
     with suppress(AttributeError, OSError):  # sys.stderr is None if it was closed at the start
-        sys.stderr.write(f"jtsolve: {message}\n")
+        sys.stderr.write(f"jtsolve: {printable(message)}\n")
         sys.stderr.flush()
 
 
 def murmur(message: str) -> None:
     """Writes a line of progress to standard error, if it is open."""
     with suppress(AttributeError, OSError):
-        sys.stderr.write(f"{message}\n")
+        sys.stderr.write(f"{on_one_line(message, _LONGEST_LINE)}\n")
         sys.stderr.flush()
 
 
 def emit(text: str | bytes) -> None:
-    """Writes text or UTF-8 bytes to standard output, ending with one newline.
+    """Writes text, its control characters escaped, or UTF-8 bytes to standard output; one newline ends them.
 
     A reader that closed the pipe, such as `head`, is no error.
 
@@ -53,7 +55,7 @@ def emit(text: str | bytes) -> None:
         if isinstance(text, bytes):
             sys.stdout.buffer.write(text.rstrip(b"\n") + b"\n")
         else:
-            sys.stdout.write(text.rstrip("\n") + "\n")
+            sys.stdout.write(printable(text.rstrip("\n")) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_output()

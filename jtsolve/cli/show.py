@@ -55,21 +55,21 @@ def show(
     if png is not None:
         draw_tree(tree, names, png, format="png", notes=view.notes)
     if dot:
-        emit(tree_dot(tree, names, view.notes))
+        emit(tree_dot(tree, names, view.notes).encode())
 
 
 def _view(path: Path) -> "View":
     """Returns the view of a file."""
     from jtsolve.cli.views import of_model, of_ranking, of_result
     from jtsolve.core.files import read_file
+    from jtsolve.io.documents import format_of
 
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    # Files name their format at the beginning; any fault is found when they are read.
-    beginning = read_file(path)[:200]
-    if kind in ("bif", "uai") or b'"jtsolve-model"' in beginning:
+    declared = None if kind in ("bif", "uai") else format_of(read_file(path))
+    if kind in ("bif", "uai") or declared == "jtsolve-model":
         from jtsolve.cli.models import load
 
         return of_model(load(path), path.name)
-    if b'"jtsolve-results"' in beginning:
+    if declared == "jtsolve-results":
         return of_ranking(path)
     return of_result(path)

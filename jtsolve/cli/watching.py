@@ -80,7 +80,8 @@ def duration(seconds: float) -> str:
 def speaker(console: "Console | None", *, quiet: bool) -> Callable[[str], None]:
     """Returns a function that reports finished runs: above the live view, on standard error, or nowhere."""
     from jtsolve.cli.output import murmur
+    from jtsolve.errors import printable
 
     if console is not None:
-        return lambda text: console.print(text, markup=False, highlight=False)
+        return lambda text: console.print(printable(text), markup=False, highlight=False)
     return (lambda _text: None) if quiet else murmur

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.parse import parse_untrusted
 from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Spec
 from jtsolve.core.files import read_file
@@ -32,6 +32,8 @@ INSTANCE_SUFFIXES = (".json", ".json.gz", ".score", ".dmst", ".jkl", ".scores", 
 _PLAIN_DATA = (".csv", ".tsv", ".txt", ".data", ".parquet", ".arrow", ".feather", ".arff", ".dat")
 DATA_SUFFIXES = (*_PLAIN_DATA, *(f"{suffix}.gz" for suffix in _PLAIN_DATA))
 NO_TREEWIDTH = "none"
+_MOST_NUMBERS = 10**6
+"""In a range; each would be a run for every instance and backend."""
 
 
 class BackendChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,7 +109,9 @@ def read_grid(path: Path) -> Grid:
         raise InputError(
             source, place.strip("`") or "$", reason.replace("`", "'"), "see 'The grid' in docs/compare.md"
         ) from None
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InputError(source, "", "its lists or tables are nested too deeply", "nest them less") from None
+    except (msgspec.DecodeError, ValueError) as error:  # of text, UTF-8, and numbers of thousands of digits
         raise InputError(source, "", f"it cannot be read ({error})", "fix the syntax there") from None
     return msgspec.structs.replace(
         grid, instances=[str(path.parent / instance) for instance in grid.instances]
@@ -156,6 +160,8 @@ def parse_numbers(text: str, what: str) -> list[int]:
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if last < first:
             raise ChoiceError(f"'{part}' is neither a {what} nor a range; write for example 0-4 or 0,2,5")
+        if last - first >= _MOST_NUMBERS:
+            raise ChoiceError(f"'{part}' has more than {_MOST_NUMBERS} numbers; write a shorter range")
         numbers.extend(range(first, last + 1))
     return numbers
 
@@ -245,7 +251,7 @@ def expand(
     ]
     for choice in backends:
         if choice.name != AUTO:
-            parse_backend(choice.name)
+            parse_untrusted(choice.name)
     memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
     workers = threads() if grid.threads is None else grid.threads
     specs = [

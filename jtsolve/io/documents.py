@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -157,6 +158,19 @@ def names_of(mask: VarSet, names: Sequence[str]) -> list[str]:
     return [names[v] for v in members(mask)]
 
 
+_DECODERS: dict[type, Any] = {}
+_BUILDING = threading.Lock()
+
+
+def _decoder(kind: type[Document]) -> msgspec.json.Decoder[Document]:
+    """Returns the decoder of a struct, built once: two threads that build it at once crash msgspec."""
+    with _BUILDING:
+        if kind not in _DECODERS:
+            _DECODERS[kind] = msgspec.json.Decoder(kind)
+        decoder: msgspec.json.Decoder[Document] = _DECODERS[kind]
+    return decoder
+
+
 def decode(data: bytes, kind: type[Document], source: str) -> Document:
     """Returns a JSON text as a struct of the given kind.
 
@@ -170,7 +184,7 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
     """
     _require_utf8(data, source)
     try:
-        document = msgspec.json.decode(data, type=kind)
+        document = _decoder(kind).decode(data)
     except msgspec.ValidationError as error:
         _require_header(data, kind, source)
         raise _invalid(str(error), source) from None
@@ -200,11 +214,19 @@ class _Header(msgspec.Struct):
     version: Any = msgspec.UNSET
 
 
+def format_of(data: bytes) -> object:
+    """Returns the format that a JSON text declares; None if it declares none, or is malformed."""
+    try:
+        return _decoder(_Header).decode(data).format
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None  # full decoding reports the fault
+
+
 def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> None:
     """Raises InputError if the format or version is wrong, which causes other errors."""
     hints = get_type_hints(kind)
     try:
-        header = msgspec.json.decode(data, type=_Header)
+        header = _decoder(_Header).decode(data)
     except (msgspec.DecodeError, RecursionError):
         return  # not an object, or malformed: the caller reports it
     for key in ("format", "version"):

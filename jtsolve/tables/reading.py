@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
@@ -132,7 +133,11 @@ def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
     """
     source = str(path)
     try:
-        document = json.loads(read_file(path))
+        document = json.loads(
+            read_file(path).decode(), object_pairs_hook=_distinct, parse_int=_finite, parse_float=_finite
+        )
+    except UnicodeDecodeError:
+        raise InputError(source, "", "a byte is not UTF-8", "save the file as UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise InputError(source, "", f"it is not JSON ({error})", "correct the file") from None
     if not isinstance(document, dict):
@@ -151,8 +156,8 @@ def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
         is_list = isinstance(entry, list) and entry
         if is_list and all(isinstance(value, str) for value in entry) and len(set(entry)) == len(entry):
             schema[name] = tuple(entry)
-        elif is_list and all(isinstance(value, int | float) and value == value for value in entry):  # noqa: PLR0124
-            cuts = tuple(float(value) for value in entry)
+        elif is_list and all(isinstance(value, float) and isfinite(value) for value in entry):
+            cuts = tuple(entry)
             if sorted(set(cuts)) != list(cuts):
                 raise InputError(source, f"'{name}'", "the cuts do not increase", "order them")
             schema[name] = cuts
@@ -168,3 +173,21 @@ def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
             source, f"'{classes[1]}'", f"the class is '{classes[0]}' already", "declare one class"
         )
     return MappingProxyType(schema), classes[0] if classes else None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns a JSON object; refuses a key that occurs twice, of which parsers silently keep one."""
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key '{twice}' occurs twice")
+    return entries
+
+
+def _finite(text: str) -> float:
+    """Returns a JSON number as float64; refuses one beyond its range."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"the number {text} is beyond the range of float64")
+    return number

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import asdict, fields
+from html import escape
 from typing import TYPE_CHECKING
 
 from jtsolve.compare.reporting.tables import Record
+from jtsolve.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,12 +143,15 @@ def markdown(comparison: Comparison, plan: ComparisonPlan) -> str:
     parts = [
         "# Comparison",
         (
-            f"{len(comparison.rows)} of {comparison.planned} runs. Command: `{plan.command}`. "
-            f"Machine: {machine_text(plan)}."
+            f"{len(comparison.rows)} of {comparison.planned} runs. Command: "
+            f"{_markdown_text(plan.command)}. Machine: {_markdown_text(machine_text(plan))}."
         ),
     ]
     if comparison.faults:
-        parts += ["## FAULTS", "\n".join(f"- **{f.kind}**: {f.message}" for f in comparison.faults)]
+        parts += [
+            "## FAULTS",
+            "\n".join(f"- **{f.kind}**: {_markdown_text(f.message)}" for f in comparison.faults),
+        ]
     for title, table in (
         ("Backends", backends_table(comparison)),
         ("Problems", problems_table(comparison)),
@@ -170,8 +176,16 @@ def machine_text(plan: ComparisonPlan) -> str:
 def _markdown_table(table: Table) -> str:
     head, rows = table
     lines = [head, ["---"] * len(head), *rows]
-    safe = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(line)} |" for line in safe)
+    return "\n".join(f"| {' | '.join(map(_markdown_text, line))} |" for line in lines)
+
+
+def _markdown_text(text: str) -> str:
+    r"""Returns a text on one line without HTML, links, code or columns.
+
+    >>> _markdown_text("<b>|[x](y)")
+    '&lt;b&gt;\\|\\[x](y)'
+    """
+    return re.sub(r"([|`\[\\])", r"\\\1", escape(printable(text).replace("\n", " "), quote=False))
 
 
 def latex(comparison: Comparison) -> str:
@@ -228,8 +242,14 @@ def csv_text(comparison: Comparison) -> str:
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, [field.name for field in fields(Record)], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(map(asdict, comparison.records))
+    for record in comparison.records:
+        writer.writerow({name: _csv_value(value) for name, value in asdict(record).items()})
     return buffer.getvalue()
+
+
+def _csv_value(value: object) -> object:
+    """Returns a text that a spreadsheet would compute with an apostrophe before it."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
 
 
 def parquet(comparison: Comparison) -> bytes:

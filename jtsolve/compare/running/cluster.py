@@ -70,7 +70,12 @@ class DaskExecutor:
         """Yields a client of the cluster."""
         dask = _distributed()
         if self.address is None:
+            # Dask listens for browsers even without a dashboard: there is no page to ask for.
+            nothing: dict[str, list[str]] = {
+                f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")
+            }
             with (
+                importlib.import_module("dask").config.set(nothing),
                 dask.LocalCluster(
                     n_workers=self.jobs, threads_per_worker=1, dashboard_address=None, memory_limit=0
                 ) as cluster,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.parse import parse_untrusted
 from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe, peak_memory
@@ -103,7 +103,7 @@ class _Facts:
 def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts) -> Row:
     memory = None if spec.memory_limit is None else int(spec.memory_limit * 1e9)
     limits = Limits(spec.time_limit, memory, spec.threads, spec.seed, started)
-    chosen = None if spec.backend == AUTO else parse_backend(spec.backend)
+    chosen = None if spec.backend == AUTO else parse_untrusted(spec.backend)
     problem = read_instance(spec)
     facts.n = problem.n
     backend = choose(problem, limits).backend if chosen is None else chosen

@@ -1,0 +1,210 @@
+"""Files, options and signals made to knock the program over: each ends with a sentence and an exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from random import Random
+from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from comparisons import compared, make_instance, make_plan, make_row, make_spec
+from problems import gaussian, named
+
+from jtsolve.backends.parse import FILES, option_values
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.cli import run
+from jtsolve.compare.grid import Grid, expand
+from jtsolve.compare.reporting.exports import csv_text, markdown
+from jtsolve.compare.running.cluster import DaskExecutor
+from jtsolve.compare.running.run import run as run_spec
+from jtsolve.compare.spec import RunStatus
+from jtsolve.errors import ChoiceError
+from jtsolve.io.instance import write_problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DECODING_THREADS = """
+import sys, threading
+from typing import Literal
+import msgspec
+from jtsolve.io.documents import decode
+
+sys.setswitchinterval(1e-6)
+text = b'{"format":"x","version":1,"inner":{' + b",".join(b'"a%d":[1.5]' % i for i in range(40)) + b"}}"
+for _ in range(60):
+    inner = msgspec.defstruct("Inner", [(f"a{i}", list[float]) for i in range(40)])
+    outer = msgspec.defstruct("Outer", [("format", Literal["x"]), ("version", Literal[1]), ("inner", inner)])
+    together = threading.Barrier(4)
+
+    def work():
+        together.wait()
+        decode(text, outer, "x")
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+
+
+def test_threads_may_decode_one_kind_of_file_for_the_first_time_together() -> None:
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", DECODING_THREADS], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (b'{"x": [-0.5, 1%s]}' % (b"0" * 400), "beyond the range"),
+        (b'{"x": [0.5, 1e999]}', "beyond the range"),
+        (b'{"x": [1%s]}' % (b"0" * 5000), "beyond the range"),
+        (b'{"x": [NaN]}', "nor of cuts"),
+        (b'{"x": [true]}', "nor of cuts"),
+        (b'{"x": ["a"], "x": ["b"]}', "'x' occurs twice"),
+        (b'{"x": {"states": ["a"], "states": ["b"]}}', "'states' occurs twice"),
+        (b'{"x": ["\xff", "a"]}', "not UTF-8"),
+        (b"[" * 100_000, "recursion"),
+    ],
+)
+def test_a_schema_is_read_as_strictly_as_an_instance(
+    schema: bytes, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, declared = tmp_path / "a.csv", tmp_path / "schema.json"
+    data.write_text("x,y\n1,2\n3,4\n")
+    declared.write_bytes(schema)
+    command = ["score", str(data), "--max-size", "2", "--output", str(tmp_path / "b.json")]
+    assert run([*command, "--schema", str(declared)], 0.0) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"jtsolve: {declared}: ")
+    assert reason in said
+    assert len(said) < 1500
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.toml", "instances = ['a']\nbackends = ['dp']\ntime_limit = 1" + "0" * 5000),
+        ("a.toml", "instances = " + "[" * 100_000),
+        ("a.toml", "instances = ['a']\nbackends = ['dp']\nseeds = '0-999999999'"),
+        ("a.json", '{"backends": ' + "[" * 100_000),
+        ("a.json", '{"backends": ["dp"], "instances": ["a"], "time_limit": 1' + "0" * 5000 + "}"),
+    ],
+)
+def test_a_grid_of_a_monstrous_number_or_nesting_is_refused(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert run(["compare", str(tmp_path / name), "--output", str(tmp_path / "out")], 0.0) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("jtsolve: ")
+    assert "bug" not in said
+    assert len(said) < 1500
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_damaged_columns_are_bad_input_and_leave_no_backtrace(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": ["x", "y"] * 50, "b": [1, 2] * 50, "c": [0.5, 1.5] * 50})
+    path = tmp_path / f"a.{kind}"
+    (frame.write_parquet if kind == "parquet" else frame.write_ipc)(path)
+    sound = path.read_bytes()
+    command = ["score", str(path), "--max-size", "2", "--output", str(tmp_path / "b.json")]
+    ends = set()
+    for seed in {"parquet": (2, 3, 32, 46), "feather": (209, 210)}[kind]:
+        randomness = Random(seed)  # noqa: S311 - no secrets
+        damaged = bytearray(sound)
+        for _ in range(randomness.randint(1, 6)):
+            damaged[randomness.randrange(len(damaged))] = randomness.randrange(256)
+        path.write_bytes(damaged)
+        ends.add(run([*command, "--discretise", "width:2"], 0.0))
+    assert ends <= {0, 2}
+    assert 2 in ends
+    said = capfd.readouterr().err
+    assert "panicked" not in said
+    assert "Traceback" not in said
+
+
+ESCAPES = "\x1b[2J\x00\u202e" + "x" * 200_000
+
+
+def test_a_message_quotes_input_escaped_and_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    head = {"format": "jtsolve-instance", "version": 1, "scores": {"layout": "sparse", "sets": []}}
+    path.write_text(json.dumps({**head, "variables": [ESCAPES, ESCAPES]}))
+    assert run(["solve", str(path)], 0.0) == 2
+    said = capsys.readouterr().err
+    assert len(said) < 3000
+    assert said.count("\n") == 1
+    assert "\\u001b[2J" in said
+    assert said.replace("\n", "").isprintable()
+
+
+def test_a_summary_shows_names_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.json"
+    scores = {"layout": "colex", "max_size": 2, "values": [0, -1, -1, -1]}
+    head = {"format": "jtsolve-instance", "version": 1}
+    path.write_text(json.dumps({**head, "variables": ["a\x1b[2J", "b"], "scores": scores}))
+    assert run(["solve", str(path)], 0.0) == 0
+    assert "a\\u001b[2J" in capsys.readouterr().out
+    assert run(["solve", str(path), "--json"], 0.0) == 0
+    assert ["a\x1b[2J", "b"] in json.loads(capsys.readouterr().out)["cliques"]
+
+
+def test_an_instance_may_be_called_like_a_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, result = tmp_path / "a.json", tmp_path / "result.json"
+    write_problem(named(gaussian(0, 3), name="jtsolve-results"), path)
+    assert run(["solve", str(path), "--output", str(result)], 0.0) == 0
+    for command in (["check", str(path), str(result)], ["show", str(result)]):
+        assert run(command, 0.0) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_report_keeps_no_markup_and_no_formula_of_a_file_name(tmp_path: Path) -> None:
+    row = make_row(make_spec(make_instance(tmp_path, "=1+1<script>|[x](y)`")))
+    text = markdown(compared([row]), make_plan([row]))
+    assert "<script>" not in text
+    assert "=1+1&lt;script&gt;\\|\\[x](y)\\`" in text
+    (cells,) = csv.DictReader(io.StringIO(csv_text(compared([row]))))
+    assert cells["instance"] == "'=1+1<script>|[x](y)`"
+
+
+def test_dask_serves_no_pages_unasked() -> None:
+    pytest.importorskip("distributed")
+    with DaskExecutor(None, 1)._client() as client:
+        for name in ("status", "info/main/workers.html", "health"):
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://127.0.0.1:{client.cluster.scheduler.http_server.port}/{name}")
+
+
+def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:
+    for option in ("clutter:certificate=", "lns:exact=clutter,exact.certificate="):
+        spec = make_spec(make_instance(tmp_path), f"{option}{tmp_path}/proof.json")
+        row = run_spec(spec, 0.0)
+        assert row.status is RunStatus.BAD_INPUT
+        assert "names a file" in row.message
+        grid = Grid(instances=["a"], backends=[spec.backend])
+        with pytest.raises(ChoiceError, match="names a file"):
+            expand(grid, [], memory=lambda: 1.0, threads=lambda: 1)
+        assert not (tmp_path / "proof.json").exists()
+
+
+def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None:
+    free = {
+        key
+        for backend in REGISTRY.values()
+        for key, values in option_values(backend).items()
+        if "a text" in values
+    }
+    assert free == FILES | {"root", "parameters"}
