@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import subprocess
 import sys
+from contextvars import copy_context
 from random import Random
+from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -24,7 +27,9 @@ from jtsolve.compare.reporting.exports import csv_text, markdown
 from jtsolve.compare.running.cluster import DaskExecutor
 from jtsolve.compare.running.run import run as run_spec
 from jtsolve.compare.spec import RunStatus
-from jtsolve.errors import ChoiceError
+from jtsolve.core.files import guard_reading, read_file
+from jtsolve.core.machine import resident_memory
+from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.instance import write_problem
 
 if TYPE_CHECKING:
@@ -208,3 +213,41 @@ def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None
         if "a text" in values
     }
     assert free == FILES | {"root", "parameters"}
+
+
+def test_reading_ends_by_the_limits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.json.gz"
+    write_problem(named(gaussian(0, 6, 3)), path)
+    bomb = tmp_path / "bomb.json.gz"
+    bomb.write_bytes(gzip.compress(b"0," * 10**7))
+    unpacked = []
+    with monkeypatch.context() as patched:
+        patched.setattr(gzip.GzipFile, "read", lambda _file, size: unpacked.append(size))
+        most = resident_memory() / 1e9 + 0.01
+        assert run(["solve", str(bomb), "--memory-limit", str(most)], monotonic()) == 4
+    assert "to read the input takes" in capsys.readouterr().err
+    assert not unpacked
+    assert run(["solve", str(path), "--time-limit", "1"], monotonic() - 2) == 4
+    assert "the time limit of 1 s was over before the input was read" in capsys.readouterr().err
+    assert run(["solve", str(path), "--quiet"], monotonic()) == 0  # limits end with their command
+
+
+def test_a_trailer_that_lies_is_found_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"0," * 10**7)[:-4] + b"\1\0\0\0")
+    sizes: list[int] = []
+
+    def guard(size: int) -> None:
+        sizes.append(size)
+        if size > 3 << 20:
+            raise LimitError("too large")
+
+    def read() -> None:
+        guard_reading(guard)
+        read_file(path)
+
+    with pytest.raises(LimitError):
+        copy_context().run(read)
+    assert len(sizes) == 5

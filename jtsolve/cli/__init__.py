@@ -7,6 +7,7 @@ outputs need not be readable, and our own messages on unreadable inputs say more
 
 import sys
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from io import TextIOWrapper
 from traceback import format_exc
 from typing import Annotated
@@ -97,7 +98,8 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
             # A terminal whose encoding lacks '├' still shows the tree, with escapes for the branches.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(list(arguments), prog_name="jtsolve", obj=started)
+        # In a context of its own, whose limits on reading end with the command.
+        copy_context().run(app, list(arguments), prog_name="jtsolve", obj=started)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except (JtsolveError, MemoryError) as error:

@@ -149,15 +149,18 @@ class LimitOptions:
     threads: Threads = None
 
     def limits(self, started: float, seed: int = 0) -> "Limits":
-        """Returns the limits; refuses fractions of a byte, which `Limits` cannot see."""
+        """Returns the limits, which reading keeps from now on; refuses fractions of a byte."""
         from jtsolve.core.backend import Limits
+        from jtsolve.core.files import guard_reading
 
         memory = None
         if self.memory_limit is not None:
             if not (math.isfinite(self.memory_limit) and self.memory_limit * 1e9 >= 1):
                 raise ChoiceError(f"the memory limit is {self.memory_limit} GB; give a finite number above 0")
             memory = int(self.memory_limit * 1e9)
-        return Limits(self.time_limit, memory, self.threads, seed, started)
+        limits = Limits(self.time_limit, memory, self.threads, seed, started)
+        guard_reading(limits.guard)
+        return limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,10 @@ _MOST_COMPUTED = 1 << 18
 """The most scores computed on demand for a backend that needs them all: a few seconds of work."""
 
 
+_HELD_PER_BYTE = 3
+"""Bytes held at the peak for a byte of text: the text, its numbers as objects, and as an array."""
+
+
 def needs_table(problem: Problem) -> str | None:
     """A rule: objects to scores computed on demand where there are too many to compute them all."""
     sets = count_bounded_subsets(problem.n, problem.max_clique_size)
@@ -126,6 +130,23 @@ class Limits:
     def elapsed(self) -> float:
         """Seconds since the start."""
         return monotonic() - self.started
+
+    def guard(self, size: int) -> None:
+        """Stops the reading of a text of so many bytes if the time is over, or the memory too small for it.
+
+        Raises:
+            LimitError: says which.
+        """
+        if self.time is not None and self.elapsed > self.time:
+            raise LimitError(
+                f"the time limit of {self.time:g} s was over before the input was read. Way out: more time."
+            )
+        need = resident_memory() + _HELD_PER_BYTE * size
+        if need > self.memory_bytes:
+            raise LimitError(
+                f"to read the input takes about {need / 1e9:.3g} GB of memory, but the limit is "
+                f"{self.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, fewer scores."
+            )
 
     @property
     def workers(self) -> int:

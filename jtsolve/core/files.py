@@ -9,13 +9,14 @@ import stat
 import tempfile
 import zlib
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 BinaryStream: TypeAlias = "gzip.GzipFile | io.BufferedReader"
 
@@ -23,7 +24,25 @@ LARGEST = 2 << 30
 """Bytes of the largest text that is read, decompressed: 2 GiB hold some 10^8 scores, or 3 GB as numbers. It
 stops small files that decompress to hundreds of gigabytes."""
 
+Guard: TypeAlias = "Callable[[int], None]"
+"""Is given the bytes of text read so far; raises an error to stop the reading."""
+
+_guard: ContextVar[Guard] = ContextVar("guard", default=lambda _size: None)
+
+
+def guard_reading(guard: Guard) -> None:
+    """Sets the guard of everything that the current context reads from now on."""
+    _guard.set(guard)
+
+
+def ask_guard(size: int) -> None:
+    """Asks the guard whether to go on with a text of this many bytes."""
+    _guard.get()(size)
+
+
 _CHUNK = 1 << 20
+_MOST_PACKED = 1032
+"""Bytes that a byte of gzip data can stand for."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _PRIVATE = 0o600
 
@@ -37,7 +56,7 @@ def read_file(path: str | Path) -> bytes:
     """
     source = str(path)
     with opened(path) as stream:
-        data = _read_bounded(stream, source)
+        data = _read_bounded(stream, source, _promised_size(path))
     if not data:
         raise InputError(source, "", "the file is empty", "check how it was written, and write it again")
     return data
@@ -157,18 +176,36 @@ def _default_mode() -> int:
     return 0o666 & ~mask
 
 
-def _read_bounded(stream: BinaryStream, source: str) -> bytes:
-    """Returns the rest of a stream; the size of a pipe or of gzip data is known only at its end."""
+def _promised_size(path: str | Path) -> int:
+    """Returns the bytes that a file will hold once decompressed, at least; 0 if that is unknown."""
+    place = Path(path)
+    if not place.is_file():
+        return 0
+    if not is_packed(place):
+        return place.stat().st_size
+    with place.open("rb") as stream:
+        packed = stream.seek(0, os.SEEK_END)
+        stream.seek(-min(4, packed), os.SEEK_CUR)
+        promised = int.from_bytes(stream.read(4), "little")  # of the last part, modulo 2^32
+    return promised if promised <= _MOST_PACKED * packed else 0  # else the trailer is damaged
+
+
+def _read_bounded(stream: BinaryStream, source: str, promised: int) -> bytes:
+    """Returns the rest of a stream; the size of a pipe or of gzip data is certain only at its end."""
     buffer = io.BytesIO()
-    while chunk := stream.read(_CHUNK):
-        buffer.write(chunk)
-        if buffer.tell() > LARGEST:
+    chunk = b"begin"
+    while chunk:
+        size = max(promised, buffer.tell())
+        ask_guard(size)
+        if size > LARGEST:
             raise InputError(
                 source,
                 "",
                 f"it holds more than {LARGEST / 2**30:.3g} GiB once decompressed",
                 "give a table with a smaller max_size",
             )
+        chunk = stream.read(_CHUNK)
+        buffer.write(chunk)
     return buffer.getvalue()
 
 

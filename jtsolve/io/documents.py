@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hi
 
 import msgspec
 
+from jtsolve.core.files import ask_guard
 from jtsolve.core.problem import Constraints
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import InputError
@@ -183,6 +184,7 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
         InputError: the text violates the format; names the place.
     """
     _require_utf8(data, source)
+    ask_guard(len(data))
     try:
         document = _decoder(kind).decode(data)
     except msgspec.ValidationError as error:
@@ -194,7 +196,9 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
         raise InputError(
             source, "", "its lists or objects are nested too deeply", "nest them less deeply"
         ) from None
+    ask_guard(0)
     _require_unique_keys(data, source)
+    ask_guard(0)
     return document
 
 

@@ -18,6 +18,7 @@ import msgspec
 from jtsolve.backends.parse import parse_untrusted
 from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
 from jtsolve.core.backend import Limits
+from jtsolve.core.files import guard_reading
 from jtsolve.core.machine import describe, peak_memory
 from jtsolve.errors import ChoiceError, InputError, InternalError, JtsolveError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
@@ -103,6 +104,7 @@ class _Facts:
 def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts) -> Row:
     memory = None if spec.memory_limit is None else int(spec.memory_limit * 1e9)
     limits = Limits(spec.time_limit, memory, spec.threads, spec.seed, started)
+    guard_reading(limits.guard)
     chosen = None if spec.backend == AUTO else parse_untrusted(spec.backend)
     problem = read_instance(spec)
     facts.n = problem.n
