@@ -39,7 +39,9 @@ def enumerated(problem: Problem, edge_odds: float = 1.0) -> Averages | None:
         return None
     highest = max(score for _, score in scored)
     evidence = highest + log(fsum(exp(score - highest) for _, score in scored))
-    found = Averages(evidence, *(defaultdict(float) for _ in range(3)), 0.0, defaultdict(float))
+    found = Averages(
+        evidence, defaultdict(float), defaultdict(float), defaultdict(float), 0.0, defaultdict(float)
+    )
     connected = 0.0
     for tree, score in scored:
         weight = exp(score - evidence)

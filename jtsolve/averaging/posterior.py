@@ -100,9 +100,9 @@ class GraphPosterior:
             sets = [mask for mask, _ in listed]
             if len(set(sets)) < len(sets) or any(mask >> n or mask.bit_count() < least for mask in sets):
                 raise ValueError("a listed set is listed twice, is empty, or holds an unknown variable")
-        for mask, p in self.cliques:
+        for mask, p in self.cliques:  # chains count cliques in some of the graphs only
             pairs = [float(edges[u, v]) for u in members(mask) for v in members(mask) if u < v]
-            if p > min(pairs, default=1.0) + (ROUNDING if self.method == "exact" else 0.0):
+            if self.method == "exact" and p > min(pairs, default=1.0) + ROUNDING:
                 raise ValueError("a clique is likelier than one of its edges")
         if self.best is not None and self.best.n != n:
             raise ValueError(f"the best tree is over {self.best.n} variables, not {n}")
