@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from jtsolve.cli.average import average
 from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
 from jtsolve.cli.compare import compare
@@ -31,6 +32,7 @@ from jtsolve.cli.recommend import recommend
 from jtsolve.cli.report import report
 from jtsolve.cli.run import run as run_one
 from jtsolve.cli.sample import sample
+from jtsolve.cli.sample_trees import sample_trees
 from jtsolve.cli.score import score
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
@@ -55,6 +57,8 @@ for command in (
     encode,
     decode,
     show,
+    average,
+    sample_trees,
 ):
     app.command("run" if command is run_one else None)(command)
 for of_models in (fit, loglik, query, mpe, sample, export):
@@ -80,7 +84,7 @@ def main(
     """Learn junction trees: chordal Markov networks of bounded treewidth.
 
     Exit codes: 0 a tree was found; 1 a check found a fault; 2 wrong usage or bad input; 3 proved infeasible;
-    4 no tree within the limits; 130 interrupted without a tree.
+    4 no tree within the limits; 5 chains that did not converge; 130 interrupted without a tree.
     """
 
 

@@ -1,4 +1,4 @@
-"""`jtsolve show`: a result or a model as text, in the DOT language, or drawn."""
+"""`jtsolve show`: a result, a model or a posterior as text, in the DOT language, or drawn."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,7 +32,8 @@ def show(
     For a model: the size of each table, and for each separator its entropy H, in nats, the information that
     the two sides of the tree share, and the mutual information I of its two cliques' other members. For a
     mixture: the weights and the components' trees; it cannot be drawn as one tree. For the results of solve
-    --k-best: all scores, and the best tree.
+    --k-best: all scores, and the best tree. For a posterior: its edges, cliques and separators; its picture
+    is the heat map of the edges.
     """
     for path in (svg, png):
         if path is not None:
@@ -49,10 +50,17 @@ def show(
 
     from jtsolve.draw import draw_tree, tree_dot
 
+    if view.picture is not None:
+        if svg is not None:
+            view.picture(svg, "svg")
+        if png is not None:
+            view.picture(png, "png")
+        if not dot:
+            return
     tree, names = view.tree()
-    if svg is not None:
+    if svg is not None and view.picture is None:
         draw_tree(tree, names, svg, format="svg", notes=view.notes)
-    if png is not None:
+    if png is not None and view.picture is None:
         draw_tree(tree, names, png, format="png", notes=view.notes)
     if dot:
         emit(tree_dot(tree, names, view.notes).encode())
@@ -72,4 +80,8 @@ def _view(path: Path) -> "View":
         return of_model(load(path), path.name)
     if declared == "jtsolve-results":
         return of_ranking(path)
+    if b'"jtsolve-posterior"' in beginning:
+        from jtsolve.cli.posterior import of_posterior
+
+        return of_posterior(path)
     return of_result(path)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
@@ -23,12 +23,14 @@ class View:
         text: returns the text for people.
         tree: returns the tree and the names of its variables; raises a `JtsolveError` if there is none.
         notes: for the picture.
+        picture: draws something else than the tree, given a file and "svg" or "png"; or None.
     """
 
     facts: Any
     text: Callable[[], str]
     tree: "Callable[[], tuple[JunctionTree, tuple[str, ...]]]"
     notes: "Notes | None"
+    picture: 'Callable[[Path, Literal["svg", "png"]], None] | None' = None
 
 
 def of_result(path: Path) -> View:

@@ -1,0 +1,1 @@
+"""Averages over all junction trees: exact sums, exact draws, chains, and the posterior that they give."""

@@ -1,0 +1,280 @@
+"""The one verb: from a problem to the posterior over its decomposable graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import exp, inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jtsolve.averaging.chains import MOVABLE, Ladder, require_movable, run_chains
+from jtsolve.averaging.draws import draw_graphs, require_drawable, trees_of
+from jtsolve.averaging.features import features_of
+from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
+from jtsolve.averaging.sums import StoppedError, compute
+from jtsolve.averaging.weights import EXACT, require_exact, weights_of
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe
+from jtsolve.core.result import Stop
+from jtsolve.errors import ChoiceError, InternalError, LimitError
+from jtsolve.solve import Recorder, choose, interruptible, verified
+
+if TYPE_CHECKING:
+    from jtsolve.averaging.features import Features
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.varset import VarSet
+    from jtsolve.solve import Listener
+
+THRESHOLD = 0.01
+"""Cliques and separators below it are not listed."""
+
+MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge")
+"""Scores that are logarithms of marginal likelihoods."""
+
+
+def average(
+    problem: Problem,
+    *,
+    method: str = "auto",
+    limits: Limits | None = None,
+    listener: Listener | None = None,
+    edge_odds: float = 1.0,
+    threshold: float = THRESHOLD,
+    treewidths: bool = False,
+    ladder: Ladder | None = None,
+) -> GraphPosterior | None:
+    """Averages over all decomposable graphs that meet the constraints, each weighted by e^score · odds^edges.
+
+    Args:
+        problem: scores and constraints.
+        method: "exact" sums; "chains"; "auto": exact where the problem and the memory allow it, else chains.
+        limits: time, memory, threads and seed; None for the defaults.
+        listener: is told of progress.
+        edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
+        threshold: the least probability of the cliques, and the least expectation of the separators, to list.
+        treewidths: also the posterior of the treewidth; of exact sums, by one more sum for each.
+        ladder: how chains run; None for the defaults.
+
+    Returns:
+        The posterior, or None if no graph meets the constraints. Chains may not have converged: it says so.
+
+    Raises:
+        ChoiceError: the method, the odds or the threshold make no sense.
+        RefusedError: the problem asks for what the method does not support; with every reason.
+        LimitError: the tables need more memory than allowed, or the time limit came before any result.
+        KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
+    """
+    if not 0 <= threshold <= 1:
+        raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
+    if not 0 < edge_odds < inf:
+        raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
+    limits = limits or Limits()
+    query = _Query(problem, limits, edge_odds, threshold, treewidths)
+    with interruptible() as interruption:
+        recorder = Recorder(problem, limits, listener, interruption)
+        try:
+            if _is_exact(problem, method, limits):
+                parts = _by_sums(query, recorder)
+                best = None if parts is None else _best(problem, limits, recorder)
+            else:
+                best = _best(problem, limits, recorder)
+                parts = _by_chains(query, ladder or Ladder(), best, recorder)
+        except StoppedError:
+            raise _ended(recorder) from None
+    if parts is None:
+        return None
+    if (remark := remark_on_scores(problem)) is not None:
+        parts["diagnostics"]["remark"] = remark
+    parts["seconds"]["total"] = limits.elapsed
+    return GraphPosterior(
+        instance=problem.name,
+        digest=problem.digest(),
+        names=problem.names,
+        threshold=threshold,
+        prior={"over": "graphs", "edge_odds": edge_odds},
+        best=best,
+        environment=describe(limits.workers),
+        **parts,
+    )
+
+
+def draw_trees(
+    problem: Problem,
+    count: int,
+    *,
+    limits: Limits | None = None,
+    listener: Listener | None = None,
+    edge_odds: float = 1.0,
+) -> list[JunctionTree] | None:
+    """Draws graphs from the posterior, independently and exactly, and returns their canonical junction trees.
+
+    Args:
+        problem: scores and constraints.
+        count: how many trees.
+        limits: time, memory, threads and seed; None for the defaults.
+        listener: is told of progress.
+        edge_odds: prior odds of an edge against none.
+
+    Returns:
+        The trees in the order drawn, or None if no graph meets the constraints.
+
+    Raises:
+        ChoiceError: the odds or the count make no sense.
+        RefusedError: the problem asks for what draws do not support; with every reason.
+        LimitError: the tables need more memory than allowed, or the time limit came first.
+        KeyboardInterrupt: Ctrl-C or SIGTERM came first.
+    """
+    limits = limits or Limits()
+    require_drawable(problem)
+    with interruptible() as interruption:
+        recorder = Recorder(problem, limits, listener, interruption)
+        try:
+            sums = compute(weights_of(problem, edge_odds), limits, recorder)
+            if sums.log_total == -inf:
+                return None
+            return trees_of(draw_graphs(sums, count, limits, recorder))
+        except StoppedError:
+            raise _ended(recorder) from None
+
+
+class _Query(NamedTuple):
+    """What is asked for."""
+
+    problem: Problem
+    limits: Limits
+    edge_odds: float
+    threshold: float
+    treewidths: bool
+
+
+def _is_exact(problem: Problem, method: str, limits: Limits) -> bool:
+    """Tells whether the exact sums are to be used.
+
+    Raises:
+        ChoiceError: there is no such method.
+        RefusedError: the problem asks for what the method does not support.
+    """
+    if method not in ("auto", "exact", "chains"):
+        raise ChoiceError(f"there is no method '{method}'; there are auto, exact, chains")
+    if method == "chains":
+        require_movable(problem)
+        return False
+    if method == "auto" and not MOVABLE.objections(problem):
+        plan = Plan(problem.n, problem.max_clique_size)
+        fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
+        return fits and not EXACT.objections(problem)
+    require_exact(problem)
+    return True
+
+
+def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
+    """Returns the fields of the posterior, or None if no graph meets the constraints."""
+    problem, limits = query.problem, query.limits
+    sums = compute(weights_of(problem, query.edge_odds), limits, recorder)
+    log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
+    if log_total == -inf:
+        return None
+    began = limits.elapsed
+    features = features_of(sums, limits, recorder)
+    seconds["features"] = limits.elapsed - began
+    del sums  # gigabytes
+    _require_identity(features)
+    diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
+    if query.treewidths:
+        diagnostics["treewidth"] = _treewidths(problem, query.edge_odds, limits, recorder, log_total)
+    return {
+        "log_evidence": log_total,
+        "edges": features.edges(problem.n),
+        "cliques": features.listed(features.clique, query.threshold),
+        "separators": features.listed(features.separator, query.threshold),
+        "connected": features.connected,
+        "method": "exact",
+        "diagnostics": diagnostics,
+        "seconds": seconds,
+    }
+
+
+def _by_chains(
+    query: _Query, ladder: Ladder, start: JunctionTree | None, recorder: Recorder
+) -> dict[str, Any]:
+    """Returns the fields of the posterior."""
+    began = query.limits.elapsed
+    sample = run_chains(query.problem, query.edge_odds, query.limits, recorder, ladder=ladder, start=start)
+    trees = sample.trees()
+    cliques = Counter(clique for tree in trees for clique in tree.cliques)
+    separators = Counter(separator for tree in trees for separator in tree.separators)
+    diagnostics = dict(sample.diagnostics)
+    diagnostics["expected_cliques"] = sum(cliques.values()) / len(trees)
+    if query.treewidths:
+        widths = Counter(tree.treewidth for tree in trees)
+        diagnostics["treewidth"] = [widths[k] / len(trees) for k in range(max(widths) + 1)]
+    edges = sample.edges()
+
+    def listed(counts: Counter[VarSet]) -> tuple[tuple[VarSet, float], ...]:
+        shares = [(mask, count / len(trees)) for mask, count in counts.items()]
+        chosen = [pair for pair in shares if pair[1] >= query.threshold]
+        return tuple(sorted(chosen, key=lambda pair: (-pair[1], pair[0])))
+
+    return {
+        "log_evidence": None,
+        "edges": edges,
+        "cliques": listed(cliques),
+        "separators": listed(separators),
+        "connected": sum(0 not in tree.separators for tree in trees) / len(trees),
+        "method": "chains",
+        "converged": sample.converged,
+        "diagnostics": diagnostics,
+        "seconds": {"chains": query.limits.elapsed - began},
+    }
+
+
+def remark_on_scores(problem: Problem) -> str | None:
+    """Returns a warning if the scores are known not to be log marginal likelihoods."""
+    score = problem.provenance.get("score")
+    if not isinstance(score, str) or score in MARGINAL_LIKELIHOODS:
+        return None
+    return (
+        f"the score {score} is no log marginal likelihood: e^{score} is averaged in its place, and the "
+        "probabilities are approximations"
+    )
+
+
+def _require_identity(features: Features) -> None:
+    """Raises InternalError unless the expected number of cliques is one more than that of separators."""
+    surplus = float(features.clique.sum() - features.separator.sum())
+    if not abs(surplus - 1.0) <= ROUNDING:
+        raise InternalError(f"expected cliques exceed expected separators by {surplus}, which has to be 1")
+
+
+def _treewidths(
+    problem: Problem, edge_odds: float, limits: Limits, recorder: Recorder, log_total: float
+) -> list[float]:
+    """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
+    below = 0.0
+    found = []
+    for width in range(1, problem.max_clique_size):
+        weights = weights_of(problem.with_treewidth(width - 1), edge_odds)
+        upto = exp(min(0.0, compute(weights, limits, recorder).log_total - log_total))
+        found.append(max(0.0, upto - below))
+        below = upto
+    return [*found, max(0.0, 1.0 - below)]
+
+
+def _best(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionTree | None:
+    """Returns the tree of the highest score that `auto` finds within the limits, or None."""
+    try:
+        backend = choose(problem, limits).backend
+        return verified(problem, backend, limits, recorder).tree
+    except LimitError:
+        return None
+
+
+def _ended(recorder: Recorder) -> Exception | KeyboardInterrupt:
+    """Returns what to raise where the sums were ended: half of them say nothing."""
+    if recorder.stop is Stop.INTERRUPTED:
+        return KeyboardInterrupt()
+    return LimitError(
+        "the time limit came before there was anything to say: half of the sums are no answer, nor are "
+        "chains that have hardly begun. Ways out: more time, or a smaller treewidth."
+    )

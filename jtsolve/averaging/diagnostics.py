@@ -1,0 +1,66 @@
+"""Do chains agree? Rank-normalised split R̂ and effective sample sizes.
+
+References:
+    Vehtari, Gelman, Simpson, Carpenter and Bürkner, Rank-normalization, folding, and localization: an
+    improved R̂ for assessing convergence of MCMC, Bayesian Analysis 16, 2021. Geyer, Practical Markov chain
+    Monte Carlo, Statistical Science 7, 1992 (initial monotone sequence).
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def split(traces: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the halves of chains as chains of their own: shape (m, k) becomes (2m, k // 2)."""
+    half = traces.shape[1] // 2
+    return np.concatenate([traces[:, :half], traces[:, -half:]])
+
+
+def split_r_hat(traces: NDArray[np.float64]) -> float:
+    """Returns the rank-normalised split R̂ of chains, shape (m, k); 1 if nothing ever varies.
+
+    Each value is replaced by the normal score of its rank among all; R̂² compares the variance of all halves
+    with that within them. inf if the halves differ and none varies.
+    """
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    halves = split(traces)
+    if not np.ptp(halves, axis=1).any():
+        return 1.0 if not np.ptp(halves) else inf
+    ranks = rankdata(halves, axis=None).reshape(halves.shape)
+    scores = ndtri((ranks - 0.375) / (halves.size + 0.25))
+    length = halves.shape[1]
+    within = float(scores.var(axis=1, ddof=1).mean())
+    between = float(scores.mean(axis=1).var(ddof=1))
+    return float(np.sqrt((length - 1) / length + between / within))
+
+
+def effective_size(traces: NDArray[np.float64]) -> float:
+    """Returns the effective sample size of chains, shape (m, k), of the halves; their size if nothing varies.
+
+    It is the size divided by 1 + 2 Σ ρ, the autocorrelations summed up to where the sums of two neighbours
+    turn negative, and kept from increasing.
+    """
+    halves = split(traces)
+    count, length = halves.shape
+    centred = halves - halves.mean(axis=1, keepdims=True)
+    transformed = np.fft.rfft(centred, 2 * length, axis=1)
+    covariance = np.fft.irfft(np.abs(transformed) ** 2, axis=1)[:, :length].mean(axis=0) / length
+    within = covariance[0] * length / (length - 1)
+    total = covariance[0] + float(halves.mean(axis=1).var(ddof=1))
+    if total == 0:
+        return float(halves.size)
+    correlation = 1.0 - (within - covariance * length / (length - 1)) / total
+    pairs = correlation[: length // 2 * 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs < 0)
+    kept = np.minimum.accumulate(pairs[: negative[0] if negative.size else pairs.size])
+    time = max(2.0 * float(kept.sum()) - 1.0, 1.0 / np.log10(halves.size))
+    return float(count * length / time)

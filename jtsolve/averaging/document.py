@@ -1,0 +1,187 @@
+"""Posterior files: `jtsolve-posterior`, version 1."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.core.files import read_file
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
+from jtsolve.errors import InputError
+from jtsolve.io.documents import Name, decode, json_schema, lay_out, names_of, set_of_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from jtsolve.core.varset import VarSet
+
+Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Expectation = Annotated[float, msgspec.Meta(ge=0)]
+
+
+class Instance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The problem averaged over: its name and digest."""
+
+    name: str
+    digest: str
+
+
+class PosteriorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve posterior file, version 1.
+
+    `edges` has every pair of variables once, with the probability of an edge. `cliques` are maximal cliques
+    with theirs, `separators` sets with the expected number of times that they are separators, both above a
+    threshold in `diagnostics`. `log_evidence` is in nats; null if the method does not give it. `converged` is
+    false if the chains of method "chains" disagree: then the figures must not be used.
+    """
+
+    format: Literal["jtsolve-posterior"]
+    version: Literal[1]
+    instance: Instance
+    variables: Annotated[list[Name], msgspec.Meta(min_length=1)]
+    log_evidence: float | None
+    edges: list[tuple[str, str, Probability]]
+    cliques: list[tuple[list[str], Probability]]
+    separators: list[tuple[list[str], Expectation]]
+    connected: Probability
+    method: Literal["exact", "chains"]
+    converged: bool
+    diagnostics: dict[str, Any]
+    prior: dict[str, Any]
+    seconds: dict[str, float]
+    environment: dict[str, Any]
+
+
+def posterior_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of posterior files; docs/schema/posterior.schema.json is a copy."""
+    return json_schema(PosteriorDocument)
+
+
+def posterior_to_json(posterior: GraphPosterior) -> bytes:
+    """Returns the posterior as a JSON text, UTF-8, keys in a fixed order."""
+    names = posterior.names
+    diagnostics = {**posterior.diagnostics, "threshold": posterior.threshold}
+    if posterior.best is not None:
+        diagnostics["best"] = [names_of(clique, names) for clique in posterior.best.cliques]
+    values = {
+        "format": "jtsolve-posterior",
+        "version": 1,
+        "instance": {"name": posterior.instance, "digest": posterior.digest},
+        "variables": list(names),
+        "log_evidence": posterior.log_evidence,
+        "edges": [
+            [names[u], names[v], float(posterior.edges[u, v])] for u, v in combinations(range(posterior.n), 2)
+        ],
+        "cliques": [[names_of(mask, names), p] for mask, p in posterior.cliques],
+        "separators": [[names_of(mask, names), count] for mask, count in posterior.separators],
+        "connected": posterior.connected,
+        "method": posterior.method,
+        "converged": posterior.converged,
+        "diagnostics": diagnostics,
+        "prior": dict(posterior.prior),
+        "seconds": dict(posterior.seconds),
+        "environment": dict(posterior.environment),
+    }
+    return (lay_out(values) + "\n").encode()
+
+
+def read_posterior(path: str | Path) -> GraphPosterior:
+    """Returns the posterior in a file.
+
+    Raises:
+        InputError: the file cannot be read, or is not as the format asks; names the place.
+    """
+    source = str(path)
+    document = decode(read_file(path), PosteriorDocument, source)
+    index = {name: v for v, name in enumerate(document.variables)}
+    if len(index) < len(document.variables):
+        raise InputError(source, "$.variables", "a name is there twice", "name each variable once")
+    diagnostics = dict(document.diagnostics)
+    threshold = diagnostics.pop("threshold", 0.0)
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise InputError(
+            source, "$.diagnostics.threshold", "it is no probability", "give a number from 0 to 1"
+        )
+    if "total" not in document.seconds:
+        raise InputError(
+            source, "$.seconds", "the key 'total' is missing", "add the seconds from start to end"
+        )
+    best = diagnostics.pop("best", None)
+    try:
+        return GraphPosterior(
+            instance=document.instance.name,
+            digest=document.instance.digest,
+            names=tuple(document.variables),
+            log_evidence=document.log_evidence,
+            edges=_edges(document, index, source),
+            cliques=_sets(document.cliques, index, source, "$.cliques"),
+            separators=_sets(document.separators, index, source, "$.separators"),
+            connected=document.connected,
+            method=document.method,
+            converged=document.converged,
+            threshold=float(threshold),
+            prior=document.prior,
+            best=None if best is None else _tree(best, index, source),
+            diagnostics=diagnostics,
+            seconds=document.seconds,
+            environment=document.environment,
+        )
+    except ValueError as error:
+        raise InputError(source, "$", str(error), "make the file again") from None
+
+
+def _edges(document: PosteriorDocument, index: Mapping[str, int], source: str) -> np.ndarray[Any, Any]:
+    n = len(index)
+    matrix = np.full((n, n), np.nan)
+    np.fill_diagonal(matrix, 0.0)
+    for i, (one, other, p) in enumerate(document.edges):
+        place = f"$.edges[{i}]"
+        set_of_names((one, other), index, source, place)
+        u, v = index[one], index[other]
+        if not np.isnan(matrix[u, v]):
+            raise InputError(
+                source, place, f"the pair '{one}', '{other}' is there twice", "remove one of the two"
+            )
+        matrix[u, v] = matrix[v, u] = p
+    if np.isnan(matrix).any():
+        u, v = (int(place) for place in np.argwhere(np.isnan(matrix))[0])
+        missing = f"the pair '{document.variables[u]}', '{document.variables[v]}' is missing"
+        raise InputError(source, "$.edges", missing, "list every pair of variables")
+    return matrix
+
+
+def _sets(
+    listed: Sequence[tuple[list[str], float]], index: Mapping[str, int], source: str, place: str
+) -> tuple[tuple[VarSet, float], ...]:
+    return tuple(
+        (set_of_names(names, index, source, f"{place}[{i}]"), value)
+        for i, (names, value) in enumerate(listed)
+    )
+
+
+def _tree(cliques: Any, index: Mapping[str, int], source: str) -> JunctionTree:
+    """Returns the best tree, which is there as its cliques."""
+    place = "$.diagnostics.best"
+    if not (
+        isinstance(cliques, list)
+        and all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in cliques)
+    ):
+        raise InputError(source, place, "it is no list of cliques", "give lists of names")
+    sets = [set_of_names(names, index, source, f"{place}[{i}]") for i, names in enumerate(cliques)]
+    neighbours = [
+        varset(u for u in range(len(index)) if u != v and any(s >> v & 1 and s >> u & 1 for s in sets))
+        for v in range(len(index))
+    ]
+    try:
+        tree = JunctionTree.from_neighbours(neighbours)
+    except ValueError as error:
+        raise InputError(source, place, str(error), "give the cliques of a chordal graph") from None
+    if set(tree.cliques) != set(sets):
+        raise InputError(source, place, "these are not the maximal cliques of a graph", "make the file again")
+    return tree

@@ -1,0 +1,124 @@
+"""Probabilities of single sets, from the finished tables."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import uint64
+
+from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR
+from jtsolve.averaging.kernels.words import LANES, add, exponent_of, mantissa, pack, power, sum_products
+from jtsolve.core.compiling import kernel
+
+
+@kernel
+def describe_sets(size, first_group, last_group, negligible, total, excluded, layout, weights, tables, out):
+    """Writes P(S complete), P(S maximal clique), E(multiplicity of S as separator) for S of one size.
+
+    With R = V ∖ S: A/Z, c P°/Z and (B − (A − c P°))/Z, where P°(S,R) = Σ_{K∋min R} (L − F/s)(S,K) P°(S,R∖K)
+    and B = Σ_{∅≠K⊆R} F(S,K) P(S,R∖K).
+
+    Args:
+        size: |S|, at least 1.
+        first_group: groups first_group to last_group - 1 are done.
+        last_group: see there.
+        negligible: a group in which no S is complete with this probability is skipped: zeros.
+        total: (number, exponent) of Z.
+        excluded: shape (2^n,): the words of P¹(S,V∖S) of `sums.exclude`; else 0.
+        layout: as for weights and tables, see `sums`.
+        weights: see there.
+        tables: see there.
+        out: shape (3, K): the probabilities, by position in `layout.masks`; written.
+    """
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    begins = layout.first[n, size]
+    sets = layout.first[n, size + 1] - begins
+    everything = (1 << (n - size)) - 1
+    proper = np.zeros(LANES << (n - size), np.uint64)
+    none = np.zeros(LANES << (n - size), np.uint64)
+    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    full = np.empty(LANES)
+    for group in range(first_group, last_group):
+        lanes = min(LANES, sets - group * LANES)
+        start = layout.offset[layout.masks[begins + group * LANES]] // LANES
+        full[:] = 0.0
+        if size < layout.width:
+            at = uint64(start)
+            sum_products(tables.f, tables.parts, at, at, uint64(everything), uint64(bits), sums, codes)
+            for lane in range(lanes):
+                full[lane] = sums[lane] / total[0] * power(min(codes[lane] + 2 * base - total[1], 64))
+        highest = 0.0
+        for lane in range(lanes):
+            i = begins + group * LANES + lane
+            s = layout.masks[i]
+            kind = weights.kind[s]
+            word = np.int64(tables.parts[LANES * (start + everything) + lane])
+            factor, shift = weights.clique[s], weights.clique_exponent[s]
+            if kind == NO_CLIQUE:
+                word = np.int64(excluded[s])
+                factor, shift = 1.0 / weights.inverse[s], -weights.inverse_exponent[s]
+            complete = (
+                mantissa(word, bits)
+                * factor
+                / total[0]
+                * power(min(exponent_of(word, bits, base) + shift - total[1], 64))
+            )
+            if kind == NO_SEPARATOR:
+                out[1, i] = complete
+                complete += full[lane]
+            elif kind == NO_CLIQUE:
+                out[2, i] = max(0.0, full[lane] - complete)
+            out[0, i] = complete
+            highest = max(highest, complete)
+        if highest < negligible:
+            out[:, begins + group * LANES : begins + group * LANES + lanes] = 0.0
+            continue
+        for lane in range(lanes):
+            none[lane] = uint64(pack(1.0, 0, bits, base, lowest))
+        for part in range(1, everything + 1):
+            for lane in range(lanes):
+                s = layout.masks[begins + group * LANES + lane]
+                at = LANES * (start + part) + lane
+                link = np.int64(tables.links[at])
+                own = np.int64(tables.f[at]) if size < layout.width else 0
+                number, exponent = add(
+                    mantissa(link, bits),
+                    exponent_of(link, bits, base),
+                    -mantissa(own, bits) * weights.inverse[s],
+                    exponent_of(own, bits, base) + weights.inverse_exponent[s],
+                )
+                # What is left of equal numbers is rounding.
+                kept = link and number * power(max(-1022, exponent - exponent_of(link, bits, base))) > 1e-13
+                proper[LANES * part + lane] = (
+                    uint64(pack(number, exponent, bits, base, lowest)) if kept else uint64(0)
+                )
+            low = part & -part
+            rest = part ^ low
+            sum_products(proper, none, uint64(low), uint64(0), uint64(rest), uint64(bits), sums, codes)
+            for lane in range(lanes):
+                none[LANES * part + lane] = uint64(
+                    pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
+                )
+        for lane in range(lanes):
+            i = begins + group * LANES + lane
+            s = layout.masks[i]
+            if weights.kind[s] == NO_CLIQUE or weights.kind[s] == NO_SEPARATOR:
+                continue
+            word = np.int64(none[LANES * everything + lane])
+            alone = (
+                mantissa(word, bits)
+                * weights.clique[s]
+                / total[0]
+                * power(min(exponent_of(word, bits, base) + weights.clique_exponent[s] - total[1], 64))
+            )
+            out[1, i] = min(alone, out[0, i])
+            out[2, i] = max(0.0, full[lane] - (out[0, i] - out[1, i]))
+
+
+@kernel
+def expected_components(total, layout, tables):
+    """Returns the expected number of components: Σ_{∅≠K⊆V} F(∅,K) P(∅,V∖K) / Z."""
+    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    everything = uint64((1 << layout.n) - 1)
+    nothing = uint64(0)
+    sum_products(tables.f, tables.parts, nothing, nothing, everything, uint64(layout.bits), sums, codes)
+    return sums[0] / total[0] * power(min(codes[0] + 2 * layout.base - total[1], 64))

@@ -1,0 +1,367 @@
+"""The sums over decomposable graphs, a layer at a time: see `jtsolve.averaging.sums` for the recurrence.
+
+F(S,·), L(S,·) and P(S,·) lie by S: the loop over (R, K ⊆ R) is the same for all S of one size if R is renamed
+within V ∖ S, so LANES such S lie side by side: (S, R) is at offset[S] + LANES · (R renamed). X lies by
+W = S ∪ R, since B sums over one W: the sets S of at most w members by size, and within a size in increasing
+order of the masks, a rank that does not depend on how many variables there are.
+
+While layer r is under way, X(S,R) holds B(S,R) until P(S,R) is known.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+from numba import uint64
+
+from jtsolve.averaging.kernels.words import (
+    LANES,
+    add,
+    exponent_of,
+    mantissa,
+    pack,
+    power,
+    sum_listed,
+    sum_products,
+)
+from jtsolve.core.compiling import kernel
+
+PIECE = 9
+"""Bits of one look-up when a mask is renamed."""
+
+NORMAL, NO_SEPARATOR, NO_CLIQUE = 0, 1, 2
+"""Kinds of sets: both weights or neither; 1/s(S) = 0; c(S) = 0 but 1/s(S) > 0."""
+
+Layout = namedtuple(
+    "Layout",
+    [
+        "n",
+        "width",  # w, the largest size of a clique
+        "bits",  # see `words`
+        "base",
+        "lowest",  # no number that is not 0 is below 2^lowest
+        "masks",  # shape (K,): the sets of at most w variables by size, then by mask
+        "first",  # shape (n + 1, w + 2): [m, k] is the number of sets of less than k of m variables
+        "rank",  # shape (2^n,): the position of a set among those of its size
+        "offset",  # shape (2^n,): where the words of S begin in F, L, P; -1 above w members
+        "across",  # shape (n + 1,): where the words of the W with m members begin in X
+        "squeeze",  # shape (512, 512): [x, y] is x ∩ y renamed within y
+        "spread",  # shape (512, 512): [x, y] is the subset of y that is renamed to x
+        "ones",  # shape (512,): the number of members
+    ],
+)
+
+Weights = namedtuple(
+    "Weights",
+    [
+        "clique",  # shape (2^n,): c(A) = clique · 2^clique_exponent
+        "clique_exponent",
+        "inverse",  # shape (2^n,): 1/s(A), likewise
+        "inverse_exponent",
+        "kind",  # shape (2^n,)
+        "required",  # shape (n,): the required neighbours of each variable
+    ],
+)
+
+Tables = namedtuple("Tables", ["f", "links", "parts", "x"])
+"""The words of F, L, P and X."""
+
+
+@kernel(inline="always")
+def rename(mask, among, layout):
+    """Returns `mask`, a subset of `among`, with the members of `among` renamed 0, 1, 2, …; up to 27 bits."""
+    low, middle = among & 511, (among >> PIECE) & 511
+    below = layout.ones[low]
+    return (
+        layout.squeeze[mask & 511, low]
+        | layout.squeeze[(mask >> PIECE) & 511, middle] << below
+        | layout.squeeze[mask >> (2 * PIECE), among >> (2 * PIECE)] << (below + layout.ones[middle])
+    )
+
+
+@kernel(inline="always")
+def unname(mask, among, layout):
+    """Returns the subset of `among` that `rename` turns into `mask`."""
+    low, middle, high = among & 511, (among >> PIECE) & 511, among >> (2 * PIECE)
+    below = layout.ones[low]
+    rest = mask >> below
+    return (
+        layout.spread[mask & ((1 << below) - 1), low]
+        | layout.spread[rest & ((1 << layout.ones[middle]) - 1), middle] << PIECE
+        | layout.spread[rest >> layout.ones[middle], high] << (2 * PIECE)
+    )
+
+
+@kernel(inline="always")
+def size_of(mask, layout):
+    """Returns |mask|."""
+    return (
+        layout.ones[mask & 511]
+        + layout.ones[(mask >> PIECE) & 511]
+        + layout.ones[(mask >> (2 * PIECE)) & 511]
+    )
+
+
+@kernel(inline="always")
+def cell_of(s, r, layout):
+    """Returns where F(S,R), L(S,R) and P(S,R) are."""
+    everything = (1 << layout.n) - 1
+    return layout.offset[s] + LANES * rename(r, everything ^ s, layout)
+
+
+@kernel(inline="always")
+def across_of(s, size, r, members, layout):
+    """Returns where X(S,R) is; `size` = |S|, `members` = |R|."""
+    whole, m = s | r, size + members
+    row = layout.first[m, layout.width + 1]
+    rank = layout.rank[whole]
+    within = layout.first[m, size] + layout.rank[rename(s, whole, layout)]
+    return layout.across[m] + (rank // LANES) * (LANES * row) + rank % LANES + LANES * within
+
+
+@kernel(inline="always")
+def _misses_required(s, r, weights):
+    """Tells whether some required neighbour of R is neither in R nor in S."""
+    rest, v = r, 0
+    outside = ~(s | r)
+    while rest:
+        if rest & 1 and weights.required[v] & outside:
+            return True
+        rest >>= 1
+        v += 1
+    return False
+
+
+@kernel
+def begin(size, first_group, last_group, layout, weights, tables):
+    """Sets P(S,∅) = 1 and X(S,∅) = c(S) for the groups of sets S of one size."""
+    sets = layout.first[layout.n, size + 1] - layout.first[layout.n, size]
+    for nth in range(first_group * LANES, min(last_group * LANES, sets)):
+        s = layout.masks[layout.first[layout.n, size] + nth]
+        tables.parts[layout.offset[s]] = uint64(pack(1.0, 0, layout.bits, layout.base, layout.lowest))
+        x = pack(weights.clique[s], weights.clique_exponent[s], layout.bits, layout.base, layout.lowest)
+        tables.x[across_of(s, size, 0, 0, layout)] = uint64(x & ~1)
+
+
+@kernel
+def count_full(m, size, first_group, last_group, first_set, last_set, layout, tables):
+    """B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D) for W = S ∪ R of m members, |S| = size < w; B goes where X will be.
+
+    Of the sets S of the given size within the m members, those from first_set to last_set - 1 are done.
+    """
+    everything = (1 << m) - 1
+    row = layout.first[m, layout.width + 1]
+    positions = np.empty(1 << (m - size), np.int32)
+    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    for nth in range(first_set, last_set):
+        s = layout.masks[layout.first[layout.n, size] + nth]
+        rest = everything ^ s
+        count = 0
+        part = rest
+        while part:
+            bigger = size + size_of(part, layout)
+            if bigger <= layout.width:
+                positions[count] = layout.first[m, bigger] + layout.rank[s | part]
+                count += 1
+            part = (part - 1) & rest
+        for group in range(first_group, last_group):
+            start = layout.across[m] // LANES + group * row
+            sum_listed(tables.x, uint64(start), positions, uint64(count), uint64(layout.bits), sums, codes)
+            goal = LANES * (start + layout.first[m, size] + nth)
+            for lane in range(LANES):
+                word = pack(sums[lane], codes[lane] + layout.base, layout.bits, layout.base, layout.lowest)
+                tables.x[goal + lane] = uint64(word & ~1)
+
+
+@kernel
+def connect(size, first_group, last_group, parts, layout, weights, tables):
+    """F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K), |S| = size, for the renamed R given, all of one size.
+
+    F(S,R) and B(S,R) are 0 if a required neighbour of R is outside S ∪ R.
+    """
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    everything = (1 << n) - 1
+    begins = layout.first[n, size]
+    sets = layout.first[n, size + 1] - begins
+    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    for group in range(first_group, last_group):
+        start = layout.offset[layout.masks[begins + group * LANES]] // LANES
+        for part in parts:
+            # F(S,∅) and F(S,R) are 0 as yet: the sum may run over all K ⊆ R.
+            at = uint64(start)
+            sum_products(tables.f, tables.parts, at, at, uint64(part), uint64(bits), sums, codes)
+            for lane in range(min(LANES, sets - group * LANES)):
+                s = layout.masks[begins + group * LANES + lane]
+                r = unname(part, everything ^ s, layout)
+                here = across_of(s, size, r, size_of(r, layout), layout)
+                if _misses_required(s, r, weights):
+                    tables.x[here] = uint64(0)
+                    continue
+                word = np.int64(tables.x[here])
+                if word == 0:
+                    continue
+                exponent = exponent_of(word, bits, base)
+                taken = sums[lane] * power(min(codes[lane] + 2 * base - exponent, 64))
+                number = mantissa(word, bits)
+                left = number - taken
+                if left > number * 1e-15:  # below that it is rounding
+                    tables.f[LANES * (start + part) + lane] = uint64(pack(left, exponent, bits, base, lowest))
+
+
+@kernel
+def attach(sets, layout, weights, tables):
+    """L(S,R) = Σ_{Q⊆S} F(Q,R) / s(Q) for the R given and all S of at most w members disjoint from R."""
+    n, width, bits, base, lowest = layout.n, layout.width, layout.bits, layout.base, layout.lowest
+    everything = (1 << n) - 1
+    for r in sets:
+        others = everything ^ r
+        count = n - size_of(r, layout)
+        numbers = np.zeros(1 << count)
+        exponents = np.zeros(1 << count, np.int64)
+        for name in range(1 << count):
+            if size_of(name, layout) >= width:
+                continue
+            s = unname(name, others, layout)
+            if weights.inverse[s] == 0.0:
+                continue
+            word = np.int64(tables.f[cell_of(s, r, layout)])
+            if word:
+                numbers[name] = mantissa(word, bits) * weights.inverse[s]
+                exponents[name] = exponent_of(word, bits, base) + weights.inverse_exponent[s]
+        for v in range(count):
+            step = 1 << v
+            for high in range(0, 1 << count, 2 * step):
+                for low in range(high, high + step):
+                    if numbers[low] != 0.0:
+                        numbers[low | step], exponents[low | step] = add(
+                            numbers[low | step], exponents[low | step], numbers[low], exponents[low]
+                        )
+        for name in range(1 << count):
+            if numbers[name] != 0.0 and size_of(name, layout) <= width:
+                s = unname(name, others, layout)
+                word = pack(numbers[name], exponents[name], bits, base, lowest)
+                tables.links[cell_of(s, r, layout)] = uint64(word)
+
+
+@kernel
+def _net(weight, weight_exponent, parts, full, bits, base, lowest):
+    """Returns weight · parts − full as a word whose last bit is the sign; `parts` and `full` are words."""
+    number, exponent = mantissa(parts, bits) * weight, exponent_of(parts, bits, base) + weight_exponent
+    number, exponent = add(number, exponent, -mantissa(full, bits), exponent_of(full, bits, base))
+    if number < 0.0:
+        return pack(-number, exponent, bits, base, lowest) | 1
+    return pack(number, exponent, bits, base, lowest) & ~1
+
+
+@kernel
+def divide(size, first_group, last_group, parts, layout, weights, tables):
+    """P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K) and X(S,R) for |S| = size, for the renamed R given.
+
+    X = c P − B; c P where S is no separator; where it is no clique, X is left to `exclude`.
+    """
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    everything = (1 << n) - 1
+    begins = layout.first[n, size]
+    sets = layout.first[n, size + 1] - begins
+    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    for group in range(first_group, last_group):
+        start = layout.offset[layout.masks[begins + group * LANES]] // LANES
+        for part in parts:
+            low = part & -part
+            rest = part ^ low
+            sum_products(
+                tables.links,
+                tables.parts,
+                uint64(start + low),
+                uint64(start),
+                uint64(rest),
+                uint64(bits),
+                sums,
+                codes,
+            )
+            for lane in range(min(LANES, sets - group * LANES)):
+                word = pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
+                tables.parts[LANES * (start + part) + lane] = uint64(word)
+                s = layout.masks[begins + group * LANES + lane]
+                kind = weights.kind[s]
+                if kind == NO_CLIQUE:
+                    continue
+                r = unname(part, everything ^ s, layout)
+                here = across_of(s, size, r, size_of(r, layout), layout)
+                full = 0 if kind == NO_SEPARATOR else np.int64(tables.x[here])
+                x = _net(weights.clique[s], weights.clique_exponent[s], word, full, bits, base, lowest)
+                tables.x[here] = uint64(x)
+
+
+@kernel
+def exclude(s, sets, proper, some, layout, weights, tables):
+    """X(S,R) where S may be a separator but no clique: s P¹ − B, P¹(S,R) the part of P with a full component.
+
+    P¹(S,R) = Σ_{K∋min R} L°(S,K) P¹(S,R∖K) + F(S,K)/s(S) P(S,R∖K), where L° is L without Q = S: all terms
+    are positive. For the sets R given, all of one size and disjoint from S.
+
+    Args:
+        s: S.
+        sets: the R.
+        proper: shape (2^(n-|S|),): words of L°(S,·), by renamed set; written.
+        some: likewise for P¹(S,·).
+        layout: see there, as for weights and tables.
+        weights: see there.
+        tables: see there.
+    """
+    bits, base, lowest = layout.bits, layout.base, layout.lowest
+    others = ((1 << layout.n) - 1) ^ s
+    size = size_of(s, layout)
+    begins = layout.offset[s]
+    for r in sets:
+        goal = rename(r, others, layout)
+        number, exponent = 0.0, 0
+        q = s
+        while q:
+            q = (q - 1) & s
+            word = np.int64(tables.f[cell_of(q, r, layout)])
+            if word and weights.inverse[q] != 0.0:
+                number, exponent = add(
+                    number,
+                    exponent,
+                    mantissa(word, bits) * weights.inverse[q],
+                    exponent_of(word, bits, base) + weights.inverse_exponent[q],
+                )
+        proper[goal] = uint64(pack(number, exponent, bits, base, lowest))
+    for r in sets:
+        goal = rename(r, others, layout)
+        low = goal & -goal
+        rest = goal ^ low
+        number, exponent = 0.0, 0
+        part = rest
+        while True:
+            left, right = part | low, rest ^ part
+            first, second = np.int64(proper[left]), np.int64(some[right])
+            if first and second:
+                number, exponent = add(
+                    number,
+                    exponent,
+                    mantissa(first, bits) * mantissa(second, bits),
+                    exponent_of(first, bits, base) + exponent_of(second, bits, base),
+                )
+            first = np.int64(tables.f[begins + LANES * left])
+            second = np.int64(tables.parts[begins + LANES * right])
+            if first and second:
+                number, exponent = add(
+                    number,
+                    exponent,
+                    mantissa(first, bits) * mantissa(second, bits) * weights.inverse[s],
+                    exponent_of(first, bits, base)
+                    + exponent_of(second, bits, base)
+                    + weights.inverse_exponent[s],
+                )
+            if part == 0:
+                break
+            part = (part - 1) & rest
+        word = pack(number, exponent, bits, base, lowest)
+        some[goal] = uint64(word)
+        here = across_of(s, size, r, size_of(r, layout), layout)
+        separator = 1.0 / weights.inverse[s]
+        x = _net(separator, -weights.inverse_exponent[s], word, np.int64(tables.x[here]), bits, base, lowest)
+        tables.x[here] = uint64(x)

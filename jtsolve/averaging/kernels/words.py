@@ -1,0 +1,267 @@
+"""Numbers of unlimited range in 64 bits, and sums of them over subsets, LANES problems at a time.
+
+Weights of graphs span thousands of powers of ten, and their sums must keep small relative errors. A *word* is
+
+    bits 63 … s: code, the binary exponent minus `base`;    bits s - 1 … 0: the fraction after the leading 1
+
+where s ≤ 52 is chosen for each problem so that its exponents fit. The word 0 is the number 0: `base` is so
+low that a product with it lies below every product of two others. Words compare as the numbers do, and the
+sum of two words is, but for a carry from the fractions, the word of their product. One addition and one
+maximum a term find the exponent to which a sum is scaled, and the second pass builds each factor's scaled
+float64 from its bits. No logarithm is taken.
+
+The loops are written in LLVM's intermediate language, as in `backends.dp.kernels.lanes`: numba does not
+vectorise loops over so few numbers. Indices count groups of LANES words; nothing is checked.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from jtsolve.core.compiling import kernel
+
+LANES = 8
+"""Words in a register of AVX-512, or in two of AVX2."""
+
+SHIFT = 3
+"""LANES = 2^SHIFT."""
+
+_WORD = ir.IntType(64)
+_WORDS = ir.VectorType(_WORD, LANES)
+_FLOATS = ir.VectorType(ir.DoubleType(), LANES)
+_FRACTION = (1 << 52) - 1
+_BIAS = 1023
+_FRACTION_BITS = 52
+
+
+def _splat(builder, value):
+    first = builder.insert_element(ir.Constant(_WORDS, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(first, ir.Constant(_WORDS, ir.Undefined), zeros)
+
+
+def _all(value):
+    return ir.Constant(_WORDS, [value] * LANES)
+
+
+def _place(builder, data, index, kind):
+    at = builder.gep(data, [builder.shl(index, _WORD(SHIFT))])
+    return builder.bitcast(at, kind.as_pointer())
+
+
+def _load(builder, data, index):
+    loaded = builder.load(_place(builder, data, index, _WORDS))
+    loaded.align = 8
+    return loaded
+
+
+def _loop(builder, rest, start, body, name):
+    """Runs body(part, carried) over the subsets of `rest`, itself first and ∅ last."""
+    before = builder.block
+    loop, after = builder.append_basic_block(name), builder.append_basic_block(name + ".after")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    part, carried = builder.phi(_WORD), builder.phi(start.type)
+    following = body(part, carried)
+    part.add_incoming(rest, before)
+    part.add_incoming(builder.and_(builder.sub(part, _WORD(1)), rest), loop)
+    carried.add_incoming(start, before)
+    carried.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_unsigned("==", part, _WORD(0)), after, loop)
+    builder.position_at_end(after)
+    return following
+
+
+def _larger(builder, one, other):
+    return builder.select(builder.icmp_signed(">", one, other), one, other)
+
+
+def _scaled(builder, word, code, fraction_shift):
+    """Returns the float64 with the fraction of a word and the biased exponent `code`, which is at least 1."""
+    fraction = builder.and_(builder.shl(word, fraction_shift), _all(_FRACTION))
+    return builder.bitcast(builder.or_(builder.shl(code, _all(_FRACTION_BITS)), fraction), _FLOATS)
+
+
+def _add(builder, total, product):
+    return builder.fadd(total, product, flags=("contract",))
+
+
+def _finish(builder, total, reference, data):
+    """Stores LANES sums, and the codes to which they are scaled."""
+    sums, codes = data
+    builder.store(total, builder.bitcast(sums, _FLOATS.as_pointer())).align = 8
+    builder.store(reference, builder.bitcast(codes, _WORDS.as_pointer())).align = 8
+
+
+def _data(context, builder, kind, array):
+    return context.make_array(kind)(context, builder, array).data
+
+
+@intrinsic
+def sum_products(typing, one, other, left, right, rest, bits, sums, codes):  # noqa: ARG001 - numba's signature
+    """Sums · 2^codes = Σ over part ⊆ rest of one(left + part) · other(right + (rest ∖ part)), in each lane.
+
+    `bits` is s; the codes of products are sums of two codes.
+    """
+
+    def generate(context, builder, signature, arguments):
+        kinds = signature.args
+        first, second = (_data(context, builder, kinds[i], arguments[i]) for i in (0, 1))
+        left, right, rest, bits = arguments[2:6]
+        shift = _splat(builder, bits)
+        up = _splat(builder, builder.sub(_WORD(_FRACTION_BITS), bits))
+
+        def pair(part):
+            remainder = builder.xor(rest, part)
+            return (
+                _load(builder, first, builder.add(left, part)),
+                _load(builder, second, builder.add(right, remainder)),
+            )
+
+        def highest(part, best):
+            x, y = pair(part)
+            return _larger(builder, builder.add(x, y), best)
+
+        top = _loop(builder, rest, _all(0), highest, "highest")
+        reference = builder.lshr(top, shift)
+        scale = builder.sub(reference, _all(_BIAS))
+
+        def step(part, total):
+            x, y = pair(part)
+            code = builder.add(builder.lshr(x, shift), builder.lshr(y, shift))
+            code = _larger(builder, builder.sub(code, scale), _all(1))
+            product = builder.fmul(
+                _scaled(builder, x, code, up), _scaled(builder, y, _all(_BIAS), up), flags=("contract",)
+            )
+            return _add(builder, total, product)
+
+        total = _loop(builder, rest, ir.Constant(_FLOATS, [0.0] * LANES), step, "products")
+        data = tuple(_data(context, builder, kinds[i], arguments[i]) for i in (6, 7))
+        _finish(builder, total, reference, data)
+        return context.get_dummy_value()
+
+    number = types.uint64
+    return types.void(one, other, number, number, number, number, sums, codes), generate
+
+
+@intrinsic
+def sum_listed(typing, table, start, positions, count, bits, sums, codes):  # noqa: ARG001
+    """Sums · 2^codes = Σ over i < count of table(start + positions[i]), in each lane; words with signs."""
+
+    def generate(context, builder, signature, arguments):
+        kinds = signature.args
+        data, listed = (_data(context, builder, kinds[i], arguments[i]) for i in (0, 2))
+        start, count, bits = arguments[1], arguments[3], arguments[4]
+        shift = _splat(builder, bits)
+        up = _splat(builder, builder.sub(_WORD(_FRACTION_BITS), bits))
+
+        def over_list(first, body, name):
+            before = builder.block
+            loop, after = builder.append_basic_block(name), builder.append_basic_block(name + ".after")
+            builder.branch(loop)
+            builder.position_at_end(loop)
+            i, carried = builder.phi(_WORD), builder.phi(first.type)
+            position = builder.sext(builder.load(builder.gep(listed, [i])), _WORD)
+            following = body(_load(builder, data, builder.add(start, position)), carried)
+            more = builder.add(i, _WORD(1))
+            i.add_incoming(_WORD(0), before)
+            i.add_incoming(more, loop)
+            carried.add_incoming(first, before)
+            carried.add_incoming(following, loop)
+            builder.cbranch(builder.icmp_unsigned("<", more, count), loop, after)
+            builder.position_at_end(after)
+            return following
+
+        top = over_list(_all(0), lambda word, best: _larger(builder, word, best), "highest")
+        reference = builder.lshr(top, shift)
+        scale = builder.sub(reference, _all(_BIAS))
+
+        def step(word, total):
+            code = _larger(builder, builder.sub(builder.lshr(word, shift), scale), _all(1))
+            plain = builder.bitcast(_scaled(builder, builder.and_(word, _all(-2)), code, up), _WORDS)
+            signed = builder.xor(plain, builder.shl(word, _all(63)))
+            return _add(builder, total, builder.bitcast(signed, _FLOATS))
+
+        total = over_list(ir.Constant(_FLOATS, [0.0] * LANES), step, "terms")
+        out = tuple(_data(context, builder, kinds[i], arguments[i]) for i in (5, 6))
+        _finish(builder, total, reference, out)
+        return context.get_dummy_value()
+
+    number = types.uint64
+    return types.void(table, number, positions, number, number, sums, codes), generate
+
+
+@intrinsic
+def _bits_of(typing, value):  # noqa: ARG001
+    """The bits of a float64."""
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], _WORD)
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _float_of(typing, bits):  # noqa: ARG001
+    """The float64 with these bits."""
+
+    def generate(_context, builder, _signature, arguments):
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@kernel
+def power(exponent):
+    """Returns 2^exponent for an exponent of at most 1023; 0 below -1022."""
+    return _float_of((exponent + 1023) << 52) if exponent >= -1022 else 0.0
+
+
+@kernel
+def pack(number, exponent, bits, base, lowest):
+    """Returns the word of number · 2^exponent, which is not negative; 0 if it is below 2^lowest.
+
+    Below that are only products with 0.
+    """
+    if not number > 0.0:
+        return 0
+    float_bits = _bits_of(number)
+    exponent += (float_bits >> 52) - 1023
+    if exponent < lowest:
+        return 0
+    code = exponent - base
+    dropped = 52 - bits
+    fraction = float_bits & 4503599627370495
+    if dropped > 0:
+        fraction = (
+            fraction + (1 << (dropped - 1))
+        ) >> dropped  # a carry goes into the code, where it belongs
+    return (code << bits) + fraction
+
+
+@kernel
+def mantissa(word, bits):
+    """Returns the number of a word divided by 2^exponent: from 1 to 2, or 0."""
+    if word == 0:
+        return 0.0
+    return _float_of((1023 << 52) | ((word << (52 - bits)) & 4503599627370495))
+
+
+@kernel
+def exponent_of(word, bits, base):
+    """Returns the exponent of a word."""
+    return (word >> bits) + base
+
+
+@kernel
+def add(one, first, other, second):
+    """Returns one · 2^first + other · 2^second as a number, which is not normalised, and an exponent."""
+    if one == 0.0:
+        return other, second
+    if other == 0.0:
+        return one, first
+    if first >= second:
+        return one + other * power(second - first), first
+    return one * power(first - second) + other, second

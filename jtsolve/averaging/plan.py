@@ -1,0 +1,105 @@
+"""What the exact sums cost, known before anything is allocated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+
+from jtsolve.core.backend import Estimate
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.varset import count_bounded_subsets
+
+LANES = 8
+"""As in `kernels.words`, which is not loaded for a plan."""
+
+_WORD_BYTES = 8
+_KERNEL_BYTES = 200_000_000
+"""What loading numba and the kernels adds to the process."""
+_SECONDS_PER_PRODUCT = 0.9e-9
+"""Of one core, for one term of F or P. Measured: benchmarks/averaging.py on two cores of an Intel Xeon with
+AVX-512."""
+_SECONDS_PER_TERM = 0.45e-9
+"""For one term of B, likewise."""
+_SECONDS_PER_CELL = 60e-9
+"""For one pair (S, R) besides: B fetched, L summed, X stored."""
+_SECONDS_TO_BEGIN = 0.3
+
+
+@dataclass(frozen=True, slots=False)
+class Plan:
+    """The sizes of the tables of the sums.
+
+    Args:
+        n: the number of variables.
+        width: the largest size of a clique, w.
+    """
+
+    n: int
+    width: int
+
+    def cells(self, most: int) -> int:
+        """Returns the words of a table over the pairs (S, R) with |S| ≤ most, S in groups of LANES."""
+        return sum((self.groups(k) * LANES) << (self.n - k) for k in range(most + 1))
+
+    def groups(self, size: int) -> int:
+        """Returns the groups of LANES sets of one size."""
+        return -(-comb(self.n, size) // LANES)
+
+    def row(self, m: int) -> int:
+        """Returns the number of sets S of at most w of m variables."""
+        return count_bounded_subsets(m, min(self.width, m))
+
+    @cached_property
+    def across(self) -> list[int]:
+        """Where the W of m = 0..n members begin in X; last, its size."""
+        begins = [0]
+        for m in range(self.n + 1):
+            begins.append(begins[-1] + self.groups(m) * LANES * self.row(m))
+        return begins
+
+    @property
+    def words(self) -> int:
+        """The words of F, L, P and X."""
+        return self.cells(self.width - 1) + 2 * self.cells(self.width) + self.across[-1]
+
+    @cached_property
+    def products(self) -> int:
+        """The products in the sums for F and P, LANES at a time, those in unused lanes counted."""
+        f: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width))
+        p: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width + 1)) // 2
+        return f + p
+
+    @cached_property
+    def terms(self) -> int:
+        """The terms in the sums for B, likewise."""
+        total: int = 0
+        for m in range(self.n + 1):
+            for k in range(min(self.width, m + 1)):
+                bigger = min(self.width - k, m - k)
+                total += self.groups(m) * LANES * comb(m, k) * (count_bounded_subsets(m - k, bigger) - 1)
+        return total
+
+    @property
+    def memory(self) -> int:
+        """The bytes of tables and weights."""
+        return _WORD_BYTES * self.words + (140 << self.n)
+
+    @property
+    def core_seconds(self) -> float:
+        """The predicted seconds of one core."""
+        pairs = self.cells(self.width)
+        return (
+            self.products * _SECONDS_PER_PRODUCT + self.terms * _SECONDS_PER_TERM + pairs * _SECONDS_PER_CELL
+        )
+
+    def estimate(self, workers: int) -> Estimate:
+        """Returns the predicted peak memory of the process and seconds of wall clock, features included."""
+        features = self.products * _SECONDS_PER_PRODUCT / 3
+        seconds = _SECONDS_TO_BEGIN + (self.core_seconds + features) / workers
+        return Estimate(resident_memory() + _KERNEL_BYTES + self.memory, seconds)
+
+
+def widest_fitting(n: int, width: int, room: int) -> int | None:
+    """Returns the largest width below the given one whose tables take at most `room` bytes, or None."""
+    return next((w for w in range(width - 1, 0, -1) if Plan(n, w).memory + _KERNEL_BYTES <= room), None)

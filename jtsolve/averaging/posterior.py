@@ -1,0 +1,129 @@
+"""The posterior over decomposable graphs, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jtsolve.core.varset import VarSet, members
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.tree import JunctionTree
+
+Method = Literal["exact", "chains"]
+
+ROUNDING = 1e-6
+"""How far probabilities may be off their range, and identities from being met, in exact sums."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphPosterior:
+    """Probabilities of edges, cliques and separators, averaged over all decomposable graphs of a problem.
+
+    A graph has the probability e^score · prior / Z; each graph counts once, however many junction trees it
+    has.
+
+    Args:
+        instance: the problem's name.
+        digest: the problem's digest.
+        names: the variables' names.
+        log_evidence: ln Z in nats: ln of the sum of e^score, times the prior's weight, over the graphs that
+        meet
+            the constraints. None if the method does not know it.
+        edges: shape (n, n): the probability of each edge; symmetric, 0 on the diagonal.
+        cliques: the likeliest maximal cliques, each with its probability, in decreasing order.
+        separators: sets with the expected number of times that they are separators of the junction tree, in
+            decreasing order; ∅ separates components.
+        connected: the probability that the graph is connected.
+        method: "exact" sums, or "chains".
+        converged: whether the figures may be used; exact ones always may.
+        threshold: the least probability of the cliques, and the least expectation of the separators, listed.
+        prior: the prior over graphs, in words and figures.
+        best: the tree of the highest score, or None if it was not looked for.
+        diagnostics: further figures, as JSON values.
+        seconds: wall clock; "total" and parts of it.
+        environment: versions and machine.
+
+    Raises:
+        ValueError: the parts contradict each other.
+    """
+
+    instance: str
+    digest: str
+    names: tuple[str, ...]
+    log_evidence: float | None
+    edges: NDArray[np.float64]
+    cliques: tuple[tuple[VarSet, float], ...]
+    separators: tuple[tuple[VarSet, float], ...]
+    connected: float
+    method: Method
+    converged: bool = True
+    threshold: float = 0.01
+    prior: Mapping[str, Any] = field(
+        default_factory=lambda: MappingProxyType({"over": "graphs", "edge_odds": 1.0})
+    )
+    best: JunctionTree | None = None
+    diagnostics: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    seconds: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    environment: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        edges = np.array(self.edges, dtype=np.float64)
+        if edges.shape != (n, n):
+            raise ValueError(f"{n} variables, but edge probabilities of shape {edges.shape}")
+        if not (edges == edges.T).all():
+            raise ValueError("the edge probabilities are not symmetric")
+        if edges.diagonal().any():
+            raise ValueError("a variable has an edge to itself")
+        if self.method not in ("exact", "chains"):
+            raise ValueError(f"there is no method '{self.method}'")
+        if self.method == "exact" and not (self.converged and self.log_evidence is not None):
+            raise ValueError("exact sums have converged, and know the evidence")
+        if self.log_evidence is not None and not isfinite(self.log_evidence):
+            raise ValueError(f"the log evidence is {self.log_evidence}")
+        probabilities = [*edges.flat, self.connected, *(p for _, p in self.cliques)]
+        if not all(0 <= p <= 1 for p in probabilities):
+            raise ValueError("a probability is not between 0 and 1")
+        for listed, least in ((self.cliques, 1), (self.separators, 0)):
+            values = [value for _, value in listed]
+            if values != sorted(values, reverse=True) or not all(0 <= value <= n for value in values):
+                raise ValueError("cliques and separators are listed in decreasing order, from n to 0")
+            sets = [mask for mask, _ in listed]
+            if len(set(sets)) < len(sets) or any(mask >> n or mask.bit_count() < least for mask in sets):
+                raise ValueError("a listed set is listed twice, is empty, or holds an unknown variable")
+        for mask, p in self.cliques:  # chains count cliques in some of the graphs only
+            pairs = [float(edges[u, v]) for u in members(mask) for v in members(mask) if u < v]
+            if self.method == "exact" and p > min(pairs, default=1.0) + ROUNDING:
+                raise ValueError("a clique is likelier than one of its edges")
+        if self.best is not None and self.best.n != n:
+            raise ValueError(f"the best tree is over {self.best.n} variables, not {n}")
+        edges.setflags(write=False)
+        object.__setattr__(self, "edges", edges)
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return len(self.names)
+
+    @property
+    def expected_edges(self) -> float:
+        """The expected number of edges."""
+        return float(np.triu(self.edges).sum())
+
+    @property
+    def median_graph(self) -> tuple[tuple[int, int], ...]:
+        """The edges likelier than not: of all graphs, its expected number of wrong edges is the smallest.
+
+        It need not be chordal.
+        """
+        rows, columns = np.nonzero(np.triu(self.edges) > 0.5)  # noqa: PLR2004 - likelier than not
+        return tuple(zip(rows.tolist(), columns.tolist(), strict=True))

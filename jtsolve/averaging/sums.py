@@ -1,0 +1,401 @@
+"""Sums over all decomposable graphs, each exactly once.
+
+For disjoint S, R let 𝒢(S,R) be the decomposable graphs on S ∪ R in which S is complete. A component K of
+G − S is *full* if its neighbourhood N(K) is S. With the weight w(G) = Π c(C) / Π s(S),
+
+    F(S,R) = Σ w(G) over the G ∈ 𝒢(S,R) with R connected and N(R) = S
+    L(S,R) = Σ_{Q⊆S} F(Q,R)/s(Q)                        R connected, N(R) any Q ⊆ S
+    P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K)           every partition of R into such parts; P(S,∅) = 1
+    B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D)                      = Σ_{𝒢(S,R)} w(G) · (number of full components of S)
+    F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K)
+    X(S,R) = Σ_{𝒢(S,R)} w(G) · (1 − number of full components of S)
+           = c(S) P(S,R) − B(S,R)  if c = s,   X(S,∅) = c(S)
+    Z = P(∅,V), the sum over all graphs.
+
+It goes by layers of |R|: B, F for all S, then L by sums over subsets, then P and X.
+
+*Why.* (i) A complete S splits G: w(G) is s(S) times the product of w(G[K∪N(K)])/s(N(K)) over the components K
+of G − S if some K is full, and c(S) times it if none is: then S is a maximal clique. (ii) Fix a junction tree
+and a full component K of S. The cliques within K ∪ S that contain S form a subtree whose edges are separators
+Q ⊋ S: cliques minus separators is 1. A complete Q is a maximal clique if it has no full component, and occurs
+max(full(Q) − 1, 0) times as a separator: together 1 − full(Q). So full(S) = Σ (1 − full(Q)) over the complete
+Q ⊋ S; summed over graphs, this is B from X. (iii) B is also Σ_K F(S,K) P(S,R∖K), with one full component
+marked; hence F.
+
+If 1/s(S) = 0, then X = c P: two full components cannot be, and of one S is no clique. If c(S) = 0 but 1/s(S)
+> 0, X = s P¹ − B, where P¹ sums the partitions with a full part. If R has a required neighbour outside S ∪ R,
+then B(S,R) = F(S,R) = 0.
+
+All sums but those for F and X are of positive terms, and in these two the terms are at most a count of sets
+times sums that the result is added to: errors stay relative. The range of numbers is met by `kernels.words`.
+
+Time: Σ_{i≤w} C(n,i) 3^(n−i) products twice, 4^n without a bound w on the size of cliques. Memory: four tables
+of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from itertools import pairwise
+from math import comb, inf, log
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jtsolve.averaging.plan import LANES, Plan, widest_fitting
+from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.averaging.weights import Weights
+    from jtsolve.core.backend import Limits, Report
+
+_TASK_SECONDS = 0.02
+"""Of one core in one task of a thread, so that Ctrl-C and limits act at once."""
+_PIECE = 9
+
+
+class StoppedError(Exception):
+    """The report asked to end."""
+
+
+class _Task(NamedTuple):
+    """A call for some thread, and its predicted products."""
+
+    cost: float
+    call: Callable[[], object]
+
+
+def require_room(plan: Plan, limits: Limits) -> None:
+    """Refuses sums whose tables the memory limit has no room for.
+
+    Raises:
+        LimitError: with the need, the limit, and the ways out.
+    """
+    need = plan.estimate(limits.workers).memory
+    if need <= limits.memory_bytes:
+        return
+    held = need - plan.memory
+    narrower = widest_fitting(plan.n, plan.width, limits.memory_bytes - held)
+    ways = [] if narrower is None else [f"--treewidth {narrower - 1}"]
+    ways += ["--method chains, which needs no tables", "a larger --memory-limit where the machine has it"]
+    raise LimitError(
+        f"the exact sums need {need / 1e9:.3g} GB for {plan.n} variables at treewidth {plan.width - 1}, but "
+        f"the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: {'; '.join(ways)}."
+    )
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The finished tables.
+
+    Attributes:
+        weights: of what.
+        layout: see `kernels.sums`.
+        local: the weights as the kernels have them.
+        tables: F, L, P and X as words.
+        excluded: shape (2^n,): the words of P¹(S,V∖S) of the sets that may be separators but no cliques.
+        seconds: parts of the time, in seconds of wall clock.
+    """
+
+    weights: Weights
+    layout: Any
+    local: Any
+    tables: Any
+    excluded: NDArray[np.uint64]
+    seconds: dict[str, float]
+
+    @cached_property
+    def connected_total(self) -> tuple[float, int]:
+        """The sum over connected graphs as a number times a power of 2."""
+        return self._value(self.tables.f, 0)
+
+    @cached_property
+    def total(self) -> tuple[float, int]:
+        """The sum over all graphs, likewise; (0, 0) if there are none."""
+        from jtsolve.averaging.kernels.sums import NO_SEPARATOR
+
+        if self.local.kind[0] == NO_SEPARATOR:
+            return self.connected_total
+        return self._value(self.tables.parts, 0)
+
+    def _value(self, table: NDArray[np.uint64], s: int) -> tuple[float, int]:
+        from jtsolve.averaging.kernels.words import exponent_of, mantissa
+
+        rest = (1 << (self.weights.n - s.bit_count())) - 1
+        word = int(table[int(self.layout.offset[s]) + LANES * rest])
+        if word == 0:
+            return 0.0, 0
+        return mantissa(word, self.layout.bits), exponent_of(word, self.layout.bits, self.layout.base)
+
+    @property
+    def log_total(self) -> float:
+        """Ln of the sum of the weights of all graphs, in nats; -inf if there are none."""
+        number, exponent = self.total
+        return -inf if number == 0 else log(number) + exponent * log(2) + self.weights.offset
+
+    @property
+    def precision(self) -> float:
+        """The relative rounding of one number."""
+        return float(2.0 ** (-self.layout.bits))
+
+
+def compute(weights: Weights, limits: Limits, report: Report) -> Sums:
+    """Runs the recurrence.
+
+    Raises:
+        LimitError: it needs more memory than allowed; raised before anything is allocated.
+        StoppedError: the report asked to end.
+    """
+    from jtsolve.core.compiling import announced
+
+    plan = Plan(weights.n, weights.width)
+    require_room(plan, limits)
+    with announced(lambda: report(note="compiling the kernels (first run only)")):
+        run = _Run(weights, plan, limits, report)
+        pool = ThreadPoolExecutor(limits.workers)
+        try:
+            began = time.perf_counter()
+            run.layers(pool)
+            seconds = {"sums": time.perf_counter() - began}
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return Sums(weights, run.layout, run.local, run.tables, run.excluded(), seconds)
+
+
+def run_tasks(
+    pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]
+) -> None:
+    """Runs tasks on all threads; asks `after`, given the position of a finished task, whether to go on.
+
+    Raises:
+        StoppedError: it answered no.
+    """
+    futures = {pool.submit(task): i for i, task in enumerate(tasks)}
+    try:
+        for future in as_completed(futures):
+            future.result()
+            if not after(futures[future]):
+                raise StoppedError
+    finally:
+        for other in futures:
+            other.cancel()
+
+
+class _Run:
+    """One run: the tables, the layers."""
+
+    def __init__(self, weights: Weights, plan: Plan, limits: Limits, report: Report) -> None:
+        from jtsolve.averaging.kernels.sums import Tables
+
+        self.weights, self.plan, self.report = weights, plan, report
+        self.workers = limits.workers
+        self.layout = _layout(plan, weights)
+        self.local = _local(weights)
+        pairs = plan.cells(plan.width)
+        smaller = max(plan.cells(plan.width - 1), LANES)
+        self.tables = Tables(
+            *(np.zeros(size, np.uint64) for size in (smaller, pairs, pairs, plan.across[-1]))
+        )
+        self.work = 0.0
+        self.all_work = sum(
+            task.cost for r in range(1, plan.n + 1) for step in self._steps(r) for task in step
+        )
+
+    def layers(self, pool: ThreadPoolExecutor) -> None:
+        """Runs all layers of |R|."""
+        from jtsolve.averaging.kernels.sums import begin
+
+        plan = self.plan
+        arguments = (self.layout, self.local, self.tables)
+        for k in range(plan.width + 1):
+            begin(k, 0, plan.groups(k), *arguments)
+        for r in range(1, plan.n + 1):
+            for step in self._steps(r):
+                tasks = list(step)
+                costs = [task.cost for task in tasks]
+
+                def after(i: int, r: int = r, costs: list[float] = costs) -> bool:
+                    self.work += costs[i]
+                    return self.report(
+                        done=min(1.0, self.work / self.all_work), note=f"layer {r} of {plan.n}"
+                    )
+
+                run_tasks(pool, [task.call for task in tasks], after)
+
+    def excluded(self) -> NDArray[np.uint64]:
+        """Returns the words of P¹(S,V∖S)."""
+        words = np.zeros(1 << self.weights.n, np.uint64)
+        for s, (_, some) in self._special.items():
+            words[s] = some[-1]
+        return words
+
+    @cached_property
+    def _special(self) -> dict[int, tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
+        """L°(S,·) and P¹(S,·) of the sets S that may be separators but no cliques."""
+        from jtsolve.averaging.kernels.sums import NO_CLIQUE
+
+        n = self.weights.n
+        return {
+            int(s): (np.zeros(1 << (n - size), np.uint64), np.zeros(1 << (n - size), np.uint64))
+            for s in np.flatnonzero(self.local.kind == NO_CLIQUE)
+            if (size := int(s).bit_count()) < self.plan.width
+        }
+
+    def _steps(self, r: int) -> Iterator[Iterator[_Task]]:
+        """Yields the steps of a layer; the tasks of one may run side by side."""
+        yield self._counting(r)
+        yield self._convolving(r, "connect", self.plan.width - 1, 0)
+        yield self._attaching(r)
+        yield self._convolving(r, "divide", self.plan.width, 1)
+        yield self._excluding(r)
+
+    def _counting(self, r: int) -> Iterator[_Task]:
+        from jtsolve.averaging.kernels.sums import count_full
+
+        plan = self.plan
+        for m in range(r, plan.n + 1):
+            k = m - r
+            if k >= plan.width:
+                break
+            bigger = count_bounded_subsets(r, min(plan.width - k, r)) - 1
+            groups, sets = plan.groups(m), comb(m, k)
+            each = 0.5 * LANES * bigger + 2.0 * LANES
+            for first, last, begin, end in _portions(groups, sets, each, 1.0 * 2**r):
+                cost = (last - first) * (end - begin) * each
+                yield _Task(
+                    cost, partial(count_full, m, k, first, last, begin, end, self.layout, self.tables)
+                )
+
+    def _convolving(self, r: int, name: str, widest: int, saved: int) -> Iterator[_Task]:
+        from jtsolve.averaging.kernels import sums
+
+        kernel, plan = getattr(sums, name), self.plan
+        for k in range(min(widest, plan.n - r) + 1):
+            parts = _of_size(plan.n - k, r)
+            each = LANES * (2.0 ** (r - saved) + 20.0)
+            for first, last, begin, end in _portions(plan.groups(k), parts.size, each, 0.0):
+                chosen = parts[begin:end]
+                arguments = (k, first, last, chosen, self.layout, self.local, self.tables)
+                yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments))
+
+    def _attaching(self, r: int) -> Iterator[_Task]:
+        from jtsolve.averaging.kernels.sums import attach
+
+        sets = _of_size(self.plan.n, r)
+        each = (20.0 + 3.0 * (self.plan.n - r)) * 2.0 ** (self.plan.n - r)
+        for begin, end in _pieces(sets.size, each):
+            arguments = (sets[begin:end], self.layout, self.local, self.tables)
+            yield _Task((end - begin) * each, partial(attach, *arguments))
+
+    def _excluding(self, r: int) -> Iterator[_Task]:
+        from jtsolve.averaging.kernels.sums import exclude
+
+        for s, (proper, some) in self._special.items():
+            sets = _of_size(self.plan.n, r)
+            sets = sets[sets & s == 0]
+            if sets.size:
+                arguments = (s, sets, proper, some, self.layout, self.local, self.tables)
+                yield _Task(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
+
+
+_COST_SECONDS = 0.9e-9
+
+
+def _pieces(count: int, each: float) -> Iterator[tuple[int, int]]:
+    """Yields ranges of `count` things that make tasks of about `_TASK_SECONDS`."""
+    pieces = max(1, min(count, round(count * each * _COST_SECONDS / _TASK_SECONDS)))
+    yield from pairwise(np.linspace(0, count, pieces + 1).astype(int).tolist())
+
+
+def _portions(groups: int, sets: int, each: float, shared: float) -> Iterator[tuple[int, int, int, int]]:
+    """Yields ranges of groups and of sets that make tasks of about `_TASK_SECONDS`.
+
+    Groups are split first, unless much of the work is shared by all groups: then sets are.
+    """
+    pieces = max(1, round(groups * sets * each * _COST_SECONDS / _TASK_SECONDS))
+    if shared:
+        by_set = min(pieces, sets)
+        by_group = min(-(-pieces // by_set), groups)
+    else:
+        by_group = min(pieces, groups)
+        by_set = min(-(-pieces // by_group), sets)
+    set_bounds = np.linspace(0, sets, by_set + 1).astype(int).tolist()
+    for first, last in pairwise(np.linspace(0, groups, by_group + 1).astype(int).tolist()):
+        for begin, end in pairwise(set_bounds):
+            yield first, last, begin, end
+
+
+@cache
+def _of_size(n: int, size: int) -> NDArray[np.int64]:
+    """Returns the masks over n variables with `size` members, in increasing order."""
+    masks = np.arange(1 << n, dtype=np.int64)
+    chosen: NDArray[np.int64] = masks[np.bitwise_count(masks) == size]
+    return chosen
+
+
+@cache
+def _renaming() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+    """Returns the look-ups `squeeze`, `spread` and `ones` of the layout."""
+    names = np.arange(1 << _PIECE)
+    squeeze = np.zeros((1 << _PIECE, 1 << _PIECE), np.int32)
+    spread = np.zeros_like(squeeze)
+    place = np.zeros(1 << _PIECE, np.int32)  # for each y: how many of its members came before
+    for v in range(_PIECE):
+        inside = names >> v & 1
+        squeeze |= (inside[:, None] & inside[None, :]) << place[None, :]
+        spread |= ((names[:, None] >> place[None, :] & 1) & inside[None, :]) << v
+        place += inside
+    return squeeze, spread, place.astype(np.int64)
+
+
+def _layout(plan: Plan, weights: Weights) -> Any:
+    """Returns the `kernels.sums.Layout`."""
+    from jtsolve.averaging.kernels.sums import Layout
+
+    n, width = plan.n, plan.width
+    base = 2 * weights.lowest - weights.highest - 2048
+    bits = min(52, 62 - (weights.highest - base + 2).bit_length())
+    masks = np.concatenate([_of_size(n, size) for size in range(width + 1)])
+    rank = np.empty(1 << n, np.int64)
+    offset = np.full(1 << n, -1, np.int64)
+    for size in range(n + 1):
+        sets = _of_size(n, size)
+        rank[sets] = np.arange(sets.size)
+        if size <= width:
+            nth = rank[sets]
+            begins = plan.cells(size - 1)
+            offset[sets] = begins + (nth // LANES) * (LANES << (n - size)) + nth % LANES
+    first = np.array(
+        [[count_bounded_subsets(m, k - 1) for k in range(width + 2)] for m in range(n + 1)], np.int64
+    )
+    across = np.array(plan.across, np.int64)
+    return Layout(n, width, bits, base, weights.lowest, masks, first, rank, offset, across, *_renaming())
+
+
+def _local(weights: Weights) -> Any:
+    """Returns the `kernels.sums.Weights`."""
+    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL
+    from jtsolve.averaging.kernels.sums import Weights as Local
+
+    clique, clique_exponent = _split(weights.clique)
+    inverse, inverse_exponent = _split(-weights.separator)
+    kind = np.full(clique.size, NORMAL, np.int8)
+    kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
+    kind[inverse == 0] = NO_SEPARATOR
+    required = np.array(weights.required, np.int64)
+    return Local(clique, clique_exponent, inverse, inverse_exponent, kind, required)
+
+
+def _split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Returns numbers from 1 to 2, or 0, and exponents of 2^logarithm."""
+    exponents = np.where(logarithms > -inf, np.floor(logarithms), 0.0)
+    numbers = np.where(logarithms > -inf, np.exp2(logarithms - exponents), 0.0)
+    return numbers, exponents.astype(np.int64)

@@ -1,0 +1,156 @@
+"""From a problem and a prior to the weights of cliques and separators.
+
+The weight of a graph is Π c(C) over its cliques divided by Π s(S) over its separators, where c = s = e^score
+but for what constraints say: c(A) = 0 where A may not be a clique, 1/s(A) = 0 where it may not be a
+separator. Everything is divided by the product of the weights of single variables, which divides the weight
+of each graph by the same factor and keeps the numbers small.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.core.backend import Capabilities, needs_table
+from jtsolve.core.problem import Feature
+from jtsolve.core.scores import DenseScores, colex_table
+from jtsolve.core.varset import members
+from jtsolve.errors import ChoiceError, RefusedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.problem import Problem
+
+MOST_VARIABLES = 26
+"""Sets are renamed by tables of up to 27 bits; the memory ends long before."""
+
+EXACT = Capabilities(
+    features=frozenset(Feature) - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS},
+    exact=True,
+    max_variables=MOST_VARIABLES,
+    rules=(needs_table,),
+)
+"""What the exact sums support. A largest number of cliques would need a sum for each number; of a forbidden
+graph the weight could be subtracted, but if it is nearly all of the sum, nothing would be left of the
+digits."""
+
+_GRAPHS_SLACK = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights of all sets, as logarithms to base 2, relative to those of the single variables.
+
+    Attributes:
+        n: the number of variables.
+        width: the largest size of a clique.
+        clique: shape (2^n,): log2 c(A); -inf where A may not be a clique.
+        separator: shape (2^n,): log2 s(A); inf where A may not be a separator.
+        required: the required neighbours of each variable.
+        offset: ln of what every graph's weight was divided by, in nats.
+        lowest: no sum of weights that the recurrence meets is below 2^lowest, unless it is 0.
+        highest: nor above 2^highest.
+    """
+
+    n: int
+    width: int
+    clique: NDArray[np.float64]
+    separator: NDArray[np.float64]
+    required: tuple[int, ...]
+    offset: float
+    lowest: int
+    highest: int
+
+
+def require_exact(problem: Problem) -> None:
+    """Refuses a problem that the exact sums do not take.
+
+    Raises:
+        RefusedError: with every reason.
+    """
+    objections = EXACT.objections(problem)
+    if objections:
+        raise RefusedError("exact sums", objections)
+
+
+def weights_of(problem: Problem, edge_odds: float = 1.0) -> Weights:
+    """Returns the weights of a problem that `require_exact` takes.
+
+    Args:
+        problem: scores and constraints.
+        edge_odds: prior odds of an edge against none: a graph's weight is multiplied by odds^edges.
+
+    Raises:
+        ChoiceError: the odds are not positive and finite.
+    """
+    if not 0 < edge_odds < inf:
+        raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
+    n, width = problem.n, problem.max_clique_size
+    masks = np.arange(1 << n)
+    sizes = np.bitwise_count(masks).astype(np.int64)
+    score = np.full(1 << n, -inf)
+    score[sizes <= width] = colex_table(problem.scores, width)
+    singles = [problem.scores.score(1 << v) for v in range(n)]
+    singles = [value if value > -inf else 0.0 for value in singles]
+    for v, value in enumerate(singles):
+        score[masks >> v & 1 > 0] -= value
+    score = score / log(2) + log(edge_odds) / log(2) * (sizes * (sizes - 1) // 2)
+    lowest, highest = _range(problem, score, sizes)
+    clique, separator = score.copy(), np.where(score > -inf, score, inf)
+    _constrain(problem, clique, separator, masks, sizes)
+    required = [0] * n
+    for edge in problem.constraints.required_edges:
+        for v in members(edge):
+            required[v] |= edge ^ (1 << v)
+    return Weights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest)
+
+
+def _constrain(
+    problem: Problem,
+    clique: NDArray[np.float64],
+    separator: NDArray[np.float64],
+    masks: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> None:
+    """Takes the sets out that the constraints forbid, as cliques or as separators."""
+    limits = problem.constraints
+    for edge in limits.forbidden_edges:
+        clique[masks & edge == edge] = -inf
+    clique[list(limits.forbidden_cliques)] = -inf
+    largest = problem.n if limits.max_separator_size is None else limits.max_separator_size
+    separator[(sizes < limits.min_separator_size) | (sizes > largest)] = inf
+    separator[list(limits.forbidden_separators)] = inf
+    if limits.allowed_separators is not None:
+        separator[~np.isin(masks, list(limits.allowed_separators))] = inf
+    # A set within no clique is never complete: then 1/s does not matter, and 0 is the simplest.
+    covered = clique > -inf
+    for v in range(problem.n):
+        lower = masks[masks >> v & 1 == 0]
+        covered[lower] |= covered[lower | 1 << v]
+    separator[~covered] = inf
+
+
+def _range(problem: Problem, score: NDArray[np.float64], sizes: NDArray[np.int64]) -> tuple[int, int]:
+    """Returns bounds of the binary exponents of all sums that are not 0.
+
+    They are sums over graphs of Π_v c(P_v∪v)/s(P_v) over some variables v, along a perfect elimination order.
+    Where every set of the table has a score, each factor is between the least and the greatest for v.
+    """
+    n, width = problem.n, problem.max_clique_size
+    low = high = 0.0
+    if isinstance(problem.scores, DenseScores):
+        smaller = np.flatnonzero(sizes < width)
+        for v in range(n):
+            before = smaller[smaller >> v & 1 == 0]
+            gain = score[before | 1 << v] - score[before]
+            low, high = low + min(0.0, float(gain.min())), high + max(0.0, float(gain.max()))
+    else:  # n cliques and as many separators at most
+        known = score[score > -inf]
+        spread = n * (max(0.0, float(known.max())) - min(0.0, float(known.min())))
+        low, high = -spread, spread
+    graphs = n * (n - 1) // 2  # 2^graphs of them
+    return int(low) - _GRAPHS_SLACK, int(high) + graphs + _GRAPHS_SLACK

@@ -1,0 +1,145 @@
+"""`jtsolve average`: the posterior over all decomposable graphs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jtsolve.cli.options import (
+    DataOptions,
+    Instance,
+    Json,
+    LimitOptions,
+    Quiet,
+    ResultFile,
+    ScoringOptions,
+    Seed,
+    Treewidth,
+    flags_given,
+    grouped,
+    make_score,
+)
+from jtsolve.cli.output import FOUND, INFEASIBLE, NOT_CONVERGED, complain, emit, require_writable
+from jtsolve.cli.progress import is_watched
+from jtsolve.cli.scoring import DataFile, score_file, silent
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from jtsolve.cli.scoring import Say
+    from jtsolve.core.backend import Limits
+    from jtsolve.core.problem import Problem
+
+
+@grouped
+def average(
+    context: typer.Context,
+    *,
+    instance: Instance,
+    method: Annotated[str, typer.Option(metavar="NAME", help="auto, exact or chains.")] = "auto",
+    treewidth: Treewidth = None,
+    edge_odds: Annotated[
+        float, typer.Option(metavar="X", help="Prior odds of an edge; 1: all graphs are equally likely.")
+    ] = 1.0,
+    threshold: Annotated[
+        float, typer.Option(metavar="P", help="Least probability of the cliques that are listed.")
+    ] = 0.01,
+    treewidths: Annotated[
+        bool, typer.Option("--treewidths", help="Also the posterior of the treewidth.")
+    ] = False,
+    temperatures: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Of each chain; 1 for no tempering.")
+    ] = 12,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=100, help="The most rounds of 100 proposals a temperature.")
+    ] = 40_000,
+    spend: LimitOptions,
+    seed: Seed = 0,
+    output: ResultFile = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Draw the heat map of the edges (.svg, .png)."),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    scoring: ScoringOptions,
+    table: DataOptions,
+) -> None:
+    """Average over all decomposable graphs of an instance, or with --score of a data file.
+
+    Each graph counts once, weighted by its score and the prior. The exact sums give probabilities of edges,
+    cliques and separators without samples; chains serve where the tables do not fit, and say whether they
+    converged.
+
+    Exit codes: 3: no graph meets the constraints; 5: the chains did not converge.
+    """
+    for path in (output, plot):
+        if path is not None:
+            require_writable(path, instance)
+    kind = None if plot is None else plot.suffix.lower().removeprefix(".")
+    if kind not in (None, "svg", "png"):
+        raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
+    limits = spend.limits(context.obj, seed)
+    shown = not quiet and is_watched()
+    problem = read_or_score(
+        instance, scoring, table, treewidth, limits, silent if json or quiet else emit, shown=shown
+    )
+
+    from jtsolve.averaging.average import average as average_over
+    from jtsolve.averaging.chains import Ladder
+    from jtsolve.averaging.document import posterior_to_json
+    from jtsolve.cli.posterior import describe_posterior
+    from jtsolve.cli.progress import progress
+    from jtsolve.core.files import write_atomically
+
+    with progress("averaging", shown=shown) as listener:
+        posterior = average_over(
+            problem,
+            method=method,
+            limits=limits,
+            listener=listener,
+            edge_odds=edge_odds,
+            threshold=threshold,
+            treewidths=treewidths,
+            ladder=Ladder(temperatures=temperatures, rounds=rounds),
+        )
+    if posterior is None:
+        complain("no graph meets the constraints")
+        raise typer.Exit(INFEASIBLE)
+    data = posterior_to_json(posterior)
+    if output is not None:
+        write_atomically(output, data)
+    if plot is not None:
+        from jtsolve.averaging.heatmap import draw_heat_map
+
+        draw_heat_map(posterior, plot, "svg" if kind == "svg" else "png")
+    if json:
+        emit(data)
+    elif not quiet:
+        emit(describe_posterior(posterior))
+    if not posterior.converged:
+        complain("the chains have not converged: their figures must not be used")
+    raise typer.Exit(FOUND if posterior.converged else NOT_CONVERGED)
+
+
+def read_or_score(
+    path: Path,
+    scoring: ScoringOptions,
+    table: DataOptions,
+    treewidth: int | None,
+    limits: "Limits",
+    say: "Say",
+    *,
+    shown: bool,
+) -> "Problem":
+    """Returns the problem in an instance file, or of a data file if a score is named."""
+    from jtsolve.io.instance import read_problem
+
+    if scoring.score is None:
+        if given := [*flags_given(scoring), *flags_given(table)]:
+            raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
+        return read_problem(path).with_treewidth(treewidth)
+    max_size = scoring.max_size or (None if treewidth is None else treewidth + 1)
+    if max_size is None:
+        raise ChoiceError("nothing says how large the scored sets are; give --treewidth K or --max-size K")
+    data = DataFile.of(path, make_score(scoring.score, scoring.ess), table)
+    return score_file(data, max_size, limits, say, shown=shown).with_treewidth(treewidth)

@@ -1,0 +1,330 @@
+"""Averages over decomposable graphs: against enumeration, rational numbers and published values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import exp, inf, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from problems import Recording, from_data, gaussian, named, random_problem, repeatable
+from reference_averaging import enumerated, rational_sum, rational_weight
+
+from jtsolve.averaging.average import average, remark_on_scores
+from jtsolve.averaging.features import Features, features_of
+from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.averaging.sums import StoppedError, Sums, compute
+from jtsolve.averaging.weights import EXACT, require_exact, weights_of
+from jtsolve.backends.brute import chordal_trees
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
+from jtsolve.io.instance import read_problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FEATURES = sorted(EXACT.features, key=lambda feature: feature.value)
+CHORDAL_GRAPHS = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 215488096587, 28791414081916]
+"""Labelled chordal graphs on n = 1, 2, … vertices: sequence A058862 of the OEIS."""
+
+
+def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1) -> Sums:
+    return compute(weights_of(problem, edge_odds), Limits(threads=threads), Recording())
+
+
+def uniform(n: int) -> Problem:
+    return named(DenseScores(n, n, np.zeros(1 << n)))
+
+
+def agree(problem: Problem, edge_odds: float = 1.0) -> None:
+    """Compares the sums and all features with those of all graphs."""
+    expected = enumerated(problem, edge_odds)
+    sums = summed(problem, edge_odds)
+    if expected is None:
+        assert sums.log_total == -inf
+        return
+    scale = max(1.0, abs(expected.log_evidence) * 1e-6)  # scores of 10^6 nats are rounded themselves
+    assert sums.log_total == pytest.approx(expected.log_evidence, abs=1e-9 * scale)
+    features = features_of(sums, Limits(threads=1), Recording())
+    assert features.connected == pytest.approx(expected.connected, abs=1e-9)
+    for i, mask in enumerate(features.masks.tolist()):
+        assert features.complete[i] == pytest.approx(expected.complete[mask], abs=1e-9)
+        assert features.clique[i] == pytest.approx(expected.clique[mask], abs=1e-9)
+        assert features.separator[i] == pytest.approx(expected.separator[mask], abs=1e-9)
+    assert features.clique.sum() - features.separator.sum() == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_sums_and_features_are_those_of_all_graphs_under_every_constraint(seed: int) -> None:
+    random = repeatable(seed)
+    n = random.choice([1, 2, 3, 4, 5, 5, 5])
+    agree(random_problem(seed, n, frozenset(random.sample(FEATURES, random.choice([0, 1, 1, 2, 3])))))
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("seed", range(4))
+def test_each_constraint_alone_is_met_with_gaussian_scores(seed: int, feature: Feature) -> None:
+    constraints = random_problem(seed, 5, frozenset({feature})).constraints
+    agree(named(gaussian(seed, 5, scale=3.0), constraints))
+
+
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(-3, 3) | st.sampled_from([-500, 500]), min_size=15, max_size=15))
+def test_sums_are_right_for_ties_and_extreme_scores(values: list[int]) -> None:
+    agree(named(DenseScores(4, 4, np.array([0, *values], dtype=float))))
+
+
+@pytest.mark.parametrize("odds", [0.1, 0.5, 4.0])
+def test_edge_odds_multiply_the_weight_of_a_graph_for_each_edge(odds: float) -> None:
+    agree(named(gaussian(7, 5)), odds)
+    agree(named(gaussian(8, 5), Constraints(forbidden_cliques=frozenset({0b11, 0b111}))), odds)
+
+
+def test_edge_odds_must_be_positive_and_finite() -> None:
+    for odds in (0.0, -1.0, inf, float("nan")):
+        with pytest.raises(ChoiceError, match="odds of an edge"):
+            weights_of(uniform(2), odds)
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_the_recurrence_is_exact_in_rational_numbers_with_separate_weights(n: int) -> None:
+    random = repeatable(n)
+    for trial in range(3):
+        c = [Fraction(random.randint(1, 50), random.randint(1, 50)) for _ in range(1 << n)]
+        s = [Fraction(random.randint(1, 50), random.randint(1, 50)) for _ in range(1 << n)]
+        c[0] = s[0] = Fraction(1)
+        if trial == 2:
+            c = [weight if mask.bit_count() < 3 else Fraction(0) for mask, weight in enumerate(c)]
+        every = sum((rational_weight(tree, c, s) for tree in chordal_trees(n)), Fraction(0))
+        assert rational_sum(n, c, s) == every
+
+
+@pytest.mark.parametrize("n", range(1, 12))
+def test_with_equal_weights_the_sum_counts_the_labelled_chordal_graphs(n: int) -> None:
+    assert summed(uniform(n)).log_total == pytest.approx(log(CHORDAL_GRAPHS[n - 1]), rel=1e-13, abs=1e-14)
+
+
+def test_threads_change_nothing() -> None:
+    problem = named(gaussian(3, 10, scale=20.0))
+    one, several = summed(problem), summed(problem, threads=4)
+    for first, second in zip(one.tables, several.tables, strict=True):
+        assert (first == second).all()
+
+
+def test_relabelling_the_variables_relabels_the_posterior() -> None:
+    n = 7
+    values = gaussian(5, n, scale=30.0).values
+    masks = range(1 << n)
+    turned = np.empty(1 << n)
+    for mask in masks:
+        turned[int(f"{mask:0{n}b}"[::-1], 2)] = values[mask]
+    one, other = (average(named(DenseScores(n, n, v)), limits=Limits(threads=1)) for v in (values, turned))
+    assert one is not None
+    assert other is not None
+    assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-13)
+    assert one.edges == pytest.approx(other.edges[::-1, ::-1], abs=1e-12)
+
+
+def test_a_sum_over_the_variables_of_a_set_added_to_its_score_changes_no_posterior() -> None:
+    scores = gaussian(11, 6, scale=5.0)
+    added = np.random.default_rng(0).normal(0, 1000, 6)
+    masks = np.arange(1 << 6)
+    moved = scores.values + sum(added[v] * (masks >> v & 1) for v in range(6))
+    one, other = average(named(scores)), average(named(DenseScores(6, 6, moved)))
+    assert one is not None
+    assert other is not None
+    assert one.log_evidence == pytest.approx((other.log_evidence or 0.0) - added.sum(), abs=1e-9)
+    assert one.edges == pytest.approx(other.edges, abs=1e-9)
+
+
+def test_scores_that_are_far_apart_leave_only_the_best_graph() -> None:
+    problem = named(gaussian(2, 8, scale=1e6))
+    posterior = average(problem)
+    assert posterior is not None
+    assert posterior.best is not None
+    assert posterior.log_evidence == pytest.approx(posterior.best.score(problem.scores), rel=1e-12)
+    assert set(posterior.median_graph) == set(posterior.best.graph_edges)
+    assert np.round(posterior.edges) == pytest.approx(posterior.edges, abs=1e-8)
+
+
+def test_the_sum_of_the_asia_scores_is_that_of_adjuncts_enumeration(shared: Path) -> None:
+    """-22478.001412 is ln of the sum over the 30,888,596 graphs that Adjunct lists, to its six digits."""
+    problem = read_problem(shared / "data" / "scores" / "adjunct-asia.score")
+    posterior = average(problem)
+    assert posterior is not None
+    assert posterior.log_evidence == pytest.approx(-22478.001412, abs=1e-6)
+
+
+def test_the_posterior_of_the_treewidth_is_that_of_all_graphs() -> None:
+    problem = named(gaussian(4, 5))
+    posterior, expected = average(problem, treewidths=True), enumerated(problem)
+    assert posterior is not None
+    assert expected is not None
+    known = [expected.treewidth[k] for k in range(5)]
+    assert posterior.diagnostics["treewidth"] == pytest.approx(known, abs=1e-9)
+
+
+def test_a_posterior_lists_cliques_and_separators_above_the_threshold() -> None:
+    problem = named(gaussian(4, 5))
+    expected = enumerated(problem)
+    posterior = average(problem, threshold=0.2)
+    assert posterior is not None
+    assert expected is not None
+    for listed, known in ((posterior.cliques, expected.clique), (posterior.separators, expected.separator)):
+        assert dict(listed) == pytest.approx({mask: p for mask, p in known.items() if p >= 0.2})
+    pairs = [p for mask, p in expected.complete.items() if mask.bit_count() == 2]
+    assert posterior.expected_edges == pytest.approx(sum(pairs))
+    with pytest.raises(ChoiceError, match="threshold"):
+        average(problem, threshold=1.5)
+
+
+def test_without_an_admissible_graph_there_is_no_posterior() -> None:
+    edges = Constraints(max_treewidth=0, required_edges=frozenset({0b11}))
+    assert average(named(gaussian(1, 3), edges)) is None
+    assert average(named(SparseScores(2, {0b01: -1.0}))) is None
+
+
+def test_one_variable_has_one_graph() -> None:
+    posterior = average(named(DenseScores(1, 1, np.array([0.0, -2.5]))))
+    assert posterior is not None
+    assert posterior.log_evidence == -2.5
+    assert posterior.cliques == ((1, 1.0),)
+    assert posterior.separators == ()
+    assert posterior.connected == 1.0
+    assert posterior.median_graph == ()
+
+
+def test_constraints_that_the_sums_do_not_support_are_refused_with_every_reason() -> None:
+    constraints = Constraints(max_cliques=2, forbidden_graphs=frozenset({frozenset({0b11})}))
+    with pytest.raises(RefusedError) as caught:
+        average(named(gaussian(1, 3), constraints))
+    assert len(caught.value.reasons) == 2
+    with pytest.raises(RefusedError, match="at most 26 variables"):
+        require_exact(named(gaussian(1, 27, 1)))
+
+
+def test_tables_that_do_not_fit_are_refused_with_the_largest_treewidth_that_does() -> None:
+    problem = named(DenseScores(20, 20, np.zeros(1 << 20)))
+    with pytest.raises(LimitError, match=r"111 GB|11\d GB.*--treewidth \d+.*chains"):
+        compute(weights_of(problem), Limits(memory=4_000_000_000), Recording())
+    with pytest.raises(LimitError, match=r"Ways out: --method chains"):
+        compute(weights_of(problem), Limits(memory=1000), Recording())
+
+
+def test_the_predicted_memory_is_that_of_the_tables() -> None:
+    for n, width in ((1, 1), (6, 6), (9, 3)):
+        sums = summed(named(gaussian(1, n, width)))
+        plan = Plan(n, width)
+        assert sum(table.size for table in sums.tables) <= plan.words + 8
+        assert plan.memory >= sum(table.nbytes for table in sums.tables)
+        assert plan.estimate(2).seconds > 0
+
+
+@pytest.mark.parametrize("patience", [0, 3, 40])
+def test_sums_end_as_soon_as_the_report_says_so(patience: int) -> None:
+    report = Recording(patience=patience, reason=Stop.INTERRUPTED)
+    with pytest.raises(StoppedError):
+        compute(weights_of(uniform(9)), Limits(threads=2), report)
+    assert report.asked <= patience + 100
+
+
+def test_features_end_as_soon_as_the_report_says_so() -> None:
+    sums = summed(uniform(6))
+    with pytest.raises(StoppedError):
+        features_of(sums, Limits(threads=2), Recording(patience=0, reason=Stop.TIME))
+
+
+def test_a_time_limit_that_comes_first_is_an_error_as_half_of_the_sums_say_nothing() -> None:
+    with pytest.raises(LimitError, match="time limit"):
+        average(uniform(8), limits=Limits(time=1e-9))
+
+
+def test_features_that_break_an_identity_are_never_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any) -> Features:
+        features = features_of(*arguments)
+        return replace(features, clique=2 * features.clique)
+
+    monkeypatch.setattr("jtsolve.averaging.average.features_of", broken)
+    with pytest.raises(InternalError, match="cliques"):
+        average(uniform(4))
+
+
+def test_an_interruption_ends_the_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Stop:
+        return Stop.INTERRUPTED
+
+    monkeypatch.setattr("jtsolve.averaging.average.Recorder.stop", property(interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        average(uniform(4))
+
+
+def test_scores_that_are_no_marginal_likelihoods_are_remarked_on() -> None:
+    problem = named(from_data(1, 3))
+    assert remark_on_scores(problem) is None
+    assert remark_on_scores(replace(problem, provenance={"score": "bdeu"})) is None
+    posterior = average(replace(problem, provenance={"score": "bic"}))
+    assert posterior is not None
+    assert "bic is no log marginal likelihood" in posterior.diagnostics["remark"]
+
+
+def posterior_with(**changes: Any) -> GraphPosterior:
+    values: dict[str, Any] = {
+        "instance": "x",
+        "digest": "sha256:0",
+        "names": ("A", "B"),
+        "log_evidence": -1.0,
+        "edges": np.array([[0.0, 0.25], [0.25, 0.0]]),
+        "cliques": ((0b01, 0.75), (0b10, 0.75), (0b11, 0.25)),
+        "separators": ((0, 0.75),),
+        "connected": 0.25,
+        "method": "exact",
+    }
+    return GraphPosterior(**(values | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"edges": np.zeros((1, 1))}, "shape"),
+        ({"edges": np.array([[0.0, 0.25], [0.3, 0.0]])}, "symmetric"),
+        ({"edges": np.array([[0.1, 0.25], [0.25, 0.0]])}, "itself"),
+        ({"edges": np.array([[0.0, 1.5], [1.5, 0.0]])}, "between 0 and 1"),
+        ({"edges": np.array([[0.0, np.nan], [np.nan, 0.0]])}, "symmetric"),
+        ({"method": "guess"}, "no method"),
+        ({"converged": False}, "exact sums have converged"),
+        ({"log_evidence": None}, "exact sums have converged"),
+        ({"log_evidence": inf}, "log evidence"),
+        ({"connected": 1.1}, "between 0 and 1"),
+        ({"cliques": ((0b11, 0.25), (0b01, 0.75))}, "decreasing"),
+        ({"separators": ((0, 2.5),)}, "decreasing"),
+        ({"cliques": ((0b01, 0.75), (0b01, 0.75))}, "twice"),
+        ({"cliques": ((0, 0.75),)}, "empty"),
+        ({"cliques": ((0b100, 0.75),)}, "unknown"),
+        ({"cliques": ((0b11, 0.5),)}, "likelier than one of its edges"),
+        ({"best": chordal_trees(3)[0]}, "over 3 variables"),
+    ],
+)
+def test_a_posterior_that_contradicts_itself_cannot_be_made(changes: dict[str, Any], message: str) -> None:
+    assert posterior_with().expected_edges == 0.25
+    with pytest.raises(ValueError, match=message):
+        posterior_with(**changes)
+
+
+def test_a_posterior_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        posterior_with().edges[0, 1] = 1.0
+
+
+def test_posterior_probabilities_follow_from_two_graphs() -> None:
+    posterior = average(named(DenseScores(2, 2, np.array([0.0, -1.0, -2.0, -2.0]))))
+    assert posterior is not None
+    assert posterior.edges[0, 1] == pytest.approx(exp(-2) / (exp(-2) + exp(-3)))
+    assert posterior.connected == pytest.approx(posterior.edges[0, 1])

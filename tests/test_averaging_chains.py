@@ -1,0 +1,196 @@
+"""Chains over decomposable graphs: their target, and whether they say when they fail."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from problems import Recording, gaussian, named
+from reference_averaging import enumerated
+
+from jtsolve.averaging.average import average
+from jtsolve.averaging.chains import Ladder, require_movable, run_chains
+from jtsolve.averaging.diagnostics import effective_size, split_r_hat
+from jtsolve.averaging.kernels.edge_chain import run_chain, score_of
+from jtsolve.averaging.sums import StoppedError
+from jtsolve.backends.brute import chordal_trees
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.varset import bounded_subsets, count_bounded_subsets
+from jtsolve.errors import ChoiceError, LimitError, RefusedError
+from jtsolve.io.instance import read_problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+SHORT = Ladder(rounds=4000, temperatures=4, hottest=0.3)
+
+
+def kernel_tables(problem: Problem) -> tuple[Any, ...]:
+    n, largest = problem.n, problem.max_clique_size
+    before = np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
+    table = np.array([problem.scores.score(mask) for mask in bounded_subsets(n, largest)])
+    return table, before, largest, 0.0, np.zeros(n, np.int64)
+
+
+def one_step(problem: Problem, rows: NDArray[np.int64], state: int) -> tuple[int, ...]:
+    """Returns the graph after one proposal at one temperature."""
+    graph = rows[None].copy()
+    run_chain(
+        np.array([state], np.uint64),
+        graph,
+        np.zeros(1),
+        np.zeros(1, np.int64),
+        np.ones(1),
+        1,
+        1,
+        *kernel_tables(problem),
+        np.zeros((1, problem.n), np.int64),
+        np.zeros(1),
+        np.zeros(4, np.int64),
+    )
+    return tuple(graph[0].tolist())
+
+
+def rows_of(tree: Any) -> NDArray[np.int64]:
+    rows = np.zeros(tree.n, np.int64)
+    for u, v in tree.graph_edges:
+        rows[u] |= 1 << v
+        rows[v] |= 1 << u
+    return rows
+
+
+def test_every_chordal_graph_of_four_variables_is_left_for_chordal_neighbours_only() -> None:
+    problem = named(DenseScores(4, 4, np.zeros(16)))
+    states = np.random.default_rng(0).integers(1, 1 << 63, 300).tolist()
+    graphs = {tuple(rows_of(tree).tolist()): rows_of(tree) for tree in chordal_trees(4)}
+    for key, rows in graphs.items():
+        reached = {one_step(problem, rows, state) for state in states}
+        near = {
+            other
+            for other in graphs
+            if sum(int(a ^ b).bit_count() for a, b in zip(key, other, strict=True)) == 2
+        }
+        assert reached == near | (reached & {key})  # with equal weights every legal move is accepted
+        assert near <= reached
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_chains_converge_to_the_posterior(seed: int) -> None:
+    problem = named(gaussian(seed, 5), Constraints(max_treewidth=3, forbidden_edges=frozenset({0b11})))
+    expected = enumerated(problem, 0.5)
+    posterior = average(
+        problem, method="chains", ladder=SHORT, limits=Limits(seed=seed), edge_odds=0.5, treewidths=True
+    )
+    assert expected is not None
+    assert posterior is not None
+    assert posterior.method == "chains"
+    assert posterior.log_evidence is None
+    for u in range(5):
+        for v in range(u):
+            assert posterior.edges[u, v] == pytest.approx(expected.complete[1 << u | 1 << v], abs=0.04)
+    assert posterior.edges[0, 1] == 0
+    assert posterior.connected == pytest.approx(expected.connected, abs=0.05)
+    for mask, p in posterior.cliques:
+        assert p == pytest.approx(expected.clique[mask], abs=0.06)
+    known = [expected.treewidth[k] for k in range(len(posterior.diagnostics["treewidth"]))]
+    assert posterior.diagnostics["treewidth"] == pytest.approx(known, abs=0.05)
+
+
+def test_flare_without_tempering_is_reported_as_not_converged(shared: Path) -> None:
+    problem = read_problem(shared / "data" / "scores" / "flare.score")
+    posterior = average(problem, method="chains", ladder=Ladder(temperatures=1, rounds=8000))
+    assert posterior is not None
+    assert not posterior.converged
+
+
+def test_flare_with_tempering_is_near_the_exact_posterior(shared: Path) -> None:
+    problem = read_problem(shared / "data" / "scores" / "flare.score")
+    exact, chains = average(problem), average(problem, method="chains", ladder=Ladder(rounds=20_000))
+    assert exact is not None
+    assert chains is not None
+    assert np.abs(exact.edges - chains.edges).max() < 0.05
+
+
+def test_the_same_seed_gives_the_same_chains_with_any_number_of_threads() -> None:
+    problem = named(gaussian(1, 6))
+    one, other, third = (
+        average(problem, method="chains", ladder=SHORT, limits=Limits(threads=threads, seed=seed))
+        for threads, seed in ((1, 5), (3, 5), (1, 6))
+    )
+    assert one is not None
+    assert other is not None
+    assert third is not None
+    assert (one.edges == other.edges).all()
+    assert (one.edges != third.edges).any()
+
+
+def test_chains_serve_where_the_tables_do_not_fit() -> None:
+    problem = named(gaussian(1, 30, 2))
+    posterior = average(problem, ladder=Ladder(rounds=200, temperatures=2))
+    assert posterior is not None
+    assert posterior.method == "chains"
+
+
+def test_what_chains_do_not_support_is_refused() -> None:
+    for constraints in (Constraints(required_edges=frozenset({0b11})), Constraints(max_cliques=2)):
+        with pytest.raises(RefusedError, match="does not support"):
+            average(named(gaussian(1, 3), constraints), method="chains")
+    with pytest.raises(RefusedError, match="score of every set"):
+        require_movable(named(SparseScores(3, {0b001: 0.0, 0b010: 0.0, 0b100: 0.0, 0b011: 0.0})))
+    with pytest.raises(ChoiceError, match="no method"):
+        average(named(gaussian(1, 3)), method="guess")
+    for options in ({"chains": 1}, {"temperatures": 0}, {"hottest": 0.0}, {"rounds": 99}):
+        with pytest.raises(ChoiceError):
+            Ladder(**options)
+
+
+def test_a_time_limit_gives_what_the_chains_have_seen_or_an_error() -> None:
+    problem = named(gaussian(1, 5))
+    with pytest.raises(StoppedError):
+        run_chains(
+            problem, 1.0, Limits(), Recording(patience=2, reason=Stop.TIME), ladder=Ladder(), start=None
+        )
+    # The first comparison is after 2,000 rounds of four chains, which ask 80 times.
+    ladder = Ladder(rounds=8000, temperatures=1)
+    stopped = Recording(patience=100, reason=Stop.TIME)
+    flat = named(DenseScores(12, 12, np.zeros(1 << 12)))
+    sample = run_chains(flat, 1.0, Limits(), stopped, ladder=ladder, start=None)
+    assert sample.diagnostics["rounds"] == 2000
+    with pytest.raises(LimitError, match="time limit"):
+        average(problem, method="chains", limits=Limits(time=1e-9))
+
+
+def test_scores_of_sets_are_found_at_their_colex_ranks() -> None:
+    scores = gaussian(3, 7, 4)
+    table, before, largest, _, _ = kernel_tables(named(scores))
+    for mask in range(1 << 7):
+        expected = scores.score(mask) if mask.bit_count() <= 4 else -1e300
+        assert score_of(mask, table, before, largest) == expected
+
+
+def test_r_hat_is_near_one_for_equal_chains_and_large_for_others() -> None:
+    noise = np.random.default_rng(1).standard_normal((4, 4000))
+    assert split_r_hat(noise) < 1.01
+    assert split_r_hat(noise + 3 * np.arange(4)[:, None]) > 1.5
+    assert split_r_hat(noise + np.linspace(0, 4, 4000)) > 1.2  # each chain drifts
+    assert split_r_hat(np.ones((4, 100))) == 1.0
+    assert split_r_hat(np.repeat([[0.0], [0.0], [1.0], [1.0]], 100, axis=1)) == inf
+
+
+def test_the_effective_size_is_that_of_an_autoregression() -> None:
+    generator = np.random.default_rng(2)
+    noise = generator.standard_normal((4, 20_000))
+    assert effective_size(noise) == pytest.approx(80_000, rel=0.1)
+    rho = 0.9
+    chain = np.zeros_like(noise)
+    for t in range(1, chain.shape[1]):
+        chain[:, t] = rho * chain[:, t - 1] + noise[:, t]
+    assert effective_size(chain) == pytest.approx(80_000 * (1 - rho) / (1 + rho), rel=0.15)
+    assert effective_size(np.ones((4, 100))) == 400

@@ -1,0 +1,144 @@
+"""Exact draws of graphs, and the junction trees of one graph."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from math import exp, inf, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import Recording, gaussian, named, random_problem, repeatable
+from scipy.stats import chi2
+
+from jtsolve.averaging.average import draw_trees
+from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
+from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees
+from jtsolve.averaging.sums import StoppedError, compute
+from jtsolve.averaging.weights import weights_of
+from jtsolve.backends.brute import chordal_trees, meets_constraints
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.tree import JunctionTree
+from jtsolve.errors import ChoiceError, LimitError, RefusedError
+
+FEATURES = sorted(DRAWABLE.features, key=lambda feature: feature.value)
+
+
+def fits(counts: Counter[Any], expected: dict[Any, float]) -> bool:
+    """Tells whether counts are as likely as one in 10^5 under Poisson means; cells below 5 are merged."""
+    assert set(counts) <= set(expected)
+    rare = [key for key, mean in expected.items() if mean < 5]
+    cells = [(counts[key], mean) for key, mean in expected.items() if mean >= 5]
+    if (mean := sum(expected[key] for key in rare)) >= 5:
+        cells.append((sum(counts[key] for key in rare), mean))
+    statistic = sum((count - mean) ** 2 / mean for count, mean in cells)
+    return len(cells) < 2 or float(chi2.sf(statistic, len(cells) - 1)) > 1e-5
+
+
+def draws_fit(problem: Problem, seed: int, count: int = 5000) -> None:
+    sums = compute(weights_of(problem), Limits(threads=1), Recording())
+    scores = {t: t.score(problem.scores) for t in chordal_trees(problem.n) if meets_constraints(problem, t)}
+    if sums.log_total == -inf:
+        assert not scores
+        return
+    trees = trees_of(draw_graphs(sums, count, Limits(threads=1, seed=seed), Recording()))
+    assert fits(Counter(trees), {tree: count * exp(s - sums.log_total) for tree, s in scores.items()})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_graphs_are_drawn_in_proportion_to_their_weight(seed: int) -> None:
+    draws_fit(named(gaussian(seed, 4 if seed < 4 else 5)), seed, 20_000)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_draws_meet_the_constraints(seed: int) -> None:
+    random = repeatable(seed)
+    features = frozenset(random.sample(FEATURES, random.choice([1, 2])))
+    draws_fit(named(gaussian(seed, 5), random_problem(seed, 5, features).constraints), seed)
+
+
+def test_unit_weights_draw_all_graphs_equally_often() -> None:
+    draws_fit(named(DenseScores(5, 5, np.zeros(32))), 1, 40_000)
+
+
+def test_the_same_seed_draws_the_same_trees_with_any_number_of_threads() -> None:
+    problem = named(gaussian(1, 6))
+    one, other = (draw_trees(problem, 500, limits=Limits(threads=t, seed=3)) for t in (1, 3))
+    assert one == other
+    assert one != draw_trees(problem, 500, limits=Limits(seed=4))
+
+
+def test_shares_of_edges_in_many_draws_are_the_posteriors() -> None:
+    from jtsolve.averaging.average import average
+
+    problem = named(gaussian(5, 9, scale=2.0))
+    posterior, trees = average(problem), draw_trees(problem, 4000)
+    assert posterior is not None
+    assert trees is not None
+    for u, v in combinations(range(9), 2):
+        p = float(posterior.edges[u, v])
+        share = sum((u, v) in tree.graph_edges for tree in trees) / 4000
+        assert abs(share - p) < 5 * sqrt(max(p * (1 - p), 1e-4) / 4000)
+
+
+def test_what_cannot_be_drawn_is_refused() -> None:
+    forbidden = Constraints(forbidden_cliques=frozenset({0b1}))
+    with pytest.raises(RefusedError, match=Feature.FORBIDDEN_CLIQUES.value):
+        draw_trees(named(gaussian(1, 3), forbidden), 1)
+    with pytest.raises(ChoiceError, match="at least 1"):
+        draw_trees(named(gaussian(1, 3)), 0)
+    impossible = Constraints(max_treewidth=0, required_edges=frozenset({0b11}))
+    assert draw_trees(named(gaussian(1, 3), impossible), 1) is None
+    with pytest.raises(LimitError, match="time limit"):
+        draw_trees(named(gaussian(1, 3)), 1, limits=Limits(time=1e-9))
+
+
+def test_draws_end_as_soon_as_the_report_says_so() -> None:
+    sums = compute(weights_of(named(gaussian(1, 4))), Limits(threads=1), Recording())
+    with pytest.raises(StoppedError):
+        draw_graphs(sums, 1000, Limits(threads=1), Recording(patience=1, reason=Stop.TIME))
+
+
+def junction_trees(tree: JunctionTree) -> set[tuple[tuple[int, int], ...]]:
+    """Returns all junction trees of a graph, by trying every set of pairs of cliques."""
+    count = len(tree.cliques)
+    found = set()
+    for edges in combinations(combinations(range(count), 2), count - 1):
+        try:
+            if JunctionTree(tree.n, tree.cliques, edges) == tree:
+                found.add(edges)
+        except ValueError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_junction_trees_are_counted_as_by_trying_them_all(n: int) -> None:
+    for tree in chordal_trees(n):
+        assert exp(log_junction_trees(tree)) == pytest.approx(len(junction_trees(tree)))
+
+
+def test_junction_trees_of_all_graphs_number_1_2_10_108_2091() -> None:
+    """Sums over all graphs of n = 1 to 5, from the enumeration of spanning trees in the study."""
+    known = [1, 2, 10, 108, 2091]
+    for n, total in enumerate(known, start=1):
+        assert sum(exp(log_junction_trees(tree)) for tree in chordal_trees(n)) == pytest.approx(total)
+
+
+def test_the_number_of_junction_trees_of_a_large_star_does_not_overflow() -> None:
+    rows = [(1 << 301) - 2, *[1] * 300]
+    star = JunctionTree.from_neighbours(rows)
+    assert log_junction_trees(star) == pytest.approx(298 * np.log(300))
+
+
+def test_junction_trees_are_drawn_uniformly() -> None:
+    random = repeatable(1)
+    tree = JunctionTree.from_neighbours([0b111110, 0b000101, 0b000011, 0b010001, 0b001001, 0b000001])
+    every = junction_trees(tree)
+    assert len(every) == round(exp(log_junction_trees(tree)))
+    counts = Counter(draw_junction_tree(tree, random) for _ in range(4000))
+    assert fits(Counter(counts), dict.fromkeys(every, 4000 / len(every)))

@@ -1,0 +1,231 @@
+"""Posterior files, pictures and commands."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from problems import gaussian, named
+
+from jtsolve.averaging.average import average
+from jtsolve.averaging.document import posterior_schema, posterior_to_json, read_posterior
+from jtsolve.averaging.heatmap import draw_heat_map, heat_map, seriation
+from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.cli import run
+from jtsolve.core.problem import Constraints
+from jtsolve.errors import InputError
+from jtsolve.io.documents import lay_out
+from jtsolve.io.instance import write_problem
+
+SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "posterior.schema.json"
+
+
+def posterior(n: int = 4) -> GraphPosterior:
+    found = average(named(gaussian(1, n)))
+    assert found is not None
+    return found
+
+
+POSTERIOR = posterior_to_json(posterior(3))
+
+
+def command(*arguments: object) -> int:
+    return run([str(argument) for argument in arguments], 0.0)
+
+
+def equal(one: GraphPosterior, other: GraphPosterior) -> bool:
+    values = [
+        (part.edges.tolist(), part.cliques, part.separators, part.best, part.log_evidence, part.threshold)
+        for part in (one, other)
+    ]
+    return values[0] == values[1] and dict(one.diagnostics) == dict(other.diagnostics)
+
+
+def test_a_file_holds_the_posterior(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_bytes(posterior_to_json(posterior()))
+    assert equal(read_posterior(path), posterior())
+    jsonschema.validate(json.loads(path.read_bytes()), posterior_schema())
+
+
+def test_the_committed_schema_is_the_one_of_the_code() -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == lay_out(posterior_schema()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("variables", ["A", "A", "C"], "twice"),
+        ("variables", [], "variables"),
+        ("edges", [["A", "B", 0.5]], "missing"),
+        ("edges", [["A", "B", 0.5], ["B", "A", 0.5]], "twice"),
+        ("edges", [["A", "A", 0.5]], "twice in one set"),
+        ("edges", [["A", "X", 0.5]], "no variable"),
+        ("edges", [["A", "B", 1.5]], "edges"),
+        ("cliques", [[["A", "A"], 0.5]], "twice"),
+        ("cliques", [[["A"], 0.1], [["B"], 0.2]], "decreasing"),
+        ("log_evidence", None, "know the evidence"),
+        ("method", "guess", "method"),
+        ("seconds", {}, "total"),
+        ("diagnostics", {"threshold": True}, "no probability"),
+        ("diagnostics", {"threshold": 2}, "no probability"),
+        ("diagnostics", {"best": "A"}, "no list of cliques"),
+        ("diagnostics", {"best": [["A"], ["A", "B"], ["C"]]}, "not the maximal cliques"),
+        ("diagnostics", {"best": [["A", "B"]]}, "not the maximal cliques"),
+        ("extra", 1, "unknown field"),
+    ],
+)
+def test_a_file_with_a_fault_is_refused_with_its_place(
+    tmp_path: Path, key: str, value: Any, message: str
+) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(json.loads(POSTERIOR) | {key: value}))
+    with pytest.raises(InputError, match=message):
+        read_posterior(path)
+
+
+def test_cliques_of_a_cycle_are_no_best_tree(tmp_path: Path) -> None:
+    document = json.loads(posterior_to_json(posterior(4)))
+    document["diagnostics"]["best"] = [["A", "B"], ["B", "C"], ["C", "D"], ["D", "A"]]
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="chordal"):
+        read_posterior(path)
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_any_bytes_give_a_posterior_or_an_input_error(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    text = POSTERIOR
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.integers(0, len(text)))
+        end = min(len(text), start + data.draw(st.integers(0, 20)))
+        piece = data.draw(
+            st.sampled_from([b"", b"0", b"-1", b"2", b"null", b'"A"', b"[", b"}", b",", b"1e999", b"\xff"])
+        )
+        text = text[:start] + piece + text[end:]
+    path = tmp_path_factory.mktemp("fuzz") / "p.json"
+    path.write_bytes(text or b" ")
+    try:
+        assert isinstance(read_posterior(path), GraphPosterior)
+    except InputError:
+        return
+
+
+def test_the_order_of_a_heat_map_puts_neighbours_side_by_side() -> None:
+    path = np.zeros((6, 6))
+    hidden = [3, 0, 5, 1, 4, 2]
+    for u, v in pairwise(hidden):
+        path[u, v] = path[v, u] = 0.9
+    assert seriation(path) in (hidden, hidden[::-1])
+    assert sorted(seriation(np.zeros((4, 4)))) == [0, 1, 2, 3]
+    assert seriation(np.zeros((1, 1))) == [0]
+
+
+def test_a_heat_map_has_a_number_in_each_cell_and_a_ring_for_each_edge_of_the_best_tree() -> None:
+    found = posterior()
+    axes = heat_map(found).axes[0]
+    assert len(axes.texts) == 12
+    assert found.best is not None
+    assert len(axes.patches) == 2 * len(found.best.graph_edges)
+    chains = replace(found, method="chains", converged=False, best=None)
+    axes = heat_map(chains).axes[0]
+    assert not axes.patches
+    assert axes.get_title() == "NOT CONVERGED"
+    n = 16
+    large = replace(
+        chains, names=tuple(map(str, range(n))), edges=np.zeros((n, n)), cliques=(), separators=()
+    )
+    assert not heat_map(large).axes[0].texts
+
+
+def test_equal_posteriors_give_equal_pictures(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        draw_heat_map(posterior(), tmp_path / name, "svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_average_writes_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    instance, output, plot = tmp_path / "i.json", tmp_path / "p.json", tmp_path / "p.png"
+    write_problem(named(gaussian(1, 4)), instance)
+    assert command("average", instance, "--output", output, "--plot", plot, "--treewidths") == 0
+    text = capsys.readouterr().out
+    assert "exact; converged" in text
+    assert "probability" in text
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert equal(replace(read_posterior(output), diagnostics={}), replace(posterior(), diagnostics={}))
+    assert command("show", output) == 0
+    assert capsys.readouterr().out == text
+    assert command("show", output, "--svg", tmp_path / "s.svg", "--png", tmp_path / "s.png") == 0
+    assert b"<svg" in (tmp_path / "s.svg").read_bytes()
+    assert command("show", output, "--dot") == 0
+    assert "graph" in capsys.readouterr().out
+    assert command("show", output, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(output.read_bytes())
+    assert command("average", instance, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "jtsolve-posterior"
+    assert command("average", instance, "--quiet") == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_average_scores_data_and_says_that_bic_is_no_marginal_likelihood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "d.csv"
+    data.write_text("a,b,c\n" + "0,0,1\n1,1,0\n0,0,0\n1,1,1\n" * 5)
+    assert command("average", data, "--score", "bic", "--max-size", 3) == 0
+    assert "no log marginal likelihood" in capsys.readouterr().out
+    assert command("average", data, "--score", "bic") == 2
+    assert command("average", data, "--max-size", 2) == 2
+
+
+def test_average_ends_with_a_code_for_each_way_to_fail(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instance, impossible = tmp_path / "i.json", tmp_path / "j.json"
+    write_problem(named(gaussian(1, 6)), instance)
+    constraints = Constraints(max_treewidth=0, required_edges=frozenset({0b11}))
+    write_problem(named(gaussian(1, 3), constraints), impossible)
+    assert command("average", impossible) == 3
+    assert command("sample-trees", impossible) == 3
+    assert command("average", instance, "--plot", tmp_path / "p.pdf") == 2
+    assert command("average", instance, "--memory-limit", 0.001, "--method", "exact") == 4
+    assert "--method chains" in capsys.readouterr().err
+
+
+def test_chains_that_have_not_converged_have_an_exit_code_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shared: Path
+) -> None:
+    flare = shared / "data" / "scores" / "flare.score"
+    output = tmp_path / "p.json"
+    options = ("--method", "chains", "--temperatures", 1, "--rounds", 2000, "--output", output)
+    assert command("average", flare, *options) == 5
+    captured = capsys.readouterr()
+    assert "NOT CONVERGED" in captured.out
+    assert "not converged" in captured.err
+    assert not read_posterior(output).converged
+
+
+def test_sample_trees_prints_a_line_of_json_for_each_tree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = named(gaussian(1, 4))
+    instance, output = tmp_path / "i.json", tmp_path / "trees.jsonl"
+    write_problem(problem, instance)
+    assert command("sample-trees", instance, "-n", 20, "--seed", 3) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 20
+    entry = json.loads(lines[0])
+    assert set(entry) == {"score", "treewidth", "cliques", "separators", "tree_edges"}
+    assert command("sample-trees", instance, "-n", 20, "--seed", 3, "--output", output) == 0
+    assert output.read_text().splitlines() == lines
