@@ -22,9 +22,9 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.cli.progress import is_watched
 from jtsolve.cli.scoring import DataFile, plan_file, score_plan, silent
 from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend, Limits
@@ -140,9 +140,9 @@ def _searched(
     task: FitTask, treewidth: int, backend: "Backend | None", limits: "Limits", *, shown: bool
 ) -> "tuple[JunctionTree, Table, dict[str, Any]]":
     """Returns the best tree that the backend finds, and the data."""
-    from jtsolve.cli.progress import progress
+    from jtsolve.progress import progress
     from jtsolve.scoring.problem import tabulation_for
-    from jtsolve.solve import choose, solve
+    from jtsolve.solving import choose, solve
 
     data = task.data
     plan = plan_file(data, treewidth + 1, limits, tabulation_for(backend), shown=shown)

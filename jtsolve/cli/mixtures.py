@@ -63,8 +63,8 @@ def fit_components(
             number is out of range.
         LimitError: the time ended before there was a mixture.
     """
-    from jtsolve.cli.progress import progress, tell
     from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
+    from jtsolve.progress import progress, tell
     from jtsolve.tables.table import DataTable
 
     if len(options.sizes) > 1 and task.validate is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jtsolve.solve import Listener
+    from jtsolve.solving import Listener
 
 
 @contextmanager
