@@ -168,7 +168,7 @@ def _model(
     task: FitTask, tree: "JunctionTree", table: "Table", facts: dict[str, Any]
 ) -> "JunctionTreeModel | GaussianTreeModel":
     """Returns the fitted model."""
-    from jtsolve import __version__
+    from jtsolve.core.version import __version__
     from jtsolve.models.learning.fit import fit as fit_tables
     from jtsolve.models.learning.fit import fit_gaussian, fit_validated
     from jtsolve.tables.table import DataTable

@@ -116,7 +116,7 @@ def _with_provenance(
     mixture: "Mixture", task: "FitTask", options: MixtureOptions, how: "EmOptions"
 ) -> "StateModel":
     """Returns the mixture with its provenance; a mixture of one tree is that tree."""
-    from jtsolve import __version__
+    from jtsolve.core.version import __version__
 
     backend = how.learner.backend
     assert backend is not None, "never auto"

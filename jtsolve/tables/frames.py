@@ -220,7 +220,9 @@ class FrameStyle:
 
             cells = np.empty(len(originals), dtype=object)
             cells[:] = originals
-            return pd.Series(cells[codes], name=name).astype(self.dtypes[name])
+            made, dtype = pd.Series(cells[codes], name=name), self.dtypes[name]
+            holds = dtype.kind not in "biu" or isinstance(dtype, pd.api.extensions.ExtensionDtype)
+            return made.astype(dtype) if holds or not made.isna().any() else made
         import polars as pl
 
         dtype = self.dtypes.get(name)
