@@ -38,7 +38,7 @@ from jtsolve.core.backend import Limits  # noqa: E402
 from jtsolve.core.machine import describe  # noqa: E402
 from jtsolve.core.problem import Feature, Problem  # noqa: E402
 from jtsolve.errors import InternalError  # noqa: E402
-from jtsolve.solve import solve  # noqa: E402
+from jtsolve.solving import solve  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

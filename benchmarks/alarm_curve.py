@@ -37,7 +37,7 @@ from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import DISCRETE
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

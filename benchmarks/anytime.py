@@ -42,7 +42,7 @@ from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.tabulate import estimate, tabulate_with
-from jtsolve.solve import Recorder, solve
+from jtsolve.solving import Recorder, solve
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_states
 

@@ -38,7 +38,7 @@ from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture_validated
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_states
 

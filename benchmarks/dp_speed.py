@@ -35,7 +35,7 @@ from jtsolve.core.machine import describe, peak_memory
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 COLUMNS = [
     "n",

@@ -46,7 +46,7 @@ from jtsolve.io.certificate import CertificateDocument  # noqa: E402
 from jtsolve.io.documents import constraints_from_document  # noqa: E402
 from jtsolve.io.instance import read_problem, write_problem  # noqa: E402
 from jtsolve.io.result import ResultDocument, plain_result  # noqa: E402
-from jtsolve.solve import solve  # noqa: E402
+from jtsolve.solving import solve  # noqa: E402
 from jtsolve.verify.certificate import verify  # noqa: E402
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from jtsolve.core.machine import describe, peak_memory
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 COLUMNS = ["variables", "rows", "largest clique", "seconds", "processor s", "peak GB", "edges", "score"]

@@ -26,7 +26,7 @@ from search_quality import load
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
-from jtsolve.solve import Recorder
+from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem

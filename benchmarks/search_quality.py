@@ -22,7 +22,7 @@ from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 ANNEALING = {

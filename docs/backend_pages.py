@@ -16,7 +16,7 @@ from jtsolve.backends.parse import option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.packages import needed_packages
 from jtsolve.core.problem import ALL_FEATURES
-from jtsolve.solve import options_of
+from jtsolve.solving import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

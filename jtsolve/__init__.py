@@ -1,7 +1,66 @@
-"""jtsolve learns junction trees: chordal (decomposable) Markov networks of bounded treewidth.
+"""Junction trees: chordal (decomposable) Markov networks of bounded treewidth, learned from data.
 
-A `Problem` says what is wanted (local scores and constraints), a backend how to look for it, and
-`solve(problem, backend, limits)` returns a checked `Result`.
+From a data frame, or a file, to a tree with proof, its picture, and answers:
+
+>>> import jtsolve as jt
+>>> survey = {
+...     "Age": ["18–39", "40–60", "18–39", "40–60", "61+"] * 40,
+...     "Smoker": [True, False, True, False, False] * 40,
+...     "Cough": [True, False, True, True, False] * 40,
+... }
+>>> result = jt.learn(survey, treewidth=1, time=60)
+>>> result.status, result.cliques
+('optimal', [('Age', 'Smoker'), ('Age', 'Cough')])
+>>> result.graph().number_of_edges()
+2
+>>> model = result.fit()
+>>> model.predict({"Age": ["61+"], "Cough": [False]}, "Smoker").to_list()
+[False]
+
+From an instance, that is a file of scores, by a backend of your choice; `jt.backends()` lists them:
+
+>>> problem = jt.read("instances/uci/zoo.json.gz")
+>>> jt.solve(problem, backend="dp", treewidth=1).status
+'optimal'
+>>> jt.backends()["dp"]
+'The dynamic programming over recursive partition trees. Exact, for all that fits the memory.'
+
+`jt.learn` and `jt.solve` return a `jt.Solution`, its `fit` a `jt.Model`, and `jt.read` a `jt.Problem`.
+Errors are a `jt.JtsolveError`: `jt.InputError` for data, `jt.ChoiceError` for options, `jt.LimitError` for
+too little time or memory. They say what is wrong and what to do:
+
+>>> try:
+...     jt.solve(problem, backend="db")
+... except jt.ChoiceError as error:
+...     print(str(error).partition(";")[0])
+there is no backend 'db'
 """
 
-__version__ = "0.1.0"
+from jtsolve.core.version import __version__ as __version__
+
+__all__ = [
+    "ChoiceError",
+    "InputError",
+    "JtsolveError",
+    "LimitError",
+    "Model",
+    "Problem",
+    "Solution",
+    "backends",
+    "learn",
+    "read",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Loads a public name when it is first used, so that `import jtsolve` takes no time. Types: the stub."""
+    if name not in __all__:
+        raise AttributeError(f"module 'jtsolve' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module("jtsolve.api"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

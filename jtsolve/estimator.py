@@ -21,8 +21,7 @@ from jtsolve.models.learning.coder import Coder
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
-from jtsolve.models.mixture import Mixture, log_sum
-from jtsolve.models.queries import log_likelihood, sample
+from jtsolve.models.queries import log_likelihood, sample, state_log_probabilities
 from jtsolve.scoring.registry import DISCRETE
 from jtsolve.tables.table import DataTable
 
@@ -30,13 +29,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
+    from jtsolve.models.mixture import Mixture
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.scoring.score import DiscreteScore
 
 CLASS = "class"
 """Name of the class column, unless a feature has it."""
-_BLOCK = 1 << 18
-"""Likelihoods, rows × classes, computed at a time."""
 
 
 def _has_classes(estimator: JunctionTreeDensity) -> bool:
@@ -203,16 +201,8 @@ class JunctionTreeDensity(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(y | x), shape (rows, classes), in the order of `classes_`."""
         codes = self._codes(X)
-        count = len(self.classes_)
-        out = np.empty((codes.shape[1], count))
-        block = max(1, _BLOCK // count)
-        for start in range(0, codes.shape[1], block):
-            part = codes[:, start : start + block]
-            repeated = np.repeat(part, count, axis=1)
-            classes = np.tile(np.arange(count, dtype=np.int32), part.shape[1])
-            logs = self._log_likelihood(np.vstack([repeated, classes[None]])).reshape(-1, count)
-            out[start : start + block] = logs - log_sum(logs.T)[:, None]
-        return out
+        unknown = np.full((1, codes.shape[1]), -1, dtype=np.int32)
+        return state_log_probabilities(self.model_, np.vstack([codes, unknown]), len(codes))
 
     @available_if(_has_classes)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

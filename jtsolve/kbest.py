@@ -22,13 +22,13 @@ from jtsolve.core.problem import Feature
 from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Stop
 from jtsolve.errors import ChoiceError, RefusedError
-from jtsolve.solve import Choice, Recorder, choose, interruptible, verified
+from jtsolve.solving import Choice, Recorder, choose, interruptible, verified
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
-    from jtsolve.solve import Listener
+    from jtsolve.solving import Listener
 
 
 def k_best(

@@ -26,7 +26,7 @@ from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.io.certificate import CertificateDocument, read_certificate
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import ResultDocument, result_to_document, result_to_json
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.verify.result import check
 
 PAIR = named(dense(2, 2, np.array([0.0, -10.0, -10.0, -15.0])))

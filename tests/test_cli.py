@@ -19,7 +19,7 @@ import pytest
 from problems import gaussian, named
 
 import jtsolve.cli.output
-import jtsolve.cli.progress
+import jtsolve.progress
 from jtsolve import __main__ as program
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
@@ -30,7 +30,7 @@ from jtsolve.core.scores import SparseScores
 from jtsolve.errors import InputError, InternalError
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import read_result, result_to_json
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -757,16 +757,16 @@ def test_interruption_is_told(command: Command, instance: Path, monkeypatch: pyt
 
 
 def test_progress_listens_to_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    with jtsolve.cli.progress.progress("begin", shown=True) as listener:
+    with jtsolve.progress.progress("begin", shown=True) as listener:
         assert listener is not None
         listener(seconds=1.0, score=None, bound=float("inf"), done=None, note=None)
         listener(seconds=1.0, score=-1.0, bound=2.0, done=0.5, note="half")
-    with jtsolve.cli.progress.progress("begin", shown=False) as listener:
+    with jtsolve.progress.progress("begin", shown=False) as listener:
         assert listener is None
     assert capsys.readouterr().out == ""
-    assert jtsolve.cli.progress.state(None, float("inf")) == ""
-    assert jtsolve.cli.progress.state(-3.0, float("inf")) == "score -3"
-    assert jtsolve.cli.progress.state(None, 2.5) == "bound 2.5"
+    assert jtsolve.progress.state(None, float("inf")) == ""
+    assert jtsolve.progress.state(-3.0, float("inf")) == "score -3"
+    assert jtsolve.progress.state(None, 2.5) == "bound 2.5"
 
 
 def test_streams_that_are_no_files_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

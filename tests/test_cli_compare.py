@@ -30,7 +30,7 @@ from jtsolve.core.backend import Estimate, Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.instance import read_problem, write_problem
-from jtsolve.solve import choose
+from jtsolve.solving import choose
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def test_what_is_left_after_ctrl_c_is_told(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
-    monkeypatch.setattr("jtsolve.cli.progress.is_watched", lambda: True)
+    monkeypatch.setattr("jtsolve.progress.is_watched", lambda: True)
     output = tmp_path / "out"
     arguments = ("--backends", "brute", "--seeds", "0-2", "--no-warm-up", "--output", output)
     assert command("compare", small.path, *arguments) == 130

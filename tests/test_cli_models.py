@@ -203,15 +203,15 @@ def test_no_tree_within_the_limits_is_no_model(
 ) -> None:
     from dataclasses import replace
 
-    import jtsolve.solve
+    import jtsolve.solving
     from jtsolve.core.result import Status
 
-    solve = jtsolve.solve.solve
+    solve = jtsolve.solving.solve
 
     def nothing(*arguments: Any) -> Any:
         return replace(solve(*arguments), tree=None, score=None, status=Status.UNKNOWN)
 
-    monkeypatch.setattr("jtsolve.solve.solve", nothing)
+    monkeypatch.setattr("jtsolve.solving.solve", nothing)
     assert command("fit", data, "--treewidth", "1", "--output", tmp_path / "m.json") == 4
     assert "no tree was found" in command.err
 

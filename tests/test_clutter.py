@@ -48,7 +48,7 @@ from jtsolve.families.families import Families, families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,7 +21,7 @@ from jtsolve.core.scores import LARGEST, DenseScores
 from jtsolve.families.families import families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.result import result_to_document
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from pathlib import Path

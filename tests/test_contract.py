@@ -30,7 +30,7 @@ from jtsolve.core.scores import LARGEST, DenseScores
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import result_to_document
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from tally import Tally

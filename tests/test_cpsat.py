@@ -26,7 +26,7 @@ from jtsolve.core.result import Status, Stop
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.families.families import families_of
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem

@@ -120,7 +120,7 @@ def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest
         return solve(problem, *more)  # type: ignore[arg-type]
 
     from jtsolve.models.learning import learner
-    from jtsolve.solve import solve
+    from jtsolve.solving import solve
 
     monkeypatch.setattr(learner, "solve", remember)
     monkeypatch.setattr(learner, "FOR_EACH_TREE", NEVER)

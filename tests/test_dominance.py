@@ -14,7 +14,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Status
 from jtsolve.core.varset import VarSet, members, subsets
 from jtsolve.io.instance import read_problem
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

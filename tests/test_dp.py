@@ -25,7 +25,7 @@ from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.varset import count_bounded_subsets, members, varset
 from jtsolve.errors import LimitError
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 PLAIN = DynamicProgramming()
 FIXED = DynamicProgramming(precision="int32")

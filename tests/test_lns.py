@@ -36,7 +36,7 @@ from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members, varset
 from jtsolve.io.instance import read_problem
-from jtsolve.solve import options_of, solve
+from jtsolve.solving import options_of, solve
 from prove import read_optima
 
 if TYPE_CHECKING:

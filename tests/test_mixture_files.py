@@ -32,7 +32,7 @@ from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture, fit_mixture_validated
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -36,7 +36,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solve import Recorder, choose, solve
+from jtsolve.solving import Recorder, choose, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, subsets
 from jtsolve.errors import InputError, LimitError
 from jtsolve.io.instance import read_problem
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 REGRESSIONS = Path(__file__).parent / "regressions"
 

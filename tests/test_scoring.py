@@ -35,7 +35,7 @@ from jtsolve.scoring.scores.mdl import Mdl
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
 from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_numbers, read_states
 from jtsolve.tables.table import ContinuousTable, DataTable

@@ -34,7 +34,7 @@ from jtsolve.core.result import Status, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
-from jtsolve.solve import options_of, solve
+from jtsolve.solving import options_of, solve
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores

@@ -21,7 +21,7 @@ from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

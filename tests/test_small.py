@@ -24,7 +24,7 @@ from jtsolve.scoring.kernels.counting import colex_sets
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import Entropy, is_discrete
 from jtsolve.scoring.scorer import BitColumns, CountingScorer, make_scorer
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 

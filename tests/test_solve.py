@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 from problems import gaussian, named
 
-from jtsolve import solve as solve_module
+from jtsolve import solving as solve_module
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Status, Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
-from jtsolve.solve import Recorder, choose, options_of, solve
+from jtsolve.solving import Recorder, choose, options_of, solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable

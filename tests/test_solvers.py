@@ -34,7 +34,7 @@ from jtsolve.encodings.rounding import rounded
 from jtsolve.encodings.wcnf import to_wcnf
 from jtsolve.errors import ChoiceError, InternalError, LimitError
 from jtsolve.families.families import families_of, families_of_tree
-from jtsolve.solve import Recorder, solve
+from jtsolve.solving import Recorder, solve
 
 if TYPE_CHECKING:
     from pathlib import Path

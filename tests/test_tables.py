@@ -103,7 +103,7 @@ def test_columnar_formats_hold_typed_columns(name: str, states: Callable[..., Da
     else:
         frame.write_ipc(buffer)
     table = states(buffer.getvalue(), name=name)
-    assert table.states == (("a", "b"), ("x", "y"), ("9", "10"), ("false", "true"), ("0.5", "1"))
+    assert table.states == (("a", "b"), ("x", "y"), ("9", "10"), ("False", "True"), ("0.5", "1"))
     assert table.codes.tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 1], [1, 0, 1], [0, 1, 0]]
 
 

@@ -24,7 +24,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Result, Status
 from jtsolve.io.instance import read_problem
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 from prove import Optimum, optima_path, read_optima
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, InternalError, LimitError
-from jtsolve.solve import Recorder, choose, interruptible, verified
+from jtsolve.solving import Recorder, choose, interruptible, verified
 
 if TYPE_CHECKING:
     from jtsolve.averaging.features import Features
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
-    from jtsolve.solve import Listener
+    from jtsolve.solving import Listener
 
 THRESHOLD = 0.01
 """Cliques and separators below it are not listed."""

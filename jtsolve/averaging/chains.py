@@ -120,7 +120,8 @@ class Sample:
 
     def edges(self) -> NDArray[np.float64]:
         """Returns the mean over all chains of each edge, shape (n, n)."""
-        return edge_shares(self.graphs).mean(axis=0)
+        shares: NDArray[np.float64] = edge_shares(self.graphs).mean(axis=0)
+        return shares
 
     def trees(self) -> list[JunctionTree]:
         """Returns the junction trees of some graphs, equally spaced, of every chain."""

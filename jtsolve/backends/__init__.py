@@ -1,1 +1,23 @@
-"""The backends, each a module or a package; `registry` names them."""
+"""The backends: a module or a package each. Called, as `jtsolve.backends()`, it lists them."""
+
+import sys
+from types import ModuleType
+
+
+class _Backends(ModuleType):
+    """This package, callable, since importing a backend binds the package to the name `jtsolve.backends`."""
+
+    def __call__(self) -> dict[str, str]:
+        """Returns a sentence on each backend, by the name that `learn` and `solve` take.
+
+        >>> import jtsolve as jt
+        >>> len(jt.backends()) >= 13
+        True
+        """
+        from jtsolve.backends.registry import REGISTRY
+
+        sentences = {name: type(backend).__doc__ or "" for name, backend in REGISTRY.items()}
+        return {name: text.strip().partition("\n")[0] for name, text in sentences.items()}
+
+
+sys.modules[__name__].__class__ = _Backends

@@ -68,7 +68,7 @@ app.add_typer(data, name="data")
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks
     if wanted:
-        from jtsolve import __version__
+        from jtsolve.core.version import __version__
 
         sys.stdout.write(f"jtsolve {__version__}\n")
         raise typer.Exit

@@ -20,9 +20,9 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, NOT_CONVERGED, complain, emit, require_writable
-from jtsolve.cli.progress import is_watched
 from jtsolve.cli.scoring import DataFile, score_file, silent
 from jtsolve.errors import ChoiceError
+from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
     from jtsolve.cli.scoring import Say
@@ -88,8 +88,8 @@ def average(
     from jtsolve.averaging.chains import Ladder
     from jtsolve.averaging.document import posterior_to_json
     from jtsolve.cli.posterior import describe_posterior
-    from jtsolve.cli.progress import progress
     from jtsolve.core.files import write_atomically
+    from jtsolve.progress import progress
 
     with progress("averaging", shown=shown) as listener:
         posterior = average_over(

@@ -235,10 +235,10 @@ def _execute(
     folder: "Folder", plan: "ComparisonPlan", executor: "Executor", jobs: int, *, quiet: bool, warm: bool
 ) -> None:
     """Does the missing runs, and journals every row."""
-    from jtsolve.cli.progress import is_watched
     from jtsolve.cli.watching import live_view, speaker
     from jtsolve.compare.running.live import Board
     from jtsolve.compare.running.warmup import warm_up
+    from jtsolve.progress import is_watched
 
     console = None
     if not quiet and is_watched():

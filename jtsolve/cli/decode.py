@@ -42,7 +42,7 @@ def decode(
     from jtsolve.errors import InputError, InternalError
     from jtsolve.io.instance import read_problem
     from jtsolve.io.result import result_to_document, result_to_json
-    from jtsolve.solve import solve
+    from jtsolve.solving import solve
 
     limits = Limits(threads=1, started=context.obj)
     problem = read_problem(instance).with_treewidth(treewidth)

@@ -22,9 +22,9 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.cli.progress import is_watched
 from jtsolve.cli.scoring import DataFile, plan_file, score_plan, silent
 from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend, Limits
@@ -140,9 +140,9 @@ def _searched(
     task: FitTask, treewidth: int, backend: "Backend | None", limits: "Limits", *, shown: bool
 ) -> "tuple[JunctionTree, Table, dict[str, Any]]":
     """Returns the best tree that the backend finds, and the data."""
-    from jtsolve.cli.progress import progress
+    from jtsolve.progress import progress
     from jtsolve.scoring.problem import tabulation_for
-    from jtsolve.solve import choose, solve
+    from jtsolve.solving import choose, solve
 
     data = task.data
     plan = plan_file(data, treewidth + 1, limits, tabulation_for(backend), shown=shown)
@@ -168,7 +168,7 @@ def _model(
     task: FitTask, tree: "JunctionTree", table: "Table", facts: dict[str, Any]
 ) -> "JunctionTreeModel | GaussianTreeModel":
     """Returns the fitted model."""
-    from jtsolve import __version__
+    from jtsolve.core.version import __version__
     from jtsolve.models.learning.fit import fit as fit_tables
     from jtsolve.models.learning.fit import fit_gaussian, fit_validated
     from jtsolve.tables.table import DataTable

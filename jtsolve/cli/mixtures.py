@@ -63,8 +63,8 @@ def fit_components(
             number is out of range.
         LimitError: the time ended before there was a mixture.
     """
-    from jtsolve.cli.progress import progress, tell
     from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
+    from jtsolve.progress import progress, tell
     from jtsolve.tables.table import DataTable
 
     if len(options.sizes) > 1 and task.validate is None:
@@ -116,7 +116,7 @@ def _with_provenance(
     mixture: "Mixture", task: "FitTask", options: MixtureOptions, how: "EmOptions"
 ) -> "StateModel":
     """Returns the mixture with its provenance; a mixture of one tree is that tree."""
-    from jtsolve import __version__
+    from jtsolve.core.version import __version__
 
     backend = how.learner.backend
     assert backend is not None, "never auto"

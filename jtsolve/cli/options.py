@@ -218,18 +218,9 @@ def separator_named(name: str | None) -> str | None:
 
 def make_score(name: str, ess: float | None) -> "LocalScore":
     """Returns the score of that name."""
-    from jtsolve.scoring.registry import REGISTRY
-    from jtsolve.scoring.scores.bdeu import Bdeu
+    from jtsolve.scoring.registry import named_score
 
-    if name not in REGISTRY:
-        raise ChoiceError(f"there is no score '{name}'; there are {', '.join(REGISTRY)}")
-    if ess is None:
-        return REGISTRY[name]
-    if name != Bdeu.name:
-        raise ChoiceError(
-            f"an equivalent sample size is for the score 'bdeu', not for '{name}'; leave out --ess"
-        )
-    return Bdeu(ess)
+    return named_score(name, ess)
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def recommend(
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem
-    from jtsolve.solve import choose
+    from jtsolve.solving import choose
 
     limits = spend.limits(context.obj)
     problem = read_problem(instance).with_treewidth(treewidth)

@@ -16,8 +16,8 @@ from jtsolve.cli.options import (
     grouped,
 )
 from jtsolve.cli.output import INFEASIBLE, complain, emit, require_writable
-from jtsolve.cli.progress import is_watched
 from jtsolve.cli.scoring import silent
+from jtsolve.progress import is_watched
 
 
 @grouped
@@ -52,9 +52,9 @@ def sample_trees(
     problem = read_or_score(instance, scoring, table, treewidth, limits, silent, shown=shown)
 
     from jtsolve.averaging.average import draw_trees
-    from jtsolve.cli.progress import progress
     from jtsolve.core.files import write_atomically
     from jtsolve.io.documents import names_of
+    from jtsolve.progress import progress
 
     with progress("drawing", shown=shown) as listener:
         trees = draw_trees(problem, count, limits=limits, listener=listener, edge_odds=edge_odds)

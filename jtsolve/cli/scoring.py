@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.scoring.tabulate import TableEstimate
-    from jtsolve.solve import Listener
+    from jtsolve.solving import Listener
     from jtsolve.tables.options import Coding
     from jtsolve.tables.table import Table
 
@@ -50,8 +50,8 @@ class DataFile:
 
     def read(self, limits: "Limits", listener: "Listener | None" = None) -> "Table":
         """Returns its table, of states or numbers as the score needs; stops at the limits."""
-        from jtsolve.cli.progress import tell
         from jtsolve.core.machine import resident_memory
+        from jtsolve.progress import tell
         from jtsolve.scoring.score import is_discrete
         from jtsolve.tables.reading import read_numbers, read_states
 
@@ -84,8 +84,8 @@ def plan_file(
     shown: bool,
 ) -> "ScoringPlan":
     """Reads a file and plans its scoring; `shown` means with progress on standard error."""
-    from jtsolve.cli.progress import progress, tell
     from jtsolve.core.compiling import announced
+    from jtsolve.progress import progress, tell
     from jtsolve.scoring.problem import plan_scores
 
     with progress(f"reading {data.path.name}", shown=shown) as listener:
@@ -99,8 +99,8 @@ COMPILING = "compiling the kernels (first run only)"
 
 def score_plan(plan: "ScoringPlan", name: str, say: Say, *, shown: bool) -> "Problem":
     """Returns the problem of a plan; a tabulation shows progress."""
-    from jtsolve.cli.progress import progress, tell
     from jtsolve.core.compiling import announced
+    from jtsolve.progress import progress, tell
 
     if plan.obstacle is not None:
         return plan.problem(name=name)

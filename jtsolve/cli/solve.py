@@ -21,9 +21,9 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
-from jtsolve.cli.progress import is_watched
 from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, silent
 from jtsolve.errors import ChoiceError
+from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
-    from jtsolve.solve import Choice
+    from jtsolve.solving import Choice
 
 
 class KBestQuery(NamedTuple):
@@ -139,11 +139,11 @@ def _scored(
 
 def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, shown: bool) -> Printout:
     """Returns the best tree."""
-    from jtsolve.cli.progress import progress
     from jtsolve.cli.summary import describe
     from jtsolve.io.result import result_to_document, result_to_json
-    from jtsolve.solve import choose, require_backend
-    from jtsolve.solve import solve as solve_problem
+    from jtsolve.progress import progress
+    from jtsolve.solving import choose, require_backend
+    from jtsolve.solving import solve as solve_problem
 
     if backend is not None:
         require_backend(problem, backend)
@@ -161,10 +161,10 @@ def _several(
     problem: "Problem", backend: "Backend | None", limits: "Limits", query: KBestQuery, *, shown: bool
 ) -> Printout:
     """Returns the best trees in order."""
-    from jtsolve.cli.progress import progress
     from jtsolve.cli.summary import describe_ranking
     from jtsolve.io.ranking import ranking_to_document, ranking_to_json
     from jtsolve.kbest import choose_ranker, k_best, require_ranker
+    from jtsolve.progress import progress
 
     if backend is not None:
         require_ranker(problem, backend)
@@ -185,7 +185,7 @@ def _choice(
     choose: "Callable[[Problem, Limits], Choice]",
 ) -> "Choice":
     """Returns the backend asked for, or the choice of auto."""
-    from jtsolve.solve import Choice
+    from jtsolve.solving import Choice
 
     if backend is None:
         return choose(problem, limits)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from jtsolve.cli.progress import state
+from jtsolve.progress import state
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from jtsolve import __version__
+from jtsolve.core.version import __version__
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
 

@@ -144,7 +144,7 @@ class Variable:
     states: int | tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Problem:
     """Local scores over named variables, and constraints.
 
@@ -202,6 +202,17 @@ class Problem:
                 f"a set holds a variable above {self.n - 1}",
                 f"use the variables 0 to {self.n - 1}",
             )
+
+    def __repr__(self) -> str:
+        name = f"'{self.name}': " if self.name else ""
+        used = ", ".join(sorted(feature.value for feature in self.constraints.features))
+        size = f"{self.n} variables, scores of at most {self.scores.max_size}"
+        return f"Problem({name}{size}{'; ' * bool(used)}{used})"
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        return as_html([repr(self), ", ".join(self.names)])
 
     @property
     def n(self) -> int:

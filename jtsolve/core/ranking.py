@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Result, Stop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Ranking:
     """The best trees of a problem in order.
 
@@ -34,6 +34,18 @@ class Ranking:
     stop: Stop
     k: int | None = None
     within: float | None = None
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{score_of(result):.10g}" for result in self.results[:5])
+        more = ", …" if len(self.results) > 5 else ""  # noqa: PLR2004 - a line of text
+        count = f"{len(self.results)} tree{'s' * (len(self.results) != 1)}, {self.proved} proved"
+        return f"Ranking({count}; scores {scores or 'none'}{more})"
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        best = self.results[0] if self.results else self.last
+        return as_html([repr(self)], best.tree, best.names)
 
     @property
     def bound(self) -> float:

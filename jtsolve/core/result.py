@@ -72,7 +72,7 @@ class Outcome:
     seconds: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """The verified answer of one solve.
 
@@ -126,6 +126,19 @@ class Result:
             raise ValueError(f"status 'optimal' with a gap of {self.gap}")
         if (self.status is Status.INFEASIBLE) != (self.bound == -inf):
             raise ValueError("the bound is -inf if and only if the problem is infeasible")
+
+    def __repr__(self) -> str:
+        parts = [f"bound {self.bound:.10g}"]
+        if self.tree is not None:
+            cliques, n = len(self.tree.cliques), self.tree.n
+            parts = [f"score {self.score:.10g}", *parts, f"gap {self.gap:.3g}"]
+            parts.append(f"{cliques} cliques of {n} variables, treewidth {self.treewidth}")
+        return f"Result({self.status.value}: {', '.join(parts)}; {self.backend})"
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        return as_html([repr(self)], self.tree, self.names)
 
     @property
     def gap(self) -> float:

@@ -63,6 +63,11 @@ class JunctionTree:
         object.__setattr__(self, "cliques", cliques)
         object.__setattr__(self, "edges", _canonical_edges(cliques, edges))
 
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        return as_html([], self, [str(v) for v in range(self.n)])
+
     @property
     def separators(self) -> tuple[VarSet, ...]:
         """The separators, aligned with `edges`: the intersections of the cliques joined."""

@@ -59,6 +59,20 @@ def draw_tree(
         ChoiceError: the tree is too large for a picture.
         InputError: the file cannot be written.
     """
+    write_atomically(path, _drawn(tree, names, format, notes))
+
+
+def tree_svg(tree: JunctionTree, names: Sequence[str]) -> str:
+    """Returns the drawing of `draw_tree` as an SVG element, to put into HTML.
+
+    Raises:
+        ChoiceError: the tree is too large for a picture.
+    """
+    text = _drawn(tree, names, "svg", None).decode()
+    return text[text.index("<svg") :]
+
+
+def _drawn(tree: JunctionTree, names: Sequence[str], kind: Format, notes: Notes | None) -> bytes:
     if len(tree.cliques) > _LARGEST:
         raise ChoiceError(
             f"a picture of {len(tree.cliques)} cliques would be unreadable (the limit is {_LARGEST}); "
@@ -68,7 +82,7 @@ def draw_tree(
 
     # The salt makes the ids inside SVG files reproducible.
     with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        write_atomically(path, _render(tree_figure(tree, names, notes), format))
+        return _render(tree_figure(tree, names, notes), kind)
 
 
 def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:

@@ -13,9 +13,8 @@ from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.reading import read_raw
+from jtsolve.tables.reading import opened_data, read_raw
 from jtsolve.tables.selection import name_list
-from jtsolve.tables.source import Source
 from jtsolve.tables.table import code_type
 
 if TYPE_CHECKING:
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.tables.frames import Frame
     from jtsolve.tables.raw import RawColumn, RawTable
+    from jtsolve.tables.source import Source
     from jtsolve.tables.table import Codes, DataTable
 
 
@@ -119,19 +120,19 @@ def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
 
 
 def read_codes(
-    path: str | Path,
+    data: str | Path | Frame,
     columns: Sequence[Column],
     *,
     gaps: Sequence[str] = GAPS,
     header: bool = True,
     separator: str | None = None,
 ) -> NDArray[np.int32]:
-    """Returns the rows of a data file in the coding of a model, shape (columns, rows); -1 where missing.
+    """Returns the rows of a file or frame in the coding of a model, shape (columns, rows); -1 where missing.
 
     Extra columns are ignored. If a column has the state "?", a gap is coded as that state.
 
     Args:
-        path: of the file; for formats, see `tables.reading`.
+        data: the path of the file, or the frame; for formats, see `tables.reading`.
         columns: of the model.
         gaps: words that mean a missing value.
         header: whether the first line names the columns; otherwise they are those of the model, in its order.
@@ -140,32 +141,35 @@ def read_codes(
     Raises:
         InputError: the file cannot be read, a column is missing, or a value is not among its states.
     """
-    raw, found = _raw_columns(path, [column.name for column in columns], header=header, separator=separator)
+    source, name = opened_data(data)
+    names = [column.name for column in columns]
+    raw, found = _raw_columns(source, name, names, header=header, separator=separator)
     words = () if raw.typed else gaps
-    codes = [_coded(there, column, words, str(path)) for there, column in zip(found, columns, strict=True)]
+    codes = [_coded(there, column, words, name) for there, column in zip(found, columns, strict=True)]
     return np.array(codes, dtype=np.int32)
 
 
 def read_values(
-    path: str | Path,
+    data: str | Path | Frame,
     names: Sequence[str],
     *,
     gaps: Sequence[str] = GAPS,
     header: bool = True,
     separator: str | None = None,
 ) -> NDArray[np.float64]:
-    """Returns the rows of a data file as numbers, shape (columns, rows); NaN where missing.
+    """Returns the rows of a data file or frame as numbers, shape (columns, rows); NaN where missing.
 
     Args, Raises: as `read_codes`; a value that is not a finite number is an error.
     """
-    raw, columns = _raw_columns(path, names, header=header, separator=separator)
+    source, place = opened_data(data)
+    raw, columns = _raw_columns(source, place, names, header=header, separator=separator)
     found = np.empty((len(names), raw.columns[0].codes.size))
     for row, name, column in zip(found, names, columns, strict=True):
         labels = column.numbers()
         for i in column.occurring():
             if np.isnan(labels[i]) and (raw.typed or column.labels[i] not in gaps):
                 raise InputError(
-                    str(path),
+                    place,
                     f"column '{name}'",
                     f"'{column.labels[i]}' is not a finite number",
                     "correct the value, or leave it empty to integrate it out",
@@ -175,21 +179,21 @@ def read_values(
 
 
 def _raw_columns(
-    path: str | Path, names: Sequence[str], *, header: bool, separator: str | None
+    data: Source | Frame, source: str, names: Sequence[str], *, header: bool, separator: str | None
 ) -> tuple[RawTable, list[RawColumn]]:
-    """Returns a file, and its columns of these names, or by position if it has no header."""
-    raw = read_raw(Source(path), Intake(together=False), header=header, separator=separator)
+    """Returns a table, and its columns of these names, or by position if it has no header."""
+    raw = read_raw(data, Intake(together=False), header=header, separator=separator)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     if not header and not all(name in place for name in names):
         if len(raw.columns) != len(names):
             raise InputError(
-                str(path),
+                source,
                 "",
                 f"it has {len(raw.columns)} columns and no header, but the model has {len(names)}",
                 "name the columns in a first line",
             )
         return raw, list(raw.columns)
-    _require_columns(names, place, str(path))
+    _require_columns(names, place, source)
     return raw, [raw.columns[place[name]] for name in names]
 
 

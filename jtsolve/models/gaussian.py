@@ -53,7 +53,7 @@ class GaussianClique(NamedTuple):
     constant: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GaussianTreeModel:
     """A Gaussian distribution of the rows of a table of real numbers.
 
@@ -93,6 +93,15 @@ class GaussianTreeModel:
         object.__setattr__(self, "mean", _frozen(self.mean))
         object.__setattr__(self, "covariances", tuple(map(_frozen, self.covariances)))
         object.__setattr__(self, "nodes", tuple(self._nodes()))
+
+    def __repr__(self) -> str:
+        size = f"{self.n} variables, {len(self.tree.cliques)} cliques, {self.parameters} parameters"
+        return f"GaussianTreeModel({size})"
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        return as_html([repr(self)], self.tree, self.names)
 
     @property
     def n(self) -> int:

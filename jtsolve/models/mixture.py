@@ -35,7 +35,7 @@ _TOLERANCE = 1e-9
 """How far the sum of the weights may be from 1, as in `model.TOLERANCE`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mixture:
     """A mixture of junction trees over the same columns.
 
@@ -67,6 +67,9 @@ class Mixture:
     def __reduce__(self) -> tuple[Any, ...]:
         """Supports copying and pickling: mapping proxies do not."""
         return Mixture, (self.weights, self.components, dict(self.provenance))
+
+    def __repr__(self) -> str:
+        return f"Mixture({self.n} variables, {len(self.components)} components, {self.parameters} parameters)"
 
     @property
     def columns(self) -> tuple[Column, ...]:

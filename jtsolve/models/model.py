@@ -29,7 +29,7 @@ TOLERANCE = 1e-9
 of 10^7 summands, well below that of files with few digits."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class JunctionTreeModel:
     """A distribution of the rows of a table of states.
 
@@ -86,6 +86,15 @@ class JunctionTreeModel:
     def __reduce__(self) -> tuple[Any, ...]:
         """Supports copying and pickling: derived attributes are recomputed."""
         return model_of, (self.columns, self.tree, self.values, dict(self.provenance))
+
+    def __repr__(self) -> str:
+        size = f"{self.n} variables, {len(self.tree.cliques)} cliques, {self.parameters} parameters"
+        return f"JunctionTreeModel({size})"
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        return as_html([repr(self)], self.tree, self.names)
 
     @property
     def n(self) -> int:

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from jtsolve import __version__
 from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorer import make_scorer

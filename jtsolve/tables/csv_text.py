@@ -41,13 +41,13 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
         rows = _quoted_rows(begin, separator, lines.name)
         _, fields = next(rows)
         names = fields if header else [f"V{i + 1}" for i in range(len(fields))]
-        require_distinct(names, lines.name)
+        require_distinct(names, lines.name, index=header)
         gatherer = Gatherer(names, intake)
         _add_rows(rows if header else chain([(number, fields)], rows), gatherer, lines.name)
     else:
         fields = _fields(first, separator)
         names = fields if header else [f"V{i + 1}" for i in range(len(fields))]
-        require_distinct(names, lines.name)
+        require_distinct(names, lines.name, index=header)
         gatherer = Gatherer(names, intake)
         _add_pieces(iter(lines if header else begin), gatherer, separator, lines.name)
     if not gatherer.rows:

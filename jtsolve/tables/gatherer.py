@@ -44,18 +44,22 @@ class Gatherer:
     """Collects the values of the wanted columns block by block.
 
     Args:
-        names: of all columns of the file.
+        names: of all columns of the file; that of an index, the first, is empty.
         intake: what to read.
 
     Attributes:
         places: positions of the wanted columns, increasing.
         rows: number of rows added.
+        index: whether the first column is an index, which is not read.
     """
 
     def __init__(self, names: Sequence[str], intake: Intake) -> None:
         self.names = tuple(names)
+        # Writers of data frames (pandas, R) put the labels of the rows into a first column without a name.
+        self.index = len(names) > 1 and not names[0]
         # If none is wanted, read the first: rows must be counted and checked all the same.
-        self.places = [i for i, name in enumerate(names) if intake.wants(name)] or [0]
+        first = int(self.index)
+        self.places = [i for i in range(first, len(names)) if intake.wants(names[i])] or [first]
         self.rows = 0
         self._intake = intake
         self._encoders = [Encoder() for _ in self.places]
@@ -122,7 +126,7 @@ class Gatherer:
                 self.places, self._encoders, codes, declared, strict=True
             )
         )
-        return RawTable(self.names, columns, typed, times)
+        return RawTable(self.names[int(self.index) :], columns, typed, times, self.index)
 
 
 class Encoder:

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: typed columns with nulls.
+"""Parquet and Arrow files, and data frames: typed columns with nulls.
 
 Polars scans them lazily, reading only the needed columns, a block of rows at a time. Gzipped files, and
 anything that is not a regular file, are held in memory.
@@ -10,11 +10,13 @@ import io
 import os
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
 from jtsolve.errors import InputError
+from jtsolve.tables.frames import FRAME, Frame, has_index, label_of, not_a_state, polars_frame
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import require_distinct
 
@@ -32,7 +34,7 @@ _ROWS = 1 << 19
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
-    """Returns the table in a file; labels are the values as text.
+    """Returns the table in a file.
 
     Raises:
         InputError: the file cannot be read, or a needed column is of a nested or binary type.
@@ -87,37 +89,45 @@ def _collected(lazy: pl.LazyFrame) -> pl.DataFrame:
         return lazy.collect()
 
 
+def read_frame(data: Frame, intake: Intake) -> RawTable:
+    """Returns the table in a data frame.
+
+    Raises:
+        InputError: it is no frame, or a needed column cannot be read; see `frames.polars_frame`.
+    """
+    table = _gathered(polars_frame(data).lazy(), FRAME, intake)
+    return replace(table, index=table.index or has_index(data))
+
+
 def _gathered(lazy: pl.LazyFrame, source: str, intake: Intake) -> RawTable:
     """Returns the table in a lazy frame."""
     import polars as pl
 
     with _hushed():
         schema = lazy.collect_schema()
-    require_distinct(schema.names(), source)
+    height = _collected(lazy.select(pl.len())).item() if schema else 0
+    if not height:
+        raise InputError(source, "", "there are no rows", "give a table with rows")
+    require_distinct(schema.names(), source, index=True)
     gatherer = Gatherer(schema.names(), intake)
     wanted = [schema.names()[place] for place in gatherer.places]
     kinds = [schema[name] for name in wanted]
     for name, kind in zip(wanted, kinds, strict=True):
         if kind.is_nested() or kind in (pl.Binary, pl.Object):
-            raise InputError(
-                source,
-                f"column '{name}'",
-                f"values of type {kind} cannot be states",
-                "leave it out with --drop, or write it as text",
-            )
-    real = [kind.is_float() or kind.is_decimal() for kind in kinds]
-    labels = [_number_label if is_real else str for is_real in real]
-    height = _collected(lazy.select(pl.len())).item()
-    chosen = lazy.select(
-        pl.col(name).cast(pl.Float64).fill_nan(None) if is_real else pl.col(name).cast(pl.String)
-        for name, is_real in zip(wanted, real, strict=True)
-    )
+            raise not_a_state(source, name, kind)
+    chosen = lazy.select(_readable(name, kind) for name, kind in zip(wanted, kinds, strict=True))
     for start in range(0, height, _ROWS):
-        gatherer.add(_collected(chosen.slice(start, _ROWS)).get_columns(), labels)
-    if not height or not wanted:
-        raise InputError(source, "", "there are no rows", "give a table with rows")
-    return gatherer.table(typed=True)
+        gatherer.add(_collected(chosen.slice(start, _ROWS)).get_columns(), label_of)
+    states = [
+        tuple(kind.categories.to_list()) if isinstance(kind, pl.Enum) else None for kind in schema.values()
+    ]
+    return gatherer.table(typed=True, states=states)
 
 
-def _number_label(value: object) -> str:
-    return repr(value).removesuffix(".0")
+def _readable(name: str, kind: pl.DataType) -> pl.Expr:
+    """Returns a column as numbers, booleans, times or text."""
+    import polars as pl
+
+    if kind.is_float() or kind.is_decimal():
+        return pl.col(name).cast(pl.Float64).fill_nan(None)
+    return pl.col(name).cast(pl.String) if isinstance(kind, pl.Enum | pl.Categorical) else pl.col(name)

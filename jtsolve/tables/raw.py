@@ -94,22 +94,31 @@ class RawTable:
         columns: the requested ones, in file order.
         typed: whether the format itself marks gaps, rather than words such as NA.
         times: shape (rows,), how often each row occurs in the file; None for once.
+        index: whether the rows have labels, left out: an index, or a first column without a name.
     """
 
     names: tuple[str, ...]
     columns: tuple[RawColumn, ...]
     typed: bool
     times: NDArray[np.int64] | None = None
+    index: bool = False
 
 
-def require_distinct(names: Sequence[str], source: str) -> None:
+def require_distinct(names: Sequence[str], source: str, *, index: bool = False) -> None:
     """Checks that the names of columns are unique and not empty.
+
+    Args:
+        names: of all columns.
+        source: for messages.
+        index: whether the first of several may be empty, as that of an index.
 
     Raises:
         InputError: they are not.
     """
     seen: set[str] = set()
     for position, name in enumerate(names):
+        if index and not name and position == 0 and len(names) > 1:
+            continue
         if not name or name in seen:
             raise InputError(
                 source,

@@ -5,8 +5,9 @@
     .arff                              Weka
     .parquet .arrow .feather .ipc      typed columns, read by polars
 
-Any may be gzipped. Text is UTF-8; blanks around values and blank lines do not count. Every row must have as
-many values as there are columns.
+Data frames are read like the last; see `frames`. Any file may be gzipped. Text is UTF-8; blanks around values
+and blank lines do not count. Every row must have as many values as there are columns. A first column without
+a name is an index, as pandas writes it, and left out.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from jtsolve.tables.arff import read_arff
 from jtsolve.tables.coding import to_numbers, to_states
 from jtsolve.tables.csv_text import read_dat, read_separated
 from jtsolve.tables.distinct import Watch, unwatched
+from jtsolve.tables.frames import FRAME, Frame, is_path
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import Coding, Schema
-from jtsolve.tables.parquet import read_columnar
+from jtsolve.tables.parquet import read_columnar, read_frame
 from jtsolve.tables.source import Lines, Source
 
 if TYPE_CHECKING:
@@ -37,12 +39,12 @@ SomeTable = TypeVar("SomeTable", "DataTable", "ContinuousTable")
 
 
 def read_raw(
-    source: Source, intake: Intake | None = None, *, header: bool = True, separator: str | None = None
+    data: Source | Frame, intake: Intake | None = None, *, header: bool = True, separator: str | None = None
 ) -> RawTable:
-    """Returns the columns of a file, uncoded.
+    """Returns the columns of a file or frame, uncoded.
 
     Args:
-        source: the file; the suffix of its name determines the format.
+        data: the file, whose suffix determines the format, or a data frame.
         intake: what to read; None for everything.
         header: whether the first line of delimited text names the columns; otherwise they are V1, V2, ….
         separator: of delimited text: a character, " " for any run of blanks; None to guess.
@@ -51,6 +53,9 @@ def read_raw(
         InputError: the content does not match the suffix; names the line and the fault.
     """
     intake = intake or Intake()
+    if not isinstance(data, Source):
+        return read_frame(data, intake)
+    source = data
     suffix = source.name.removesuffix(".gz").rpartition(".")[2].lower()
     if suffix in ("parquet", "arrow", "feather", "ipc"):
         return read_columnar(source, suffix, intake)
@@ -63,20 +68,25 @@ def read_raw(
     return read_separated(lines, intake, header=header, separator=separator or usual)
 
 
+def opened_data(data: str | Path | Frame) -> tuple[Source | Frame, str]:
+    """Returns a source for a path, or the frame itself, and its name in messages."""
+    return (Source(data), str(data)) if is_path(data) else (data, FRAME)
+
+
 def read_states(
-    path: str | Path,
+    data: str | Path | Frame,
     coding: Coding | None = None,
     *,
     header: bool = True,
     separator: str | None = None,
     watch: Watch = unwatched,
 ) -> DataTable:
-    """Returns the table of states in a data file.
+    """Returns the table of states in a data file or frame.
 
     Beyond `gatherer.KEPT` rows, equal ones are merged and weighted.
 
     Args:
-        path: of the file.
+        data: the path of the file, or the frame.
         coding: how to code its cells.
         header: see `read_raw`.
         separator: see `read_raw`.
@@ -86,34 +96,34 @@ def read_states(
         InputError: the file cannot be read, does not match its suffix, or the coding does not fit.
     """
     coding = coding or Coding()
-    source = Source(path)
+    source, name = opened_data(data)
     raw = read_raw(source, Intake(coding.reads, watch=watch), header=header, separator=separator)
-    return _described(to_states(raw, coding, source.name), source)
+    return _described(to_states(raw, coding, name), source)
 
 
 def read_numbers(
-    path: str | Path,
+    data: str | Path | Frame,
     coding: Coding | None = None,
     *,
     header: bool = True,
     separator: str | None = None,
     watch: Watch = unwatched,
 ) -> ContinuousTable:
-    """Returns the table of real numbers in a data file; see `read_states`. All rows are kept."""
+    """Returns the table of real numbers in a data file or frame; see `read_states`. All rows are kept."""
     coding = coding or Coding()
-    source = Source(path)
+    source, name = opened_data(data)
     intake = Intake(coding.reads, together=False, watch=watch)
     raw = read_raw(source, intake, header=header, separator=separator)
-    return _described(to_numbers(raw, coding, source.name), source)
+    return _described(to_numbers(raw, coding, name), source)
 
 
-def _described(table: SomeTable, source: Source) -> SomeTable:
-    facts = {
-        "data": Path(source.path).name,
-        "sha256_unpacked": source.sha256,
-        "rows": table.total,
-        **table.provenance,
-    }
+def _described(table: SomeTable, source: Source | Frame) -> SomeTable:
+    facts: dict[str, Any] = (
+        {"data": Path(source.path).name, "sha256_unpacked": source.sha256}
+        if isinstance(source, Source)
+        else {"data": FRAME}
+    )
+    facts |= {"rows": table.total, **table.provenance}
     return replace(table, provenance=MappingProxyType(facts))
 
 

@@ -70,6 +70,8 @@ def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
     remarks: dict[str, Any] = {"missing": coding.missing}
     if dropped := [name for name in raw.names if name not in keep and name != coding.weights]:
         remarks["columns_dropped"] = dropped
+    if raw.index:
+        remarks["index"] = "left out: the labels of the rows, a first column without a name"
     if coding.class_column is not None:
         remarks["class"] = coding.class_column
     selection = Selection(columns, raw.times, classes, remarks)

@@ -23,12 +23,12 @@ from jtsolve.core.machine import describe, peak_memory
 from jtsolve.errors import ChoiceError, InputError, InternalError, JtsolveError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import result_to_document
-from jtsolve.solve import choose, solve
+from jtsolve.solving import choose, solve
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
-    from jtsolve.solve import Listener
+    from jtsolve.solving import Listener
 
 AUTO = "auto"
 

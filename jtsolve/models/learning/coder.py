@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jtsolve.tables.coding import GAP_STATE, range_labels
+from jtsolve.tables.frames import is_missing
 from jtsolve.tables.options import Discretisation
 from jtsolve.tables.raw import GAP
 
@@ -136,15 +137,8 @@ def _missing(column: NDArray[Any]) -> NDArray[np.bool_]:
         return np.asarray(np.isnan(column))
     if column.dtype.kind != "O":
         return np.zeros(column.shape, dtype=np.bool_)
-    missing: NDArray[np.bool_] = np.array(
-        [value is None or _is_unequal(value) for value in column], dtype=bool
-    )
+    missing: NDArray[np.bool_] = np.array([is_missing(value) for value in column], dtype=bool)
     return missing
-
-
-def _is_unequal(value: Any) -> bool:
-    same = value == value  # noqa: PLR0124 - NaN differs from itself, and pandas.NA gives no bool
-    return not isinstance(same, bool | np.bool_) or not same
 
 
 def _different(column: NDArray[Any]) -> tuple[dict[str, Any], NDArray[np.intp]]:

@@ -15,7 +15,7 @@ from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.problem import FOR_EACH_TREE, problem_from_table, tabulation_for
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
+
+LOGGER = logging.getLogger("jtsolve")
+"""Level info: the choice of a backend, and the result; debug: every new score or bound."""
 
 _SECONDS_BETWEEN_WORDS = 0.1
 
@@ -102,6 +106,8 @@ class Recorder:
             told = better or note != self._note or elapsed >= self._next_word
             if told:
                 self._note, self._next_word = note, elapsed + _SECONDS_BETWEEN_WORDS
+        if better:
+            LOGGER.debug("%.2f s: score %s, bound %s", elapsed, self.score, self.bound)
         if told and self._listener is not None:
             self._listener(
                 seconds=elapsed, score=self.score, bound=self.bound, done=news.get("done"), note=note
@@ -133,7 +139,9 @@ def solve(
     """
     limits = limits or Limits()
     if backend is None:
-        backend = choose(problem, limits).backend
+        choice = choose(problem, limits)
+        LOGGER.info("%s", choice.reason)
+        backend = choice.backend
     require_backend(problem, backend)
     with interruptible() as interruption:  # includes the check: a Ctrl-C then must not lose the answer
         return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
@@ -159,6 +167,7 @@ def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recor
     faults = check(problem, result)
     if faults:
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
+    LOGGER.info("%s", result)
     return result
 
 

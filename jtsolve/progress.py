@@ -1,4 +1,4 @@
-"""Progress on standard error, if that is a terminal."""
+"""Progress on standard error: a live line in a terminal, a plain one in a notebook."""
 
 import sys
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jtsolve.solve import Listener
+    from jtsolve.solving import Listener
 
 
 @contextmanager
@@ -21,6 +21,10 @@ def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
     """
     if not shown:
         yield None
+        return
+    if not is_watched():
+        with _plain_line(note) as listener:
+            yield listener
         return
     from rich.console import Console
     from rich.progress import (
@@ -56,6 +60,31 @@ def progress(note: str, *, shown: bool) -> "Iterator[Listener | None]":
         yield listen
 
 
+@contextmanager
+def _plain_line(note: str) -> "Iterator[Listener]":
+    """Rewrites one line of standard error, which notebooks show without any extension."""
+    width, latest = 0, note
+
+    def write(text: str) -> None:
+        nonlocal width
+        sys.stderr.write(f"\r{text.ljust(width)}")
+        sys.stderr.flush()
+        width = len(text)
+
+    def listen(
+        *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
+    ) -> None:
+        nonlocal latest
+        latest = note or latest
+        parts = [latest, "" if done is None else f"{done:.0%}", state(score, bound), f"{seconds:.0f} s"]
+        write("  ".join(part for part in parts if part))
+
+    write(note)
+    yield listen
+    write("")
+    sys.stderr.write("\r")
+
+
 def tell(listener: "Listener | None", note: str, done: float | None = None) -> None:
     """Shows a note and the fraction done, where there is no tree yet."""
     if listener is not None:
@@ -65,6 +94,11 @@ def tell(listener: "Listener | None", note: str, done: float | None = None) -> N
 def is_watched() -> bool:
     """Tells whether standard error is a terminal; it may be closed."""
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def in_notebook() -> bool:
+    """Tells whether this process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules
 
 
 def state(score: float | None, bound: float) -> str:

@@ -1,0 +1,27 @@
+from jtsolve.api import ChoiceError as ChoiceError
+from jtsolve.api import InputError as InputError
+from jtsolve.api import JtsolveError as JtsolveError
+from jtsolve.api import LimitError as LimitError
+from jtsolve.api import Model as Model
+from jtsolve.api import Problem as Problem
+from jtsolve.api import Solution as Solution
+from jtsolve.api import learn as learn
+from jtsolve.api import read as read
+from jtsolve.api import solve as solve
+
+__version__: str
+__all__ = [
+    "ChoiceError",
+    "InputError",
+    "JtsolveError",
+    "LimitError",
+    "Model",
+    "Problem",
+    "Solution",
+    "backends",
+    "learn",
+    "read",
+    "solve",
+]
+
+def backends() -> dict[str, str]: ...

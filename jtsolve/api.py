@@ -1,0 +1,407 @@
+"""What `import jtsolve` offers: data frames in and out, names in place of bit masks, around one `solve`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jtsolve import backends
+from jtsolve.backends.parse import parse_backend
+from jtsolve.core.backend import Limits
+from jtsolve.core.compiling import announced
+from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.result import Status
+from jtsolve.core.version import __version__
+from jtsolve.draw import as_html, draw_tree, tree_text
+from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
+from jtsolve.io.documents import (
+    ConstraintsDocument,
+    constraints_from_document,
+    constraints_to_document,
+    names_of,
+)
+from jtsolve.io.instance import read_problem
+from jtsolve.models.framed import Model
+from jtsolve.models.learning.fit import fit, fit_gaussian
+from jtsolve.progress import in_notebook, is_watched, progress, tell
+from jtsolve.scoring.problem import problem_from_table, tabulation_for
+from jtsolve.scoring.registry import named_score
+from jtsolve.scoring.score import is_discrete
+from jtsolve.solving import LOGGER
+from jtsolve.solving import solve as solve_problem
+from jtsolve.tables.frames import FrameStyle, is_path
+from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.reading import read_numbers, read_states
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    import networkx as nx
+
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.result import Result
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.solving import Listener
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.table import Table
+
+    Pairs = Iterable[tuple[str, str]]
+
+__all__ = [
+    "ChoiceError",
+    "InputError",
+    "JtsolveError",
+    "LimitError",
+    "Model",
+    "Problem",
+    "Solution",
+    "backends",
+    "learn",
+    "read",
+    "solve",
+]
+
+
+def learn(
+    data: Frame,
+    treewidth: int = 2,
+    *,
+    score: str | LocalScore = "bdeu",
+    ess: float | None = None,
+    backend: str | Backend = "auto",
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    forbid: Pairs = (),
+    require: Pairs = (),
+    constraints: Mapping[str, Any] | None = None,
+    header: bool = True,
+    separator: str | None = None,
+    show_progress: bool | None = None,
+    **coding: Any,
+) -> Solution:
+    """Learns the best junction tree of the columns of a table.
+
+    Args:
+        data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
+            (rows, columns), or the path of a data file.
+        treewidth: the largest clique size minus one.
+        score: the name of a score or the score itself; gaussian-bic and bge are for real numbers.
+        ess: the equivalent sample size of bdeu; None for 1.
+        backend: a name, with options as in "lns:exact=dp", or the backend itself; "auto" chooses.
+        time: seconds from start to finish, reading included; None for no limit.
+        memory: gigabytes; None for 80 % of the free memory.
+        threads: None for all cores.
+        seed: of everything random.
+        forbid: pairs of variables that are not to be adjacent.
+        require: pairs of variables that are to be adjacent.
+        constraints: further ones, as an instance file has them: {"max_cliques": 5}.
+        header: see `tables.reading.read_raw`.
+        separator: see `tables.reading.read_raw`.
+        show_progress: on standard error; None for in terminals and notebooks.
+        coding: the options of `tables.options.Coding`, named as in the command line: columns, drop, weights,
+            missing, gaps, discretise, schema, class_column, max_states.
+
+    Raises:
+        InputError: the data cannot be read as states, or as numbers for a Gaussian score.
+        ChoiceError: an option does not exist, or the backend refuses the problem.
+        LimitError: the work does not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+    >>> jt.learn(survey, treewidth=1).cliques
+    [('Age', 'Smoker'), ('Coin',)]
+    >>> jt.learn(survey, treewidth=1, forbid=[("Age", "Smoker")]).cliques
+    [('Age',), ('Smoker',), ('Coin',)]
+    """
+    limits = _limits(time, memory, threads, seed)
+    searcher = _backend(backend)
+    of = named_score(score, ess) if isinstance(score, str) else score
+    name = Path(data).name.removesuffix(".gz").rpartition(".")[0] if is_path(data) else "data"
+    with _display("reading the data", show_progress) as listener:
+        table = _read(data, of, _coding(coding), header=header, separator=separator)
+        facts = {key: value for key, value in table.provenance.items() if key != "states"}
+        LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
+        tell(listener, "scoring")
+        with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
+            problem = problem_from_table(
+                table,
+                of,
+                treewidth=treewidth,
+                constraints=_constraints(Constraints(), table.names, forbid, require, constraints),
+                limits=limits,
+                tabulation=tabulation_for(searcher),
+                name=name,
+            )
+        result = solve_problem(problem, searcher, limits, listener)
+    return Solution(problem, result, table, _style(data, table), getattr(of, "ess", 1.0))
+
+
+def solve(
+    problem: Problem | str | Path,
+    treewidth: int | None = None,
+    *,
+    backend: str | Backend = "auto",
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    forbid: Pairs = (),
+    require: Pairs = (),
+    constraints: Mapping[str, Any] | None = None,
+    show_progress: bool | None = None,
+) -> Solution:
+    """Finds the best junction tree of a problem.
+
+    Args:
+        problem: as `read` returns it, or the path of an instance file.
+        treewidth: a bound besides that of the problem; None for none.
+        backend: see `learn`; so are the others.
+        time: seconds.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        forbid: pairs of variables.
+        require: pairs of variables.
+        constraints: further ones, besides those of the problem.
+        show_progress: on standard error.
+
+    Raises:
+        InputError: the instance is malformed, or the constraints contradict each other.
+        ChoiceError: the backend does not exist, or refuses the problem.
+        LimitError: the work does not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> solution = jt.solve("instances/uci/zoo.json.gz", treewidth=1, backend="chowliu")
+    >>> solution.status, round(solution.score, 3)
+    ('optimal', -689.216)
+    """
+    limits = _limits(time, memory, threads, seed)
+    searcher = _backend(backend)
+    task = problem if isinstance(problem, Problem) else read_problem(problem)
+    limited = _constraints(task.constraints, task.names, forbid, require, constraints)
+    task = replace(task, constraints=limited).with_treewidth(treewidth)
+    with _display(f"solving {task.name}", show_progress) as listener:
+        return Solution(task, solve_problem(task, searcher, limits, listener))
+
+
+def read(path: str | Path) -> Problem:
+    """Returns the problem in an instance file: jtsolve's own (.json, .json.gz), or one of another program.
+
+    Raises:
+        InputError: the file cannot be read, or is malformed.
+
+    >>> import jtsolve as jt
+    >>> jt.read("instances/uci/zoo.json.gz")
+    Problem('zoo': 17 variables, scores of at most 5)
+    """
+    return read_problem(path)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Solution:
+    """The answer of `learn` or `solve`, by names.
+
+    Args:
+        problem: the problem.
+        result: the verified result; its sets are bit masks.
+        table: the data, or None.
+        style: how the data held their values.
+        ess: the equivalent sample size of the score, which `fit` takes for the tables.
+
+    >>> import jtsolve as jt
+    >>> solution = jt.solve("instances/uci/zoo.json.gz", treewidth=1)
+    >>> solution.status, solution.gap, len(solution.cliques)
+    ('optimal', 0.0, 16)
+    >>> sorted(solution.graph()["hair"])
+    ['type']
+    """
+
+    problem: Problem
+    result: Result
+    table: Table | None = None
+    style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
+    ess: float = 1.0
+
+    @property
+    def status(self) -> str:
+        """One of "optimal", "feasible", "infeasible" and "unknown"; without a tree, one of the last two."""
+        return self.result.status.value
+
+    @property
+    def score(self) -> float | None:
+        """The score of the tree, in nats, or None."""
+        return self.result.score
+
+    @property
+    def bound(self) -> float:
+        """No tree of the problem scores more, in nats."""
+        return self.result.bound
+
+    @property
+    def gap(self) -> float:
+        """The bound minus the score, in nats."""
+        return self.result.gap
+
+    @property
+    def treewidth(self) -> int:
+        """The size of the largest clique minus one."""
+        return self.tree.treewidth
+
+    @property
+    def tree(self) -> JunctionTree:
+        """The tree, whose sets are bit masks.
+
+        Raises:
+            LimitError: there is none within the limits.
+            ChoiceError: there is none that meets the constraints, which is proved.
+        """
+        if self.result.tree is not None:
+            return self.result.tree
+        if self.result.status is Status.INFEASIBLE:
+            raise ChoiceError("no tree meets the constraints, which is proved; relax them")
+        raise LimitError("no tree was found within the limits; allow more time or memory")
+
+    @property
+    def cliques(self) -> list[tuple[str, ...]]:
+        """The maximal cliques."""
+        return [tuple(names_of(clique, self.result.names)) for clique in self.tree.cliques]
+
+    @property
+    def separators(self) -> list[tuple[str, ...]]:
+        """The separators, one for each edge of the tree."""
+        return [tuple(names_of(separator, self.result.names)) for separator in self.tree.separators]
+
+    def graph(self) -> nx.Graph:
+        """Returns the chordal graph, a networkx graph whose nodes are the names."""
+        import networkx as nx
+
+        return nx.relabel_nodes(self.tree.to_graph(), dict(enumerate(self.result.names)))
+
+    def show(self, path: str | Path | None = None) -> None:
+        """Draws the tree into a file (.svg, .png), or prints it as text.
+
+        Raises:
+            ChoiceError: the suffix is another, or the tree is too large for a picture.
+        """
+        names = self.result.names
+        if path is None:
+            print(tree_text(self.tree, names))  # noqa: T201 - asked for
+            return
+        kind = Path(path).suffix
+        if kind not in (".svg", ".png"):
+            raise ChoiceError(
+                f"{path}: a picture is .svg or .png; give such a name, or none to print the tree"
+            )
+        draw_tree(self.tree, names, path, format="png" if kind == ".png" else "svg")
+
+    def fit(self, data: Frame = None, *, ess: float | None = None, **coding: Any) -> Model:
+        """Returns the model of the tree, its tables fitted to the data.
+
+        Args:
+            data: other data with these columns; None for those that the tree was learned from.
+            ess: equivalent sample size of the tables' prior; None for that of the score, 0 for maximum
+                likelihood. A Gaussian model has none by default.
+            coding: see `learn`; for other data.
+
+        Raises:
+            ChoiceError: there are no data, or options without other data.
+            InputError: the data do not match the tree.
+        """
+        table, style = self.table, self.style
+        if data is not None:
+            score = named_score("bdeu" if table is None or isinstance(table, DataTable) else "gaussian-bic")
+            table = _read(data, score, _coding({**coding, "columns": self.result.names}))
+            style = _style(data, table)
+        elif coding:
+            raise ChoiceError(f"{', '.join(coding)}: for other data only; give them, or learn again")
+        if table is None:
+            raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data)")
+        facts = {"backend": self.result.backend, "status": self.status, "jtsolve": __version__}
+        table = replace(table, provenance={**table.provenance, **facts})
+        if isinstance(table, DataTable):
+            return Model(fit(self.tree, table, ess=self.ess if ess is None else ess), style)
+        return Model(fit_gaussian(self.tree, table, ess=ess or 0.0), style)
+
+    def __repr__(self) -> str:
+        return repr(self.result).replace("Result", "Solution", 1)
+
+    def _repr_html_(self) -> str:
+        remarks = {} if self.table is None else self.table.provenance
+        said = [f"{key}: {value}" for key, value in remarks.items() if key in _SHOWN]
+        return as_html([repr(self), *said], self.result.tree, self.result.names)
+
+
+_SHOWN = ("rows", "index", "columns_dropped", "missing_values", "cuts")
+"""Remarks on the data that a notebook shows."""
+
+
+def _limits(time: float | None, memory: float | None, threads: int | None, seed: int) -> Limits:
+    return Limits(time, None if memory is None else int(memory * 1e9), threads, seed)
+
+
+def _backend(backend: str | Backend) -> Backend | None:
+    """Returns the backend, or None for `auto`."""
+    if isinstance(backend, str):
+        return None if backend == "auto" else parse_backend(backend)
+    return backend
+
+
+def _display(note: str, wanted: bool | None) -> AbstractContextManager[Listener | None]:  # noqa: FBT001
+    return progress(note, shown=is_watched() or in_notebook() if wanted is None else wanted)
+
+
+def _coding(options: Mapping[str, Any]) -> Coding:
+    """Returns the coding of the cells; "quantile:4" and single names are taken as on the command line."""
+    known = [entry.name for entry in fields(Coding)]
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise ChoiceError(f"there is no option '{unknown[0]}' for data; there are {', '.join(known)}")
+    given = dict(options)
+    if isinstance(given.get("discretise"), str):
+        given["discretise"] = Discretisation.parse(given["discretise"])
+    for name in ("columns", "drop", "gaps"):
+        if given.get(name) is not None:
+            given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
+    return Coding(**given)
+
+
+def _read(
+    data: Frame, score: LocalScore, coding: Coding, *, header: bool = True, separator: str | None = None
+) -> Table:
+    """Returns the table of states or of numbers, as the score needs."""
+    reader = read_states if is_discrete(score) else read_numbers
+    return reader(data, coding, header=header, separator=separator)
+
+
+def _style(data: Frame, table: Table) -> FrameStyle:
+    states = dict(zip(table.names, table.states, strict=True)) if isinstance(table, DataTable) else {}
+    return FrameStyle.of(data, states)
+
+
+def _constraints(
+    own: Constraints, names: Sequence[str], forbid: Pairs, require: Pairs, more: Mapping[str, Any] | None
+) -> Constraints:
+    """Returns constraints together with others, given by names as in an instance file."""
+    document = constraints_to_document(own, names)
+    given = [("forbidden_edges", list(forbid)), ("required_edges", list(require)), *(more or {}).items()]
+    for key, value in given:
+        if isinstance(value, list | tuple | set | frozenset):
+            known = {frozenset(entry) for entry in document.get(key, ())}
+            fresh = [list(entry) for entry in value if frozenset(entry) not in known]
+            document[key] = [*document.get(key, ()), *fresh]
+        else:
+            document[key] = value
+    try:
+        converted = msgspec.convert(document, ConstraintsDocument)
+    except msgspec.ValidationError as error:
+        known_keys = ", ".join(entry.name for entry in fields(Constraints))
+        raise InputError("constraints", "", str(error), f"give some of {known_keys}, sets by names") from None
+    return constraints_from_document(converted, names, "constraints", "$")

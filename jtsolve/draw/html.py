@@ -1,0 +1,32 @@
+"""Values in notebooks: a line of text, and below it the tree as inline SVG."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from jtsolve.draw.picture import tree_svg
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.core.tree import JunctionTree
+
+_LARGEST = 150
+"""Most cliques in a notebook: beyond, the page becomes slow, and a file that zooms is easier to read."""
+
+
+def as_html(lines: Sequence[str], tree: JunctionTree | None = None, names: Sequence[str] = ()) -> str:
+    """Returns lines of text, and a tree that is not too large, as HTML.
+
+    >>> as_html(["a < b"])
+    '<div><p>a &lt; b</p></div>'
+    """
+    parts = [f"<p>{escape(line)}</p>" for line in lines]
+    if tree is not None and len(tree.cliques) <= _LARGEST:
+        parts.append(tree_svg(tree, names))
+    elif tree is not None:
+        parts.append(
+            f"<p>{len(tree.cliques)} cliques are too many for a picture here; draw them into a file</p>"
+        )
+    return f"<div>{''.join(parts)}</div>"

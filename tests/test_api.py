@@ -1,0 +1,481 @@
+"""`import jtsolve`: from a data frame to a tree, its picture and answers, by names."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pydoc
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from documents import ROOT
+
+import jtsolve as jt
+import jtsolve.api
+from jtsolve.backends.registry import REGISTRY, installed_backends
+from jtsolve.core.problem import Problem
+from jtsolve.kbest import k_best
+from jtsolve.models.learning.mixture_em import fit_mixture
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.tables.reading import read_states
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ZOO = ROOT / "instances/uci/zoo.json.gz"
+
+
+def survey(rows: int = 400) -> pd.DataFrame:
+    """A chain Age – Smoker – Cough, and a coin that depends on nothing."""
+    generator = np.random.default_rng(0)
+    years = generator.integers(18, 80, rows)
+    smoker = generator.random(rows) < np.where(years < 40, 0.7, 0.1)
+    cough = np.where(generator.random(rows) < np.where(smoker, 0.8, 0.1), "often", "never")
+    age = pd.cut(pd.Series(years), [17, 39, 60, 80], labels=["18–39", "40–60", "61+"])
+    coin = generator.integers(0, 2, rows)
+    return pd.DataFrame({"Age": age, "Smoker": smoker, "Cough": cough, "Coin": coin})
+
+
+SURVEY = survey()
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, jtsolve\n"
+        "print(sorted({'numpy', 'numba', 'polars', 'networkx', 'msgspec', 'typing'} & set(sys.modules)))"
+    )
+    assert python(program) == "[]\n"
+
+
+def python(program: str, *places: Path) -> str:
+    """Returns what a program prints, with further folders to import from."""
+    folders = os.pathsep.join(map(str, [*places, ROOT, os.environ.get("PYTHONPATH", "")]))
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-W", "error", "-c", program],
+        env={**os.environ, "PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_names_are_few_and_help_explains_each_with_an_example() -> None:
+    assert len(jt.__all__) <= 12
+    assert set(jt.__all__) <= set(dir(jt))
+    text = pydoc.plain(pydoc.render_doc(jt))
+    for name in jt.__all__:
+        assert re.search(rf"jt\.{name}\b", text), name
+    for name in ("learn", "solve", "read", "Model", "Solution"):
+        assert ">>> " in (getattr(jt, name).__doc__ or "")
+    with pytest.raises(AttributeError, match="no attribute 'learner'"):
+        _ = jt.learner  # type: ignore[attr-defined]
+
+
+def test_the_stub_names_what_the_package_offers() -> None:
+    stub = (ROOT / "jtsolve/__init__.pyi").read_text(encoding="utf-8")
+    assert set(re.findall(r" as (\w+)$|^def (\w+)", stub, re.MULTILINE)) == {
+        ("", name) if name == "backends" else (name, "") for name in jt.__all__
+    }
+    assert set(jtsolve.api.__all__) == set(jt.__all__)
+    assert (ROOT / "jtsolve/py.typed").exists()
+
+
+def test_at_most_four_lines_lead_from_a_frame_to_result_picture_and_query() -> None:
+    page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+    lines = [line for line in page.splitlines() if line.startswith(">>> ")]
+    start = lines.index(">>> import jtsolve as jt")
+    path = lines[start : start + 4]
+    for words in ("learn(", ".show(", ".query("):
+        assert sum(words in line for line in path) == 1
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "csv", "arrays"])
+def test_the_tree_of_a_survey_is_found_with_names_from_any_table(kind: str, tmp_path: Path) -> None:
+    SURVEY.to_csv(tmp_path / "survey.csv")
+    data: Any = {
+        "pandas": SURVEY,
+        "polars": pl.DataFrame({name: SURVEY[name].tolist() for name in SURVEY}),
+        "csv": tmp_path / "survey.csv",
+        "arrays": {name: SURVEY[name].to_numpy() for name in SURVEY},
+    }[kind]
+    result = jt.learn(data, treewidth=2, time=60)
+    assert result.status == "optimal"
+    assert result.gap == 0
+    assert result.bound == result.score
+    assert result.treewidth == 1
+    assert result.cliques == [("Age", "Smoker"), ("Smoker", "Cough"), ("Coin",)]
+    assert sorted(result.separators) == [(), ("Smoker",)]
+    assert sorted(map(sorted, result.graph().edges)) == [["Age", "Smoker"], ["Cough", "Smoker"]]
+
+
+def test_pairs_are_forbidden_and_required_by_name() -> None:
+    result = jt.learn(SURVEY, forbid=[("Age", "Smoker")], require=[("Coin", "Age")])
+    graph = result.graph()
+    assert not graph.has_edge("Age", "Smoker")
+    assert graph.has_edge("Age", "Coin")
+    few = jt.learn(SURVEY, treewidth=3, constraints={"max_cliques": 1})
+    assert few.cliques == [("Age", "Smoker", "Cough", "Coin")]
+    with pytest.raises(jt.InputError, match="Agee"):
+        jt.learn(SURVEY, forbid=[("Agee", "Smoker")])
+    with pytest.raises(jt.InputError, match="both required and forbidden"):
+        jt.learn(SURVEY, forbid=[("Age", "Coin")], require=[("Age", "Coin")])
+    with pytest.raises(jt.InputError, match="give some of max_treewidth"):
+        jt.learn(SURVEY, constraints={"max_clique": 1})
+
+
+def test_an_instance_is_solved_by_name_and_constraints_add_up() -> None:
+    problem = jt.read(ZOO)
+    assert isinstance(problem, Problem)
+    result = jt.solve(problem, backend="dp", treewidth=1)
+    assert result.result.backend == "dp"
+    assert result.status == "optimal"
+    edge = next(iter(result.graph().edges))
+    once = jt.solve(problem, treewidth=1, forbid=[edge])
+    assert not once.graph().has_edge(*edge)
+    other = next(iter(once.graph().edges))
+    twice = jt.solve(once.problem, treewidth=1, forbid=[edge, other], backend=REGISTRY["dp"])
+    assert not {frozenset(edge), frozenset(other)} & set(map(frozenset, twice.graph().edges))
+    assert result.score is not None
+    assert once.score is not None
+    assert twice.score is not None
+    assert result.score >= once.score >= twice.score
+    with pytest.raises(jt.ChoiceError, match="an instance has no rows"):
+        result.fit()
+    assert jt.solve(str(ZOO), treewidth=1).score == result.score
+
+
+def test_backends_are_listed_by_name_even_after_the_package_is_loaded() -> None:
+    listed = jt.backends()
+    assert set(listed) == set(REGISTRY)
+    assert all(sentence.endswith(".") for sentence in listed.values())
+
+
+def test_a_picture_is_drawn_or_the_tree_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = jt.learn(SURVEY)
+    result.show(tmp_path / "tree.svg")
+    result.show(tmp_path / "tree.png")
+    assert (tmp_path / "tree.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+    result.show()
+    assert "{Smoker, Cough}" in capsys.readouterr().out
+    with pytest.raises(jt.ChoiceError, match=r"a picture is \.svg or \.png"):
+        result.show(tmp_path / "tree.pdf")
+
+
+MODEL = jt.learn(SURVEY).fit()
+
+
+def test_a_query_gives_the_fractions_of_the_data() -> None:
+    answer = MODEL.query("Smoker", given={"Age": "40–60"})
+    assert answer["Smoker"].tolist() == [False, True]
+    assert answer["Smoker"].dtype == bool
+    share = SURVEY["Smoker"][SURVEY["Age"] == "40–60"].mean()
+    assert answer["probability"][1] == pytest.approx(share, abs=0.01)
+    joint = MODEL.query(["Cough", "Coin"], given={"Smoker": True, "Age": [1.0, 0.5, 0]})
+    assert list(joint) == ["Cough", "Coin", "probability"]
+    assert joint["probability"].sum() == pytest.approx(1)
+    for given, fault in (
+        ({"Smokr": True}, "there is no 'Smokr'"),
+        ({"Age": "old"}, "no state 'old'"),
+        ({"Age": [1.0]}, "3 finite"),
+    ):
+        with pytest.raises(jt.InputError, match=fault):
+            MODEL.query("Smoker", given=given)
+
+
+def test_predictions_keep_the_index_and_sum_over_missing_values() -> None:
+    rows = pd.DataFrame(
+        {"Age": ["18–39", "61+", None], "Cough": ["often", "never", None], "Coin": [0, 1, 1]},
+        index=["x", "y", "z"],
+    )
+    predicted = MODEL.predict(rows, "Smoker")
+    assert predicted.to_dict() == {"x": True, "y": False, "z": False}
+    shares = MODEL.predict(rows, "Smoker", probabilities=True)
+    assert list(shares) == ["False", "True"]
+    assert shares.loc["z", "True"] == pytest.approx(SURVEY["Smoker"].mean(), abs=0.01)
+    assert np.allclose(shares.sum(axis=1), 1)
+    with pytest.raises(jt.InputError, match="there is none called 'Coin'"):
+        MODEL.predict(rows.drop(columns="Coin"), "Smoker")
+
+
+def test_samples_look_like_the_data() -> None:
+    drawn = MODEL.sample(1000, seed=1)
+    assert drawn.dtypes.equals(SURVEY.dtypes)
+    assert drawn.equals(MODEL.sample(1000, seed=1))
+    assert drawn["Smoker"].mean() == pytest.approx(SURVEY["Smoker"].mean(), abs=0.06)
+    assert set(MODEL.sample(20, given={"Smoker": False})["Smoker"]) == {False}
+
+
+def test_best_configurations_and_likelihoods_agree() -> None:
+    best = MODEL.mpe(k=3)
+    assert best["log_probability"].is_monotonic_decreasing
+    logs = MODEL.loglik(best[list(SURVEY)])
+    assert np.allclose(logs, best["log_probability"])
+    given = MODEL.mpe({"Smoker": True})
+    assert given["Smoker"].tolist() == [True]
+    assert np.allclose(MODEL.loglik(given), given["log_probability"])
+    summed = MODEL.loglik(SURVEY[:1].assign(Coin=None))
+    both = [MODEL.loglik(SURVEY[:1].assign(Coin=coin))[0] for coin in (0, 1)]
+    assert summed[0] == pytest.approx(np.logaddexp(*both))
+
+
+def test_names_of_variables_may_be_those_of_our_columns() -> None:
+    frame = SURVEY.rename(columns={"Age": "probability", "Smoker": "log_probability"})
+    model = jt.learn(frame).fit()
+    assert list(model.query("probability")) == ["probability", "probability_"]
+    assert list(model.mpe())[-1] == "log_probability_"
+
+
+def test_impossible_rows_are_predicted_missing() -> None:
+    frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 0, 1, 1]})
+    model = jt.learn(frame, score="ml").fit(ess=0)
+    assert model.predict(pd.DataFrame({"a": [0, 0], "b": [1, 0]}), "c").isna().tolist() == [True, False]
+
+
+def test_a_single_variable_is_a_model_too() -> None:
+    frame = pd.DataFrame({"a": [0, 1, 1]})
+    assert jt.learn(frame).fit().predict(frame, "a").tolist() == [1, 1, 1]
+
+
+def test_cut_numbers_are_asked_by_number_and_come_out_as_ranges() -> None:
+    frame = pl.DataFrame({"x": np.linspace(0, 1, 200), "y": [0] * 100 + [1] * 100})
+    model = jt.learn(frame, discretise="quantile:2", treewidth=1).fit()
+    assert model.query("y", given={"x": 0.9})["probability"].to_list()[1] > 0.9
+    assert model.predict(pl.DataFrame({"x": [0.1, 0.9], "y": [None, None]}), "y").to_list() == [0, 1]
+    assert isinstance(model.sample(3)["x"].dtype, pl.Enum)
+
+
+def test_real_numbers_get_a_gaussian_model() -> None:
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=500)
+    frame = pd.DataFrame(
+        {"x": x, "y": 2 * x + generator.normal(scale=0.1, size=500), "z": generator.random(500)}
+    )
+    result = jt.learn(frame, treewidth=1, score="gaussian-bic")
+    assert result.cliques == [("x", "y"), ("z",)]
+    model = result.fit()
+    answer = model.query("y", given={"x": 1.0})
+    assert answer.columns.tolist() == ["variable", "mean", "deviation"]
+    assert answer["mean"][0] == pytest.approx(2, abs=0.05)
+    assert answer["deviation"][0] == pytest.approx(0.1, abs=0.02)
+    assert model.predict(frame[["x", "z"]], "y").corr(frame["y"]) > 0.99
+    rows = pd.DataFrame({"x": [1.0, None], "z": [None, None]})
+    assert model.predict(rows, "y").tolist() == pytest.approx([2, frame["y"].mean()], abs=0.1)
+    assert model.sample(2000, given={"x": 1})["y"].mean() == pytest.approx(2, abs=0.05)
+    best = model.mpe()
+    assert best["x"][0] == pytest.approx(x.mean())
+    assert model.loglik(best)[0] == pytest.approx(best["log_probability"][0])
+    assert model.loglik(frame).max() <= best["log_probability"][0]
+    with pytest.raises(jt.ChoiceError, match="the mean is the one best"):
+        model.mpe(k=2)
+    with pytest.raises(jt.ChoiceError, match="without states"):
+        model.predict(frame, "y", probabilities=True)
+    with pytest.raises(jt.InputError, match="is no number"):
+        model.query("y", given={"x": "1"})
+
+
+def test_a_model_is_written_and_read_and_mixtures_are_asked_alike(tmp_path: Path) -> None:
+    MODEL.write(tmp_path / "model.json")
+    back = jt.Model.read(tmp_path / "model.json")
+    assert back.names == MODEL.names
+    assert back.query("Coin")["Coin"].to_list() == [0, 1]
+    assert back.query("Coin")["probability"].to_list() == MODEL.query("Coin")["probability"].tolist()
+    mixture = jt.Model(fit_mixture(read_states(SURVEY), 2))
+    assert mixture.query("Smoker")["probability"].sum() == pytest.approx(1)
+    with pytest.raises(jt.ChoiceError, match="fit one tree"):
+        mixture.mpe()
+    assert "Mixture(4 variables, 2 components" in mixture._repr_html_()
+    gaussian = jt.learn({"x": [0.0, 1.0, 3.0]}, score="gaussian-bic", treewidth=0).fit()
+    gaussian.write(tmp_path / "gaussian.json")
+    assert jt.Model.read(tmp_path / "gaussian.json").names == ("x",)
+
+
+def test_a_tree_is_fitted_to_other_data() -> None:
+    result = jt.learn(SURVEY[:200])
+    other = result.fit(SURVEY[200:].assign(Extra=1).reset_index(drop=True), ess=0)
+    assert other.query("Smoker")["probability"][1] == pytest.approx(SURVEY["Smoker"][200:].mean())
+    with pytest.raises(jt.ChoiceError, match="for other data only"):
+        result.fit(missing="state")
+    with pytest.raises(jt.InputError, match="there is none called"):
+        result.fit(SURVEY[["Age"]])
+    numbers = {"x": [0.0, 1.0, 3.0]}
+    gaussian = jt.learn(numbers, score="gaussian-bic", treewidth=0)
+    assert gaussian.fit({"x": [1.0, 2.0, 6.0]}).query("x")["mean"].to_list() == [3.0]
+
+
+def test_options_for_data_are_those_of_the_command_line() -> None:
+    frame = SURVEY.assign(Coin=[None, *SURVEY["Coin"][1:]], Weight=1)
+    result = jt.learn(frame, weights="Weight", drop="Cough", missing="drop-rows")
+    assert set(result.graph()) == {"Age", "Smoker", "Coin"}
+    assert jt.learn(SURVEY, columns=["Coin", "Age"]).result.names == ("Coin", "Age")
+    with pytest.raises(jt.ChoiceError, match="there is no option 'skip' for data; there are columns, drop"):
+        jt.learn(SURVEY, skip="Cough")
+    with pytest.raises(jt.ChoiceError, match="there is no score 'bdu'"):
+        jt.learn(SURVEY, score="bdu")
+    with pytest.raises(jt.ChoiceError, match="must be above 0"):
+        jt.learn(SURVEY, time=-1)
+    assert jt.learn(SURVEY, score=Bic(), memory=4, threads=1, backend="forward").result.backend == "forward"
+    assert jt.learn(SURVEY, ess=10).fit().model.provenance["smoothing_ess"] == 10
+
+
+def test_a_problem_without_a_tree_says_so_in_words() -> None:
+    none = jt.learn(SURVEY, treewidth=0, require=[("Age", "Coin")], backend="dp")
+    assert none.status == "infeasible"
+    assert none.score is None
+    assert "infeasible" in repr(none)
+    with pytest.raises(jt.ChoiceError, match="no tree meets the constraints"):
+        none.graph()
+    assert "<svg" not in none._repr_html_()
+
+
+class Nothing:
+    """A backend that finds nothing."""
+
+    name = "nothing"
+
+    def __init__(self) -> None:
+        self.capabilities = REGISTRY["brute"].capabilities
+
+    def estimate(self, problem: Problem, limits: Any) -> Any:
+        return REGISTRY["brute"].estimate(problem, limits)
+
+    def solve(self, _problem: Problem, _limits: Any, _report: Any) -> Any:
+        from jtsolve.core.result import Outcome
+
+        return Outcome(None)
+
+
+def test_a_search_without_a_tree_asks_for_more_time() -> None:
+    with pytest.raises(jt.LimitError, match="allow more time"):
+        _ = jt.learn(SURVEY, backend=Nothing()).cliques
+
+
+def test_values_show_themselves_in_a_line_and_in_notebooks_with_a_picture() -> None:
+    result = jt.learn(SURVEY.set_index("Coin"))
+    model: Any = result.fit().model
+    shown: list[Any] = [result, result.result, result.fit(), model]
+    assert repr(result).startswith("Solution(optimal: score -")
+    for value in shown:
+        assert len(repr(value)) < 150
+        html = value._repr_html_()
+        assert html.startswith("<div>")
+        assert "<svg" in html
+        assert "<?xml" not in html
+    assert "index: left out" in result._repr_html_()
+    problem = jt.read(ZOO)
+    assert repr(problem) == "Problem('zoo': 17 variables, scores of at most 5)"
+    assert "feathers" in problem._repr_html_()
+    ranking = k_best(result.problem, REGISTRY["brute"], k=2)
+    assert repr(ranking).startswith("Ranking(2 trees, 2 proved; scores -")
+    assert "<svg" in ranking._repr_html_()
+    assert "<svg" in result.tree._repr_html_()
+    gaussian: Any = jt.learn({"x": [0.0, 1.0, 3.0]}, score="gaussian-bic", treewidth=0).fit().model
+    assert repr(gaussian) == "GaussianTreeModel(1 variables, 1 cliques, 2 parameters)"
+    assert "<svg" in gaussian._repr_html_()
+
+
+def test_a_large_tree_is_no_picture_in_a_notebook() -> None:
+    from jtsolve.core.tree import JunctionTree
+
+    path = JunctionTree(200, tuple(3 << v for v in range(199)), tuple(pairwise(range(199))))
+    assert "199 cliques are too many" in path._repr_html_()
+
+
+def test_messages_are_logged_under_the_name_of_the_package(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger="jtsolve"):
+        jt.learn(SURVEY)
+    said = [record.getMessage() for record in caplog.records if record.name == "jtsolve"]
+    assert any("400 rows of 4 variables" in text for text in said)
+    assert any("auto took" in text for text in said)
+    assert any(text.startswith("Result(optimal") for text in said)
+    assert any("bound" in text and " s: score" in text for text in said)
+
+
+def test_progress_is_a_plain_line_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    jt.learn(SURVEY, show_progress=True)
+    lines = capsys.readouterr().err.split("\r")
+    assert lines[1].strip() == "reading the data"
+    assert any("score -" in line and "gap 0" in line for line in lines)
+    assert not lines[-2].strip()
+    jt.learn(SURVEY)
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_is_shown_in_notebooks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", pydoc)
+    jt.learn(SURVEY)
+    assert "reading the data" in capsys.readouterr().err
+
+
+PLUGIN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from jtsolve.backends.brute import Brute
+
+
+@dataclass(frozen=True, slots=True)
+class Patient(Brute):
+    '''A backend of another package.'''
+
+    name: ClassVar[str] = "patient"
+
+
+wrong = 3
+"""
+
+
+def install(folder: Path, *entries: str) -> Path:
+    """Installs a package with a backend into a folder, as pip does."""
+    (folder / "patient_backend.py").write_text(PLUGIN, encoding="utf-8")
+    facts = folder / "patient_backend-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: patient-backend\nVersion: 1.0\n", encoding="utf-8"
+    )
+    lines = "\n".join(["[jtsolve.backends]", *entries])
+    (facts / "entry_points.txt").write_text(lines + "\n", encoding="utf-8")
+    return folder
+
+
+def test_a_backend_of_an_installed_package_is_one_like_ours(tmp_path: Path) -> None:
+    install(tmp_path, "patient = patient_backend:Patient")
+    program = (
+        "import jtsolve as jt\n"
+        "print(jt.backends()['patient'])\n"
+        "solution = jt.learn({'a': [0, 1] * 9, 'b': [0, 1] * 9}, backend='patient')\n"
+        "print(solution.status, solution.result.backend)\n"
+    )
+    assert python(program, tmp_path) == "A backend of another package.\noptimal patient\n"
+    assert "patient: exact" in python("from jtsolve.cli import run; run(['backends'], 0)", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ("gone = no_such_module:Backend", "No module named 'no_such_module'"),
+        ("other = patient_backend:Patient", "it is called 'patient', unlike its entry point"),
+        ("wrong = patient_backend:wrong", "no attribute 'capabilities'"),
+        ("brute = jtsolve.backends.brute:Brute", "there is one of this name"),
+        ("fake = types:SimpleNamespace", "no attribute 'capabilities'"),
+    ],
+)
+def test_a_backend_of_a_package_that_cannot_be_used_is_left_out_with_a_warning(
+    entry: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path, entry))
+    with pytest.warns(UserWarning, match=f"is left out: .*{re.escape(fault)}"):
+        assert list(installed_backends()) == []
