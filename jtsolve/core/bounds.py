@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from math import comb, inf
 from typing import TYPE_CHECKING
 
@@ -13,13 +13,15 @@ from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from jtsolve.core.problem import Problem
 
 _CHUNK = 1 << 18
 """Sets in a batch: some tens of megabytes."""
-_LOOK_UPS = 1 << 22
+_LOOK_UPS = 1 << 24
 """Look-ups of scores that take about a second: a weak bound must not overrun the time limit."""
 _MOST_SECONDS = 10.0
 _SLOWER = 2
@@ -52,7 +54,7 @@ def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
 
 def ceiling_bound(problem: Problem) -> float:
     """Returns Σ_v max(s(v), ceiling of v), in nats, as the family bound; inf if nothing is known."""
-    if problem.ceilings is None:
+    if problem.ceilings is None or inf in problem.ceilings:
         return inf
     singles = _singles(problem)
     best = np.maximum(singles, problem.ceilings) if problem.max_clique_size > 1 else singles.copy()
@@ -129,20 +131,36 @@ def family_bound(problem: Problem) -> float:
 
     def filled(sets: NDArray[np.intp]) -> NDArray[np.float64]:
         values = scores.batch(sets)
-        return np.where(values == -inf, singles[sets].sum(axis=1), values)
+        absent = np.flatnonzero(values == -inf)
+        values[absent] = singles[sets[absent]].sum(axis=1)
+        return values
 
     best = singles.copy()
     for size in range(2, problem.max_clique_size + 1):
-        every = chain.from_iterable(combinations(range(n), size))
-        while (sets := np.fromiter(islice(every, _CHUNK * size), dtype=np.intp).reshape(-1, size)).size:
+        for every in _all_sets(n, size):
+            sets = every
             if apart is not None:
                 pairs = combinations(range(size), 2)
-                sets = sets[~np.any([apart[sets[:, i], sets[:, j]] for i, j in pairs], axis=0)]
+                sets = every[~np.any([apart[every[:, i], every[:, j]] for i, j in pairs], axis=0)]
             values = filled(sets)
             for position in range(size):
                 gains = values - filled(np.delete(sets, position, axis=1))
                 np.maximum.at(best, sets[:, position], gains)
     return _rooted(problem, best, singles)
+
+
+def _all_sets(n: int, size: int) -> Iterator[NDArray[np.intp]]:
+    """Yields all sets of one size of at least 2, in batches of shape (count, size), members increasing."""
+    starts = combinations(range(n - 1), size - 1)
+    while batch := list(islice(starts, max(1, _CHUNK // n))):
+        start = np.array(batch, dtype=np.intp)
+        # Each start is continued by every larger variable.
+        times = n - 1 - start[:, -1]
+        ends = np.cumsum(times)
+        sets = np.empty((int(ends[-1]), size), dtype=np.intp)
+        sets[:, :-1] = np.repeat(start, times, axis=0)
+        sets[:, -1] = np.arange(ends[-1]) + np.repeat(n - ends, times)
+        yield sets
 
 
 def _sparse_families(scores: SparseScores, width: int, singles: list[float]) -> list[float]:

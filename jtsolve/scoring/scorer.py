@@ -261,7 +261,11 @@ def _with_rest(
     cells: NDArray[np.float64],
     rest: Callable[[int, float], float],
 ) -> NDArray[np.float64]:
-    """Adds the rest to each sum, computed once for each size and number of cells; s(∅) is 0."""
+    """Adds the rest to each sum, computed once for each size and number of cells; s(∅) is 0.
+
+    So is s(v), exactly, for a column with a single state: both parts cancel, but for rounding, which is
+    subtracted, so that such a column changes no score.
+    """
     sizes = (sets >= 0).sum(axis=1)
     values = np.zeros(sums.size)
     for size in range(1, sets.shape[1] + 1):
@@ -269,6 +273,8 @@ def _with_rest(
         kinds, kind = np.unique(cells[at], return_inverse=True)
         rests = np.array([rest(size, number) for number in kinds.tolist()])
         values[at] = sums[at] + rests[kind]
+        alone = at[cells[at] == 1]
+        values[alone] -= sums[alone] + rest(1, 1.0)
     return values
 
 
