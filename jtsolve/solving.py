@@ -15,7 +15,11 @@ from jtsolve.core.backend import Backend, Estimate, Limits, News
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Incumbent, Outcome, Result, Status, Stop
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.sparsity import sparser
+from jtsolve.core.varset import members
 from jtsolve.errors import InternalError, LimitError, RefusedError
+from jtsolve.tables.check import judge, plain_finding
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -23,12 +27,15 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.tables.check import Finding
 
 
 LOGGER = logging.getLogger("jtsolve")
 """Level info: the choice of a backend, and the result; debug: every new score or bound."""
 
 _SECONDS_BETWEEN_WORDS = 0.1
+_FEW_SCORES = 1 << 14
+"""Scores on demand that may be computed after the end of the time: some tenths of a second."""
 
 
 class Listener(Protocol):
@@ -82,6 +89,19 @@ class Recorder:
         if self._limits.time is not None and self._limits.elapsed >= self._limits.time:
             return Stop.TIME
         return None
+
+    def thin(self) -> None:
+        """Removes the edges of the best tree that change nothing in its score; see `core.sparsity`.
+
+        Skipped if the time is up and the scores are many and computed on demand.
+        """
+        if self.tree is None:
+            return
+        sets = sum(clique.bit_count() ** 2 for clique in self.tree.cliques)
+        is_table = isinstance(self._problem.scores, DenseScores | SparseScores)
+        if not is_table and sets > _FEW_SCORES and self.stop is not None:
+            return
+        self.tree = sparser(self._problem, self.tree)
 
     @property
     def incumbent(self) -> JunctionTree | None:
@@ -163,6 +183,7 @@ def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recor
     """
     outcome = backend.solve(problem, limits, recorder)
     recorder(tree=outcome.tree, bound=outcome.bound)
+    recorder.thin()
     result = _result(problem, backend, limits, recorder, outcome)
     faults = check(problem, result)
     if faults:
@@ -178,7 +199,8 @@ def _result(
     score = recorder.score
     bound = recorder.bound
     if bound == inf:
-        bound = problem_bound(problem)
+        left = inf if limits.time is None else limits.time - limits.elapsed
+        bound = problem_bound(problem, left)
     if score is not None:
         if bound < score - OPTIMALITY_TOLERANCE:
             raise InternalError(
@@ -204,7 +226,7 @@ def _result(
         trace=tuple(recorder.trace),
         seed=limits.seed,
         environment=describe(limits.workers),
-        stats={**outcome.stats, **_score_stats(problem)},
+        stats={**outcome.stats, **_score_stats(problem), **_warnings(problem, recorder.tree)},
     )
 
 
@@ -212,6 +234,30 @@ def _score_stats(problem: Problem) -> dict[str, Any]:
     """Returns the counters of scores computed on demand, under "scores"; nothing for a table."""
     counters = getattr(problem.scores, "stats", None)
     return {} if counters is None else {"scores": counters}
+
+
+def findings_of(problem: Problem, tree: JunctionTree | None) -> tuple[Finding, ...]:
+    """Returns what speaks against an answer: cliques whose tables have more cells than there are rows.
+
+    Empty where the problem does not know its rows or states, as in files of other programs.
+    """
+    rows = problem.provenance.get("rows")
+    arities = [len(s) if isinstance(s, tuple) else s for s in (v.states for v in problem.variables)]
+    if tree is None or not isinstance(rows, int):
+        return ()
+    cliques = []
+    for clique in tree.cliques:
+        sizes = [arity for v in members(clique) if (arity := arities[v]) is not None]
+        if len(sizes) == clique.bit_count():
+            cliques.append(([problem.names[v] for v in members(clique)], sizes))
+    finding = judge(cliques, rows)
+    return () if finding is None else (finding,)
+
+
+def _warnings(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
+    """Returns the findings of the data check and of the answer, under "warnings"; nothing without any."""
+    found = [*problem.provenance.get("warnings", ()), *map(plain_finding, findings_of(problem, tree))]
+    return {"warnings": found} if found else {}
 
 
 @dataclass(frozen=True, slots=True)

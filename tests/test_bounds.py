@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
@@ -9,14 +10,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve.core.bounds import family_bound, problem_bound, range_bound
+from jtsolve.core.bounds import ceiling_bound, family_bound, problem_bound, range_bound
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.problem import Tabulation, problem_from_table
+from jtsolve.scoring.registry import DISCRETE
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from jtsolve.scoring.score import DiscreteScore
 
 
 def trees(n: int) -> list[JunctionTree]:
@@ -32,6 +39,7 @@ def trees(n: int) -> list[JunctionTree]:
 
 
 TREES = {n: trees(n) for n in range(1, 5)}
+TREES_OF_5 = trees(5)
 
 
 def problem(n: int, max_size: int, seed: int) -> Problem:
@@ -71,14 +79,15 @@ def test_the_bound_of_a_sparse_table_is_that_of_the_definition(
     def filled(mask: int) -> float:
         return table.get(mask, sum(table.get(1 << v, 0.0) for v in members(mask)))
 
-    expected = sum(
+    best = [
         max(
             filled(parents | 1 << v) - filled(parents)
             for parents in bounded_subsets(n, sparse.max_clique_size - 1)
             if not parents >> v & 1
         )
         for v in range(n)
-    )
+    ]
+    expected = sum(best) - min(best[v] - filled(1 << v) for v in range(n))  # one of them has no parents
     assert family_bound(sparse) == pytest.approx(expected, abs=1e-9)
 
 
@@ -103,15 +112,16 @@ def test_a_sparse_table_over_many_variables_has_the_family_bound() -> None:
 def test_the_bound_is_the_sum_of_the_best_families() -> None:
     values = np.array([0.0, -1.0, -2.0, -2.5])
     base = Problem((Variable("A"), Variable("B")), DenseScores(2, 2, values))
-    assert family_bound(base) == pytest.approx(-0.5 + -1.5)
+    assert family_bound(base) == pytest.approx(-0.5 + -2.0)  # one of the two has no parents
     assert family_bound(replace(base, constraints=Constraints(max_treewidth=0))) == -3.0
 
 
 def test_the_family_bound_is_taken_where_it_is_cheap() -> None:
     small = problem(4, 4, 0)
     assert problem_bound(small) == pytest.approx(family_bound(small), abs=1e-9)
-    pairs = problem(3000, 2, 0)
+    pairs = problem(4200, 2, 0)
     assert problem_bound(pairs) == pytest.approx(range_bound(pairs), rel=1e-9)
+    assert problem_bound(pairs, seconds=60) == pytest.approx(family_bound(pairs), rel=1e-9)
 
 
 def test_scores_on_demand_get_the_range_bound() -> None:
@@ -120,3 +130,70 @@ def test_scores_on_demand_get_the_range_bound() -> None:
     lazy = Problem((Variable("a"), Variable("b")), DataScores(table, Bdeu(), max_size=2))
     assert problem_bound(lazy) == pytest.approx(range_bound(lazy), rel=1e-9)
     assert problem_bound(lazy) >= lazy.scores.score(0b11)
+
+
+@pytest.mark.parametrize("score", DISCRETE.values(), ids=lambda score: score.name)
+@pytest.mark.parametrize("prior", [StructurePrior(), StructurePrior(0.5, 0.1)], ids=["plain", "prior"])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_family_of_data_exceeds_its_ceiling(
+    score: DiscreteScore, prior: StructurePrior, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    arities = rng.integers(1, 5, 5)
+    codes = np.array([rng.integers(0, arity, 9 + 20 * seed) for arity in arities])
+    codes[1] = codes[0] % arities[1]
+    states = tuple(tuple(map(str, range(arity))) for arity in arities)
+    table = DataTable(tuple("abcde"), states, codes)
+    found = problem_from_table(table, score, max_size=4, prior=prior)
+    assert found.ceilings is not None
+    for mask in bounded_subsets(5, 4):
+        for v in members(mask):
+            if mask != 1 << v:
+                gain = found.scores.score(mask) - found.scores.score(mask ^ 1 << v)
+                assert gain <= found.ceilings[v] + 1e-9
+    best = max(tree.score(found.scores) for tree in TREES_OF_5 if tree.treewidth < 4)
+    on_demand = replace(found, scores=DataScores(table, score, 4, prior=prior))
+    assert best - 1e-9 <= problem_bound(on_demand) <= 1e-9
+
+
+def test_rewards_for_edges_leave_no_ceiling() -> None:
+    table = DataTable(("a", "b"), (("0", "1"),) * 2, np.array([[0, 1, 1], [0, 1, 0]]))
+    found = problem_from_table(table, Bdeu(), max_size=2, prior=StructurePrior(-3.0))
+    assert found.ceilings == (np.inf, np.inf)
+    assert ceiling_bound(found) == np.inf
+
+
+def test_one_column_is_its_own_bound() -> None:
+    table = DataTable(("a",), (("0", "1"),), np.array([[0, 1, 1]]))
+    found = problem_from_table(table, Bdeu(), max_size=1)
+    assert ceiling_bound(found) == pytest.approx(found.scores.score(1))
+
+
+@given(st.integers(2, 4), st.integers(0, 2**6 - 1), st.integers(0, 10_000))
+def test_forbidden_edges_decompose_the_bound_by_component(n: int, bits: int, seed: int) -> None:
+    pairs = [1 << a | 1 << b for a, b in combinations(range(n), 2)]
+    forbidden = frozenset(pair for i, pair in enumerate(pairs) if bits >> i & 1)
+    constrained = replace(problem(n, n, seed), constraints=Constraints(forbidden_edges=forbidden))
+    bound = family_bound(constrained)
+    assert bound <= family_bound(problem(n, n, seed)) + 1e-9
+    assert (
+        bound >= max(tree.score(constrained.scores) for tree in TREES[n] if constrained.permits(tree)) - 1e-9
+    )
+    if len(forbidden) == len(pairs):
+        assert bound == pytest.approx(sum(constrained.scores.score(1 << v) for v in range(n)))
+
+
+def test_the_bound_of_many_columns_is_not_vacuous() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, (300, 50))
+    table = DataTable(tuple(f"v{i}" for i in range(300)), (("0", "1"),) * 300, codes)
+    scores = DataScores(table, Bdeu(), 3)
+    assert range_bound(Problem(tuple(map(Variable, table.names)), scores)) > 0
+    on_demand = Tabulation(seconds=-1.0, share=0.5)
+    found = problem_from_table(table, Bdeu(), treewidth=2, tabulation=on_demand)
+    assert problem_bound(found) == pytest.approx(-300 * np.log(2) - min(_losses(found)), rel=1e-6)
+
+
+def _losses(found: Problem) -> list[float]:
+    assert found.ceilings is not None
+    return [ceiling - found.scores.score(1 << v) for v, ceiling in enumerate(found.ceilings)]

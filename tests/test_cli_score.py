@@ -28,6 +28,7 @@ from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import Tabulation
 from jtsolve.scoring.registry import GAUSSIAN, REGISTRY
 from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_states
@@ -61,7 +62,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "d.csv"
     codes = np.random.default_rng(1).integers(0, 3, (80, 5))
-    codes[:, 1] = codes[:, 0]
+    codes[:-9, 1] = codes[:-9, 0]
     rows = [",".join(map(str, row)) for row in codes.tolist()]
     path.write_text("\n".join(["a,b,c,d,e", *rows]) + "\n")
     return path
@@ -121,7 +122,7 @@ def test_options_of_columns_reach_the_table(command: Command, data: Path, tmp_pa
     assert problem.variables[1].states == ("<= 0.5", "> 0.5")
     assert (problem.provenance["edge_penalty"], problem.provenance["cuts"]) == (2.0, {"a": [0.5]})
     coding = Coding(columns=("d", "a"), weights="e", schema={"a": (0.5,)})
-    expected = tabulate(read_states(data, coding), Bdeu(), 2, prior=StructurePrior(2.0, 0.5))
+    expected = tabulate(read_states(data, coding), Bic(), 2, prior=StructurePrior(2.0, 0.5))
     assert values_of(problem).tobytes() == expected.values.tobytes()
 
 
@@ -325,7 +326,7 @@ def test_progress_goes_to_a_terminal(data: Path, tmp_path: Path) -> None:
     os.close(terminal)
     assert process.returncode == 0
     assert b"reading d.csv" in shown
-    assert b"32 sets by bdeu" in shown
+    assert b"32 sets by bic" in shown
     assert b"80 rows of 5 variables" in printed
 
 
@@ -364,7 +365,7 @@ def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Pat
     more = ["--score", "bdeu", "--ess", "3", "--max-size", "5", "--missing", "state", "--json"]
     assert command("solve", data, *more, "--discretise", "quantile:2", "--no-header") == 0
     assert json.loads(command.out)["treewidth"] >= 1
-    assert command.err == ""
+    assert command.err.startswith("data check of d.csv:\n  words among numbers: 'V1' (numbers, and 'a')")
 
 
 def test_too_many_sets_are_scored_on_demand_for_heuristics(
@@ -390,7 +391,18 @@ def test_too_many_sets_are_scored_on_demand_for_heuristics(
 def test_solve_needs_a_size_for_data_and_data_for_a_score(command: Command, data: Path) -> None:
     assert command("solve", data, "--score", "bic") == 2
     assert "give --treewidth K or --max-size K" in command.err
-    assert command("solve", data, "--max-size", "2", "--missing", "state") == 2
-    assert "--max-size, --missing: for data files only; name a score" in command.err
-    assert command("solve", data) == 2
-    assert "'jtsolve score' makes one from a data file" in command.err
+    other = data.rename(data.with_suffix(".survey"))
+    assert command("solve", other, "--max-size", "2", "--missing", "state") == 2
+    assert (
+        "--max-size, --missing: for data files only; add --score bic to read d.survey as data" in command.err
+    )
+    assert command("solve", other) == 2
+    assert "'jtsolve solve --score NAME' takes any file as data" in command.err
+    assert command("solve", other, "--max-size", "2", "--score", "bic") == 0
+
+
+def test_a_data_file_needs_no_score(command: Command, data: Path) -> None:
+    assert command("solve", data, "--treewidth", "2", "--json") == 0
+    plain = json.loads(command.out)
+    assert command("solve", data, "--treewidth", "2", "--score", "bic", "--json") == 0
+    assert json.loads(command.out)["score"] == plain["score"]

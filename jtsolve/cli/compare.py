@@ -2,21 +2,32 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import Discretise, Missing, NoHeader, ScoringOptions, flags_given, grouped
+from jtsolve.cli.options import (
+    ConstraintOptions,
+    DataOptions,
+    ScoringOptions,
+    flags_given,
+    flags_of,
+    grouped,
+    make_score,
+)
 from jtsolve.cli.output import FAULTY, murmur
 from jtsolve.errors import ChoiceError
+from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jtsolve.compare.folder import ComparisonPlan, Folder
     from jtsolve.compare.grid import Grid, ScoreChoice
     from jtsolve.compare.running.local import Executor
     from jtsolve.compare.spec import Spec
+    from jtsolve.core.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +55,6 @@ class GridOptions:
         float | None,
         typer.Option(metavar="S", min=0, help="Seconds after the time limit until a run is killed."),
     ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class CodingOptions:
-    """How data files are read; 'jtsolve score' has more options."""
-
-    missing: Missing = "refuse"
-    discretise: Discretise = None
-    no_header: NoHeader = False
 
 
 @grouped
@@ -83,30 +85,36 @@ def compare(
         bool, typer.Option("--no-warm-up", help="Skip the uncounted first runs, which compile kernels.")
     ] = False,
     scoring: ScoringOptions,
-    coding: CodingOptions,
+    coding: DataOptions,
+    constrain: ConstraintOptions,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
 
-    You can stop it at any moment; --resume does the missing runs. Exit code 1: a tree is wrong, or runs
-    contradict each other.
+    You can stop it at any moment; --resume does the missing runs, also beside the words that began the
+    comparison. Exit code 1: a tree is wrong, or runs contradict each other.
     """
     from jtsolve.compare.folder import Folder
 
     folder = Folder(output)
     chosen = _executor(executor, jobs)
+    request = _request(instances or [], grid, scoring, coding, constrain)
     if resume:
-        more = [*(instances or []), *flags_given(grid), *flags_given(scoring), *flags_given(coding)]
-        if more:
-            raise ChoiceError(f"--resume continues the plan in the folder; leave out: {', '.join(more)}")
         plan = folder.plan()
+        changed = [word for word, value in request.items() if plan.request.get(word) != value]
+        if changed:
+            raise ChoiceError(
+                f"--resume continues the plan in the folder, which was made with other words; leave out: "
+                f"{', '.join(changed)}"
+            )
     else:
         if folder.exists():
             raise ChoiceError(
                 f"{folder.path}: there is a comparison here already; do the missing runs with --resume, or "
                 "give another --output"
             )
-        plan = _planned(folder, _grid(instances or [], grid, _score(scoring, coding)), jobs, quiet=quiet)
+        chosen_grid = _grid(instances or [], grid, _score(instances or [], scoring, coding))
+        plan = _planned(folder, chosen_grid, constrain, request, jobs, quiet=quiet)
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)
@@ -135,22 +143,33 @@ def _executor(name: str, jobs: int) -> "Executor":
     return DaskExecutor(address or None, jobs)
 
 
-def _score(scoring: ScoringOptions, coding: CodingOptions) -> "ScoreChoice | None":
-    """Returns how to score data, or None for instances."""
+def _request(instances: "Sequence[str]", *groups: Any) -> dict[str, Any]:
+    """Returns the words of a command that its plan depends on: a value by flag, and the instances."""
+    request: dict[str, Any] = {"INSTANCES": list(instances)} if instances else {}
+    for group in groups:
+        for name, flag in flags_of(group).items():
+            value = getattr(group, name)
+            request[flag] = str(value) if isinstance(value, Path) else value
+    return request
+
+
+def _score(places: "Sequence[str]", scoring: ScoringOptions, coding: DataOptions) -> "ScoreChoice | None":
+    """Returns how to score data; None if the files are instances, or data by the defaults."""
     from jtsolve.compare.grid import ScoreChoice
 
-    if scoring.score is None:
-        given = [*flags_given(scoring), *flags_given(coding)]
-        if given:
-            raise ChoiceError(f"{given[0]} is for data; name a score, such as --score bdeu")
+    given = [*flags_given(scoring), *flags_given(coding)]
+    if not given:
         return None
+    if scoring.score is None and not all(place.lower().endswith(DATA_SUFFIXES) for place in places):
+        raise ChoiceError(f"{given[0]} is for data; name a score, such as --score {DEFAULT_SCORE}")
+    how = {name: value for name, value in asdict(coding).items() if name != "no_header" and value is not None}
+    how |= {name: str(value) for name, value in how.items() if isinstance(value, Path)}
     return ScoreChoice(
-        scoring.score,
+        make_score(scoring.score, scoring.ess).name,
         ess=scoring.ess,
         max_size=scoring.max_size,
-        missing=coding.missing,
-        discretise=coding.discretise,
         header=not coding.no_header,
+        **how,
     )
 
 
@@ -178,19 +197,26 @@ def _grid(places: Sequence[str], options: GridOptions, score: "ScoreChoice | Non
         raise ChoiceError(f"{str(error).replace('`', chr(39))}; see 'jtsolve compare --help'") from None
 
 
-def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "ComparisonPlan":
-    """Returns the plan of a grid; scores its data files."""
+def _planned(
+    folder: "Folder",
+    grid: "Grid",
+    constrain: ConstraintOptions,
+    request: dict[str, Any],
+    jobs: int,
+    *,
+    quiet: bool,
+) -> "ComparisonPlan":
+    """Returns the plan of a grid; scores its data files, and writes instances under the constraints."""
     from datetime import UTC, datetime
 
+    from jtsolve.cli.scoring import silent
     from jtsolve.compare.folder import ComparisonPlan
-    from jtsolve.compare.grid import DATA_SUFFIXES, INSTANCE_SUFFIXES, expand, find_files
+    from jtsolve.compare.grid import INSTANCE_SUFFIXES, expand, find_files
     from jtsolve.core.machine import cores, describe, free_memory
 
-    say: Callable[[str], None] = (lambda _text: None) if quiet else murmur
-    if grid.score is None:
-        files = find_files(grid.instances, INSTANCE_SUFFIXES)
-    else:
-        files = _scored(folder, grid, find_files(grid.instances, DATA_SUFFIXES), say)
+    say: Callable[[str], None] = silent if quiet else murmur
+    suffixes = INSTANCE_SUFFIXES if grid.score is None else DATA_SUFFIXES
+    files = _instances(folder, grid, constrain, find_files(grid.instances, suffixes), say)
     specs: list[Spec] = expand(
         grid,
         files,
@@ -200,35 +226,77 @@ def _planned(folder: "Folder", grid: "Grid", jobs: int, *, quiet: bool) -> "Comp
     machine = describe(cores())
     command = machine.pop("command")
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return ComparisonPlan("jtsolve-comparison", 1, command, created, machine, specs)
+    return ComparisonPlan("jtsolve-comparison", 1, command, created, machine, specs, request)
 
 
-def _scored(folder: "Folder", grid: "Grid", files: Sequence[Path], say: Callable[[str], None]) -> list[Path]:
-    """Scores data files into RUN/instances, and returns the instances."""
-    from jtsolve.cli.options import DataOptions, make_score
-    from jtsolve.cli.scoring import DataFile, score_file
-    from jtsolve.compare.grid import labels
-    from jtsolve.core.backend import Limits
-    from jtsolve.io.instance import write_problem
+def _instances(
+    folder: "Folder",
+    grid: "Grid",
+    constrain: ConstraintOptions,
+    files: Sequence[Path],
+    say: Callable[[str], None],
+) -> list[Path]:
+    """Returns the instances of files: data are scored, and all constrained, into RUN/instances."""
+    from jtsolve.compare.grid import ScoreChoice, labels
+    from jtsolve.io.instance import read_problem, write_problem
 
-    choice = grid.score
-    assert choice is not None
-    widths = [treewidth for treewidth in grid.treewidths if isinstance(treewidth, int)]
-    max_size = choice.max_size or (max(widths) + 1 if len(widths) == len(grid.treewidths) else None)
-    if max_size is None:
-        raise ChoiceError("nothing says how large the scored sets are; give --max-size or --treewidths")
-    options = DataOptions(missing=choice.missing, discretise=choice.discretise, no_header=not choice.header)
-    folder.make()
-    place = folder.path / "instances"
-    place.mkdir(exist_ok=True)
+    constrained = grid.constraints is not None or constrain.given
     instances = []
     for path, label in zip(files, labels(files), strict=True):
-        say(f"scoring {path}")
-        data = DataFile.of(path, make_score(choice.name, choice.ess), options)
-        problem = score_file(data, max_size, Limits(), say)
+        is_data = grid.score is not None or path.name.lower().endswith(DATA_SUFFIXES)
+        if not (is_data or constrained):
+            instances.append(path)
+            continue
+        if is_data:
+            say(f"scoring {path}")
+            problem = _scored(path, grid, grid.score or ScoreChoice(), constrain, say)
+        else:
+            problem = read_problem(path)
+        place = folder.path / "instances"
+        folder.make()
+        place.mkdir(exist_ok=True)
         instances.append(place / f"{label.replace('/', '-')}.json.gz")
-        write_problem(problem, instances[-1])
+        write_problem(_constrained(problem, grid, constrain), instances[-1])
     return instances
+
+
+def _constrained(problem: "Problem", grid: "Grid", constrain: ConstraintOptions) -> "Problem":
+    """Returns a problem under the constraints of the grid file and of the options."""
+    from dataclasses import replace
+
+    from jtsolve.io.documents import constraints_from_document, with_names
+
+    if grid.constraints is not None:
+        more = constraints_from_document(grid.constraints, problem.names, "the grid", "constraints")
+        with with_names(problem.names, "the grid", "constraints"):
+            problem = replace(problem, constraints=problem.constraints.joined(more))
+    return constrain.on(problem)
+
+
+def _scored(
+    path: Path,
+    grid: "Grid",
+    choice: "ScoreChoice",
+    constrain: ConstraintOptions,
+    say: Callable[[str], None],
+) -> "Problem":
+    """Returns the problem of a data file."""
+    from jtsolve.cli.scoring import DataFile, score_file, silent
+    from jtsolve.core.backend import Limits
+
+    widths = [treewidth for treewidth in grid.treewidths if isinstance(treewidth, int)]
+    max_size = choice.max_size or (max(widths) + 1 if len(widths) == len(grid.treewidths) else None)
+    if max_size is None and constrain.treewidth is not None:
+        max_size = constrain.treewidth + 1
+    if max_size is None:
+        raise ChoiceError("nothing says how large the scored sets are; give --max-size or --treewidths")
+    own = {entry.name for entry in fields(DataOptions)} - {"no_header", "schema"}
+    schema = None if choice.schema is None else Path(choice.schema)
+    options = DataOptions(
+        **{name: getattr(choice, name) for name in own}, schema=schema, no_header=not choice.header
+    )
+    data = DataFile.of(path, make_score(choice.name, choice.ess), options, quiet=say is silent)
+    return score_file(data, max_size, Limits(), say)
 
 
 def _execute(

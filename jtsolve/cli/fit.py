@@ -9,6 +9,7 @@ import typer
 from jtsolve.cli.fit_task import FitTask
 from jtsolve.cli.mixtures import MixtureOptions, fit_components, read_sizes
 from jtsolve.cli.options import (
+    ConstraintOptions,
     Data,
     DataOptions,
     Ess,
@@ -18,11 +19,12 @@ from jtsolve.cli.options import (
     ScoreName,
     SearchOptions,
     Seed,
+    flags_given,
     grouped,
     make_score,
 )
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.cli.scoring import DataFile, plan_file, score_plan, silent
+from jtsolve.cli.scoring import DataFile, plan_table, score_plan, show_findings, silent
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.progress import is_watched
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.table import Codes, Table
 
 
 @grouped
@@ -49,7 +51,7 @@ def fit(
     treewidth: Annotated[
         int | None, typer.Option(metavar="K", min=0, help="Search for a tree of at most this treewidth.")
     ] = None,
-    score: ScoreName = "bdeu",
+    score: ScoreName = None,
     ess: Ess = None,
     smoothing: Annotated[
         float | None,
@@ -63,6 +65,12 @@ def fit(
             readable=False, metavar="DATA", help="Choose the prior under which these rows are likeliest."
         ),
     ] = None,
+    unseen: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW", help="Values of --validate alone: share (a state, by the prior's share), error."
+        ),
+    ] = "share",
     components: Annotated[
         str | None,
         typer.Option(metavar="K,K,…", help="A mixture of K trees; of several K, --validate chooses."),
@@ -74,6 +82,7 @@ def fit(
     spend: LimitOptions,
     seed: Seed = 0,
     columns: DataOptions,
+    constrain: ConstraintOptions,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -92,9 +101,12 @@ def fit(
         raise ChoiceError("give either --tree RESULT, or --treewidth K to search for a tree")
     if tree is not None and columns.columns is not None:
         raise ChoiceError("--tree says which columns are needed; leave out --columns")
+    if tree is not None and constrain.given:
+        raise ChoiceError(f"--tree is searched no more; leave out {', '.join(flags_given(constrain))}")
     if smoothing is not None and validate is not None:
         raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
-    task = FitTask(DataFile.of(data, make_score(score, ess), columns), smoothing, validate)
+    file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet)
+    task = FitTask(file, smoothing, validate, unseen)
     limits = spend.limits(context.obj, seed)
     shown = not (json or quiet) and is_watched()
     model: AnyModel
@@ -104,17 +116,19 @@ def fit(
             raise ChoiceError(
                 "--tree is for one tree, and a mixture learns its own; give --treewidth K instead"
             )
-        mixture = MixtureOptions(read_sizes(components), restarts, treewidth, search.chosen())
+        mixture = MixtureOptions(read_sizes(components), restarts, treewidth, search.chosen(), constrain)
         model, table = fit_components(task, mixture, limits, shown=shown)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
     else:
         if tree is not None:
-            structure, table, facts = _given(task, tree, limits)
+            structure, table, rows, facts = _given(task, tree, limits)
         else:
             assert treewidth is not None, "one of the two is given"
-            structure, table, facts = _searched(task, treewidth, search.chosen(), limits, shown=shown)
-        model = _model(task, structure, table, facts)
+            structure, table, rows, facts = _searched(
+                task, treewidth, search.chosen(), limits, constrain, shown=shown
+            )
+        model = _model(task, structure, table, rows, facts)
 
     from jtsolve.models.files.document import write_model
 
@@ -122,36 +136,54 @@ def fit(
     _report(model, table, output, json=json, quiet=quiet)
 
 
-def _given(task: FitTask, path: Path, limits: "Limits") -> "tuple[JunctionTree, Table, dict[str, Any]]":
+def _given(
+    task: FitTask, path: Path, limits: "Limits"
+) -> "tuple[JunctionTree, Table, Codes | None, dict[str, Any]]":
     """Returns the tree of a result, and the columns of the data that it is over."""
     from jtsolve.io.result import read_result, tree_of
 
     tree, names = tree_of(read_result(path), str(path))
     coding = replace(task.data.coding, columns=names)
-    table = replace(task.data, coding=coding).read(limits)
+    data = replace(task.data, coding=coding)
+    table, rows = replace(task, data=data).read(limits, size=tree.treewidth + 1)
     if table.names != names:
         raise InputError(
             str(path), "$.cliques", "--drop leaves out columns of the tree", "keep them, or solve again"
         )
-    return tree, table, {"tree": path.name}
+    return tree, table, rows, {"tree": path.name}
 
 
 def _searched(
-    task: FitTask, treewidth: int, backend: "Backend | None", limits: "Limits", *, shown: bool
-) -> "tuple[JunctionTree, Table, dict[str, Any]]":
-    """Returns the best tree that the backend finds, and the data."""
+    task: FitTask,
+    treewidth: int,
+    backend: "Backend | None",
+    limits: "Limits",
+    constrain: ConstraintOptions,
+    *,
+    shown: bool,
+) -> "tuple[JunctionTree, Table, Codes | None, dict[str, Any]]":
+    """Returns the best tree that the backend finds, the data, and the rows for validation."""
+    from jtsolve.core.result import Status
     from jtsolve.progress import progress
     from jtsolve.scoring.problem import tabulation_for
-    from jtsolve.solving import choose, solve
+    from jtsolve.solving import choose, findings_of, solve
 
-    data = task.data
-    plan = plan_file(data, treewidth + 1, limits, tabulation_for(backend), shown=shown)
-    problem = score_plan(plan, data.name, silent, shown=shown).with_treewidth(treewidth)
+    data, size = task.data, treewidth + 1
+    with progress(f"reading {data.path.name}", shown=shown) as listener:
+        table, rows = task.read(limits, listener, size)
+    constraints = constrain.of(table.names)
+    plan = plan_table(table, data.score, size, limits, tabulation_for(backend), shown=shown)
+    problem = score_plan(plan, data.name, silent, shown=shown)
+    problem = replace(problem, constraints=constraints).with_treewidth(treewidth)
     backend = backend or choose(problem, limits).backend
     with progress(backend.name, shown=shown) as listener:
         result = solve(problem, backend, limits, listener)
     if result.tree is None:
+        if result.status is Status.INFEASIBLE:
+            raise ChoiceError("no tree meets the constraints; leave some out")
         raise LimitError("no tree was found within the limits; allow more time or memory")
+    if not data.quiet:
+        show_findings("check of the answer", findings_of(problem, result.tree))
     facts = {
         "score": data.score.name,
         "treewidth_allowed": treewidth,
@@ -161,11 +193,11 @@ def _searched(
         "bound": result.bound,
         "seed": limits.seed,
     }
-    return result.tree, plan.scorer.table, facts
+    return result.tree, table, rows, facts
 
 
 def _model(
-    task: FitTask, tree: "JunctionTree", table: "Table", facts: dict[str, Any]
+    task: FitTask, tree: "JunctionTree", table: "Table", rows: "Codes | None", facts: dict[str, Any]
 ) -> "JunctionTreeModel | GaussianTreeModel":
     """Returns the fitted model."""
     from jtsolve.core.version import __version__
@@ -175,12 +207,10 @@ def _model(
 
     remarks = {**table.provenance, **facts, "jtsolve": __version__}
     if not isinstance(table, DataTable):
-        if task.validate is not None:
-            raise ChoiceError("--validate is for models of states; give --smoothing A, or 0 for none")
         return fit_gaussian(tree, replace(table, provenance=remarks), ess=task.smoothing or 0.0)
     table = replace(table, provenance=remarks)
-    if task.validate is not None:
-        return fit_validated(tree, table, task.validation_rows(table))
+    if rows is not None:
+        return fit_validated(tree, table, rows)
     return fit_tables(tree, table, ess=task.ess)
 
 
@@ -200,9 +230,11 @@ def _report(model: "AnyModel", table: "Table", output: Path, *, json: bool, quie
         "parameters": model.parameters,
         "smoothing_ess": model.provenance["smoothing_ess"],
     }
-    for remark in ("stop", "sizes_tried"):
-        if remark in model.provenance:
-            facts[remark] = model.provenance[remark]
+    remarks = model.provenance
+    if "tree_score" in remarks:
+        facts |= {name: remarks[name] for name in ("status", "tree_score", "bound")}
+        facts["gap"] = remarks["bound"] - remarks["tree_score"]
+    facts |= {name: remarks[name] for name in ("stop", "sizes_tried") if name in remarks}
     if json:
         emit(json_text(facts))
     elif not quiet:
@@ -220,4 +252,4 @@ def _words(name: str, fact: Any) -> str:
         return "; ".join(
             f"{size['components']}: {size['validation_log_likelihood']:.4f} nats per row" for size in fact
         )
-    return str(fact)
+    return f"{fact:.6f} nats" if name in ("tree_score", "bound", "gap") else str(fact)

@@ -1,13 +1,19 @@
 """The data and the prior of a fit: shared by one tree and mixtures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jtsolve.cli.scoring import DataFile
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.core.backend import Limits
+    from jtsolve.solving import Listener
+    from jtsolve.tables.table import Codes, Table
+
+UNSEEN = ("share", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,26 +24,56 @@ class FitTask:
         data: the file.
         smoothing: the equivalent sample size of the prior, or None.
         validate: a file of rows that choose the prior, or None.
+        unseen: treatment of a value that only the rows for validation have: "share": it is a state, to which
+            the prior gives its share; "error".
+
+    Raises:
+        ChoiceError: `unseen` is neither.
     """
 
     data: DataFile
     smoothing: float | None
     validate: Path | None
+    unseen: str = "share"
+
+    def __post_init__(self) -> None:
+        if self.unseen not in UNSEEN:
+            raise ChoiceError(f"--unseen {self.unseen}: choose among {', '.join(UNSEEN)}")
 
     @property
     def ess(self) -> float:
         """The equivalent sample size where no rows choose it: as given, else that of the score, else 1."""
         return self.smoothing if self.smoothing is not None else getattr(self.data.score, "ess", 1.0)
 
-    def validation_rows(self, table: "DataTable") -> "Codes":
-        """Returns the codes of the validation rows, by the columns of the data."""
-        from jtsolve.models.columns import columns_of, read_codes
+    def read(
+        self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None
+    ) -> "tuple[Table, Codes | None]":
+        """Returns the data, with the states of both files, and the codes of the rows for validation, if any.
 
-        assert self.validate is not None, "asked where rows are given"
-        return read_codes(
+        Raises:
+            InputError: a file cannot be read, or a value for validation is not among declared states.
+            ChoiceError: there are rows for validation, but the data are numbers.
+        """
+        from jtsolve.models.columns import columns_of, open_rows
+        from jtsolve.tables.coding import widened
+        from jtsolve.tables.table import DataTable
+
+        table = self.data.read(limits, listener, size)
+        if self.validate is None:
+            return table, None
+        if not isinstance(table, DataTable):
+            raise ChoiceError("--validate is for models of states; give --smoothing A, or 0 for none")
+        coding = self.data.coding
+        rows = open_rows(
             self.validate,
-            columns_of(table),
-            gaps=self.data.coding.gaps,
-            header=self.data.header,
-            separator=self.data.separator,
+            table.names,
+            gaps=coding.gaps,
+            dialect=self.data.dialect,
+            decimal=coding.decimal,
         )
+        if self.unseen == "share":
+            more = rows.new_states(table, coding.schema)
+            if more:
+                remarks = {**table.provenance, "states_of_validation": more}
+                table = replace(widened(table, more), provenance=MappingProxyType(remarks))
+        return table, rows.codes(columns_of(table))

@@ -5,54 +5,59 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import (
-    Data,
-    Json,
-    MissingValues,
-    Model,
-    NoHeader,
-    Separator,
-    names_in,
-    separator_named,
-)
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.options import Data, DataOptions, Json, Model, flags_given, grouped, names_in
+from jtsolve.cli.output import emit, murmur, require_writable
+from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
+    from jtsolve.models.columns import FileRows
     from jtsolve.models.files.document import AnyModel
 
+OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states", "--strict")
+"""Options that say how columns become states: a model has its own coding."""
 
+
+@grouped
 def loglik(
+    *,
     model: Model,
     data: Data,
     output: Annotated[
         Path | None,
         typer.Option(readable=False, metavar="FILE", help="Write ln P of each row here, one per line."),
     ] = None,
-    missing_values: MissingValues = None,
-    no_header: NoHeader = False,
-    separator: Separator = None,
+    columns: DataOptions,
     json: Json = False,
 ) -> None:
-    """Compute the log-likelihood of the rows of a data file, in nats; missing values are summed out."""
+    """Compute the log-likelihood of the rows of a data file, in nats.
+
+    Missing values are summed out, and so are the columns that --drop or --columns leaves out; --missing
+    drop-rows leaves out rows with missing values, and --missing refuse refuses them. --weights counts the
+    rows. States, and how numbers are cut, are those of the model; options about them change nothing.
+    """
     if output is not None:
         require_writable(output, model, data)
+    if columns.missing not in (None, "refuse", "drop-rows", "state"):
+        raise ChoiceError(
+            f"--missing {columns.missing}: rows are not changed here; give refuse, drop-rows or state, or "
+            "leave it out, to sum missing values out"
+        )
+    unused = [flag for flag in flags_given(columns) if flag in OF_LEARNING]
+    if unused:
+        murmur(f"{', '.join(unused)}: the model has its own coding of the columns, which is used instead")
 
     from jtsolve.cli.models import json_text, load, table
     from jtsolve.core.files import write_atomically
-    from jtsolve.tables.options import GAPS
 
-    gaps = GAPS if missing_values is None else names_in(missing_values)
-    rows = _log_likelihood(
-        load(model), data, gaps, header=not no_header, separator=separator_named(separator)
-    )
+    rows, times = _log_likelihood(load(model), data, columns)
     if output is not None:
         write_atomically(output, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
     facts = {
-        "rows": rows.size,
-        "mean": float(rows.mean()),
-        "total": float(rows.sum()),
+        "rows": int(times.sum()),
+        "mean": float(rows @ times / times.sum()),
+        "total": float(rows @ times),
         "least": float(rows.min()),
-        "impossible_rows": int((rows == -float("inf")).sum()),
+        "impossible_rows": int(times[rows == -float("inf")].sum()),
     }
     if json:
         emit(json_text(facts))
@@ -60,15 +65,61 @@ def loglik(
         emit(table(["ln P(row), nats", ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
 
 
-def _log_likelihood(
-    model: "AnyModel", data: Path, gaps: tuple[str, ...], *, header: bool, separator: str | None
-) -> Any:
-    from jtsolve.models.columns import read_codes, read_values
+def _log_likelihood(model: "AnyModel", data: Path, options: DataOptions) -> tuple[Any, Any]:
+    """Returns ln P of each row that counts, and how often it does."""
+    import numpy as np
+
+    from jtsolve.models.columns import open_rows, values_of
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
     from jtsolve.models.queries import log_likelihood
 
+    coding = options.coding()
+    file = open_rows(
+        data,
+        model.names,
+        gaps=coding.gaps,
+        dialect=options.dialect(),
+        decimal=coding.decimal,
+        weights=coding.weights,
+    )
+    values: Any = (
+        values_of(file, model.names) if isinstance(model, GaussianTreeModel) else file.codes(model.columns)
+    )
+    kept = _kept(model.names, options)
+    times = np.ones(values.shape[1], dtype=np.int64) if file.weights is None else file.weights
+    counted = (times > 0) & _complete(values[kept], file, options)
+    if not counted.any():
+        raise InputError(str(data), "missing values", "every row has some", "leave out --missing")
+    values, times = values[:, counted], times[counted]
     if isinstance(model, GaussianTreeModel):
-        values = read_values(data, model.names, gaps=gaps, header=header, separator=separator)
-        return gaussian_log_likelihood(model, values)
-    codes = read_codes(data, model.columns, gaps=gaps, header=header, separator=separator)
-    return log_likelihood(model, codes)
+        values[~kept] = np.nan
+        return gaussian_log_likelihood(model, values), times
+    values[~kept] = -1
+    return log_likelihood(model, values), times
+
+
+def _kept(names: tuple[str, ...], options: DataOptions) -> Any:
+    """Returns which variables are not summed out."""
+    import numpy as np
+
+    coding = options.coding()
+    chosen = None if options.columns is None else names_in(options.columns)
+    kept = np.array([name not in coding.drop and (chosen is None or name in chosen) for name in names])
+    if not kept.any():
+        raise ChoiceError("--columns and --drop leave out every variable of the model; keep one")
+    return kept
+
+
+def _complete(values: Any, file: "FileRows", options: DataOptions) -> Any:
+    """Returns which rows count as far as missing values are concerned; refuses them if asked to."""
+    import numpy as np
+
+    missing = (values < 0 if values.dtype.kind == "i" else np.isnan(values)).any(axis=0)
+    if options.missing == "refuse" and missing.any():
+        raise InputError(
+            file.source,
+            "missing values",
+            f"{int(missing.sum())} rows have some",
+            "leave out --missing to sum them out, or give --missing drop-rows",
+        )
+    return ~missing if options.missing == "drop-rows" else np.ones(missing.size, dtype=bool)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from jtsolve.cli.options import ConstraintOptions
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -29,12 +30,14 @@ class MixtureOptions:
         restarts: the number of starts.
         treewidth: of the trees.
         backend: learns the trees; None for `forward`: they are learned again and again, which needs speed.
+        constrain: constraints on every tree.
     """
 
     sizes: tuple[int, ...]
     restarts: int
     treewidth: int
     backend: "Backend | None"
+    constrain: ConstraintOptions
 
 
 def read_sizes(text: str) -> tuple[int, ...]:
@@ -69,19 +72,20 @@ def fit_components(
 
     if len(options.sizes) > 1 and task.validate is None:
         raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose one")
-    how = _expectation(task, options, limits)
+    how = _expectation(task, options, limits)  # refuses before anything is read
     deadline = None if limits.time is None else limits.started + limits.time
     with _terminable(), progress("reading", shown=shown) as listener:
 
         def told(words: str) -> None:
             tell(listener, words)
 
-        table = task.data.read(limits, listener)
+        table, rows = task.read(limits, listener, options.treewidth + 1)
         assert isinstance(table, DataTable), "a score of states has read states"
-        if task.validate is None:
+        learner = replace(how.learner, constraints=options.constrain.of(table.names))
+        how = replace(how, learner=learner)
+        if rows is None:
             mixture = fit_mixture(table, options.sizes[0], how, told, deadline=deadline)
         else:
-            rows = task.validation_rows(table)
             mixture = fit_mixture_validated(
                 table, rows, how, sizes=options.sizes, progress=told, deadline=deadline
             )

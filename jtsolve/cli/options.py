@@ -3,6 +3,7 @@
 `grouped` lets a command take a group, a frozen dataclass of options, as one parameter.
 """
 
+import csv
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -13,11 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.errors import ChoiceError
+from jtsolve.scoring.score import DEFAULT_SCORE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.problem import Constraints, Problem
+    from jtsolve.io.documents import ConstraintsDocument
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.options import Coding
+    from jtsolve.tables.reading import Dialect
 
 AUTO = "auto"
 
@@ -54,28 +61,37 @@ Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; 
 # Data
 
 ScoreName = Annotated[
-    str, typer.Option(metavar="NAME", help="bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge. "
+        f"Default: {DEFAULT_SCORE}, or bdeu with --ess.",
+    ),
 ]
 ScoreOfData = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Read data, not instances, and score them; see 'jtsolve score'."),
+    typer.Option(
+        metavar="NAME", help=f"The score of a data file; default: {DEFAULT_SCORE}. For any file name."
+    ),
 ]
 Ess = Annotated[
-    float | None, typer.Option(metavar="A", help="Equivalent sample size of bdeu; the default is 1.")
+    float | None, typer.Option(metavar="A", help="Equivalent sample size of bdeu; its default is 1.")
 ]
 MaxSize = Annotated[
     int | None,
-    typer.Option(metavar="K", min=1, help="With --score: the largest sets; the default is treewidth + 1."),
+    typer.Option(metavar="K", min=1, help="Of data: the largest scored sets; the default is treewidth + 1."),
 ]
 Columns = Annotated[
     str | None, typer.Option(metavar="A,B,…", help="Columns to keep, in this order; the default is all.")
 ]
-Drop = Annotated[str | None, typer.Option(metavar="A,B,…", help="Columns to leave out.")]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="A,B,…", help="Columns to leave out; may be repeated.")
+]
 Weights = Annotated[
     str | None, typer.Option(metavar="NAME", help="The column that counts how often each row occurs.")
 ]
 Missing = Annotated[
-    str,
+    str | None,
     typer.Option(metavar="HOW", help="Missing values: refuse, state, drop-rows, drop-columns, impute-mode."),
 ]
 MissingValues = Annotated[
@@ -94,12 +110,44 @@ Schema = Annotated[
     Path | None,
     typer.Option(readable=False, metavar="FILE", help="Declared states, or cuts, of columns (JSON)."),
 ]
+States = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B,…", help="Columns of numbers that are states, not quantities; never cut."),
+]
 MaxStates = Annotated[int, typer.Option(metavar="N", min=1, help="The largest number of states of a column.")]
 NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is a row; columns are V1, V2, ….")
 ]
 Separator = Annotated[
     str | None, typer.Option(metavar="NAME", help="comma, semicolon, tab or blank; default: found out.")
+]
+DecimalMark = Annotated[
+    str, typer.Option(metavar="MARK", help="point or comma; with comma, 1.234,5 is read as 1234.5.")
+]
+Encoding = Annotated[
+    str, typer.Option(metavar="NAME", help="Encoding of text, such as utf-8, utf-16 or cp1252.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Make the warnings of the data check errors.")]
+
+# Constraints
+
+Forbid = Annotated[
+    list[str] | None, typer.Option(metavar="A,B", help="No edge between these two; may be repeated.")
+]
+Require = Annotated[
+    list[str] | None, typer.Option(metavar="A,B", help="An edge between these two; may be repeated.")
+]
+ForbidClique = Annotated[
+    list[str] | None, typer.Option(metavar="A,B,…", help="Not a maximal clique; may be repeated.")
+]
+MinSeparator = Annotated[
+    int | None, typer.Option(metavar="K", min=0, help="The least separator size; 1: a connected graph.")
+]
+MaxSeparator = Annotated[int | None, typer.Option(metavar="K", min=0, help="The largest separator size.")]
+MaxCliques = Annotated[int | None, typer.Option(metavar="K", min=1, help="The most maximal cliques.")]
+ConstraintsFile = Annotated[
+    Path | None,
+    typer.Option(readable=False, metavar="FILE", help="Constraints by the names of the instance format."),
 ]
 
 # Queries
@@ -176,17 +224,21 @@ class ScoringOptions:
 class DataOptions:
     """How to read a data file."""
 
+    separator: Separator = None
+    decimal: DecimalMark = "point"
+    no_header: NoHeader = False
+    encoding: Encoding = "utf-8"
     columns: Columns = None
     drop: Drop = None
     weights: Weights = None
-    missing: Missing = "refuse"
+    missing: Missing = None
     missing_values: MissingValues = None
     discretise: Discretise = None
     class_column: ClassColumn = None
     schema: Schema = None
+    states: States = None
     max_states: MaxStates = 1000
-    no_header: NoHeader = False
-    separator: Separator = None
+    strict: Strict = False
 
     def coding(self) -> "Coding":
         """Returns the coding of the cells."""
@@ -196,15 +248,95 @@ class DataOptions:
         declared, declared_class = ({}, None) if self.schema is None else read_declarations(self.schema)
         return Coding(
             columns=None if self.columns is None else names_in(self.columns),
-            drop=() if self.drop is None else names_in(self.drop),
+            drop=all_names_in(self.drop),
             weights=self.weights,
-            missing=self.missing,  # type: ignore[arg-type]  # checked there
+            missing=self.missing or "refuse",  # type: ignore[arg-type]  # checked there
             gaps=GAPS if self.missing_values is None else names_in(self.missing_values),
             discretise=None if self.discretise is None else Discretisation.parse(self.discretise),
             schema=declared,
             class_column=self.class_column or declared_class,
             max_states=self.max_states,
+            states=all_names_in(self.states),
+            decimal=self.decimal,  # type: ignore[arg-type]  # checked there
         )
+
+    def dialect(self) -> "Dialect":
+        """Returns how the file is written."""
+        from jtsolve.tables.reading import Dialect
+
+        return Dialect(not self.no_header, separator_named(self.separator), self.encoding)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintOptions:
+    """Constraints on the tree, besides the treewidth."""
+
+    forbid: Forbid = None
+    require: Require = None
+    forbid_clique: ForbidClique = None
+    min_separator: MinSeparator = None
+    max_separator: MaxSeparator = None
+    max_cliques: MaxCliques = None
+    constraints: ConstraintsFile = None
+
+    @property
+    def given(self) -> bool:
+        """Whether there are any."""
+        return bool(flags_given(self))
+
+    def documents(self) -> "list[tuple[ConstraintsDocument, str]]":
+        """Returns the constraints of the file and of the other options, each with its source for messages."""
+        from jtsolve.io.constraints import read_constraints
+        from jtsolve.io.documents import ConstraintsDocument
+
+        found = (
+            [] if self.constraints is None else [(read_constraints(self.constraints), str(self.constraints))]
+        )
+        document = ConstraintsDocument(
+            max_separator_size=self.max_separator,
+            min_separator_size=self.min_separator or 0,
+            forbidden_edges=[edge_in(text, "--forbid") for text in self.forbid or []],
+            required_edges=[edge_in(text, "--require") for text in self.require or []],
+            forbidden_cliques=[list(names_in(text)) for text in self.forbid_clique or []],
+            max_cliques=self.max_cliques,
+        )
+        return [*found, (document, "options")]
+
+    def of(self, names: "Sequence[str]") -> "Constraints":
+        """Returns the constraints on variables of these names.
+
+        Raises:
+            InputError: the file is invalid, a name is unknown, or constraints contradict each other.
+        """
+        from jtsolve.core.problem import Constraints
+        from jtsolve.io.documents import constraints_from_document, with_names
+
+        joint = Constraints()
+        for document, source in self.documents():
+            own = constraints_from_document(document, names, source, "constraints")
+            with with_names(names, source, "constraints"):
+                joint = joint.joined(own)
+        return joint
+
+    def on(self, problem: "Problem") -> "Problem":
+        """Returns the problem under its own constraints and these.
+
+        Raises:
+            InputError: as `of`.
+        """
+        from dataclasses import replace
+
+        from jtsolve.io.documents import with_names
+
+        more = self.of(problem.names)
+        with with_names(problem.names, "options", "constraints"):
+            return replace(problem, constraints=problem.constraints.joined(more))
+
+    @property
+    def treewidth(self) -> int | None:
+        """The treewidth that the file of constraints allows, or None."""
+        bounds = [document.max_treewidth for document, _ in self.documents()]
+        return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def separator_named(name: str | None) -> str | None:
@@ -216,26 +348,55 @@ def separator_named(name: str | None) -> str | None:
     return None if name is None else SEPARATORS[name]
 
 
-def make_score(name: str, ess: float | None) -> "LocalScore":
-    """Returns the score of that name."""
+def make_score(name: str | None, ess: float | None) -> "LocalScore":
+    """Returns the score of that name; None is bdeu with an equivalent sample size, else the default."""
     from jtsolve.scoring.registry import named_score
 
-    return named_score(name, ess)
+    return named_score(name or (DEFAULT_SCORE if ess is None else "bdeu"), ess)
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Returns the words between commas."""
-    return tuple(name.strip() for name in text.split(","))
+    """Returns the words between commas; a word in double quotes may contain commas.
+
+    >>> names_in('a, b,"c,d"')
+    ('a', 'b', 'c,d')
+    """
+    rows = csv.reader([text], skipinitialspace=True)
+    return tuple(name.strip() for name in next(rows, [])) or ("",)
+
+
+def all_names_in(texts: "Sequence[str] | None") -> tuple[str, ...]:
+    """Returns the words of an option that may be repeated."""
+    return tuple(name for text in texts or () for name in names_in(text))
+
+
+def edge_in(text: str, option: str) -> tuple[str, str]:
+    """Returns the two names of an edge.
+
+    Raises:
+        ChoiceError: there are not two.
+    """
+    names = names_in(text)
+    if len(names) != 2:  # noqa: PLR2004 - an edge joins two
+        raise ChoiceError(
+            f"{option} {text}: an edge joins two variables; give two names, such as {option} A,B"
+        )
+    return names[0], names[1]
 
 
 def flags_given(options: Any) -> list[str]:
     """Returns the flags of a group that differ from their default.
 
-    >>> flags_given(DataOptions(drop="a", class_column="b"))
+    >>> flags_given(DataOptions(drop=["a"], class_column="b"))
     ['--drop', '--class']
     """
+    return list(flags_of(options).values())
+
+
+def flags_of(options: Any) -> dict[str, str]:
+    """Returns, by field, the flags of a group that differ from their default."""
     changed = [entry.name for entry in fields(options) if getattr(options, entry.name) != entry.default]
-    return [f"--{name.removesuffix('_column').replace('_', '-')}" for name in changed]
+    return {name: f"--{name.removesuffix('_column').replace('_', '-')}" for name in changed}
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

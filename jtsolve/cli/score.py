@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import (
+    ConstraintOptions,
     Data,
     DataOptions,
     Ess,
@@ -36,7 +37,7 @@ def score(
     max_size: Annotated[
         int, typer.Option(metavar="K", min=1, help="The largest sets to score: the treewidth plus one.")
     ],
-    score: ScoreName = "bdeu",
+    score: ScoreName = None,
     ess: Ess = None,
     edge_penalty: Annotated[
         float, typer.Option(metavar="NATS", help="Structure prior: a penalty for each edge.")
@@ -45,6 +46,7 @@ def score(
         float, typer.Option(metavar="NATS", help="Structure prior: a penalty for each free parameter.")
     ] = 0.0,
     table: DataOptions,
+    constrain: ConstraintOptions,
     also: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +68,7 @@ def score(
     for path in outputs:
         require_writable(path, data, *([table.schema] if table.schema else []))
     problem = score_file(
-        DataFile.of(data, make_score(score, ess), table),
+        DataFile.of(data, make_score(score, ess), table, quiet=quiet),
         max_size,
         spend.limits(context.obj),
         say := silent if quiet else emit,
@@ -77,8 +79,9 @@ def score(
 
     from jtsolve.io.instance import write_problem
 
+    constrained = constrain.on(problem)
     for path in outputs:
-        write_problem(problem, path)
+        write_problem(constrained if path is output else problem, path)
         say(f"{path}: {bytes_in_words(path.stat().st_size)} written")
 
 

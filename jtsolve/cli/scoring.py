@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jtsolve.cli.options import DataOptions
     from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.scoring.tabulate import TableEstimate
     from jtsolve.solving import Listener
+    from jtsolve.tables.check import Finding
     from jtsolve.tables.options import Coding
+    from jtsolve.tables.reading import Dialect
     from jtsolve.tables.table import Table
 
 Say = Callable[[str], None]
@@ -31,16 +35,16 @@ class DataFile:
     path: Path
     score: "LocalScore"
     coding: "Coding"
-    header: bool = True
-    separator: str | None = None
+    dialect: "Dialect"
+    strict: bool = False
+    quiet: bool = False
 
     @classmethod
-    def of(cls, path: Path, score: "LocalScore", options: "DataOptions") -> "DataFile":
+    def of(
+        cls, path: Path, score: "LocalScore", options: "DataOptions", *, quiet: bool = False
+    ) -> "DataFile":
         """Returns a data file to be read as the options say; raises what they raise."""
-        from jtsolve.cli.options import separator_named
-
-        separator = separator_named(options.separator)
-        return cls(path, score, options.coding(), not options.no_header, separator)
+        return cls(path, score, options.coding(), options.dialect(), options.strict, quiet)
 
     @property
     def name(self) -> str:
@@ -48,30 +52,60 @@ class DataFile:
         name = self.path.name.removesuffix(".gz")
         return name.rpartition(".")[0] or name
 
-    def read(self, limits: "Limits", listener: "Listener | None" = None) -> "Table":
-        """Returns its table, of states or numbers as the score needs; stops at the limits."""
+    def read(self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None) -> "Table":
+        """Returns its table, of states or numbers as the score needs; stops at the limits.
+
+        Prints the findings of the data check on standard error; with `strict`, they are an error.
+
+        Args:
+            limits: of time and memory.
+            listener: is told of progress.
+            size: the largest wanted clique; None if unknown.
+        """
         from jtsolve.core.machine import resident_memory
         from jtsolve.progress import tell
         from jtsolve.scoring.score import is_discrete
-        from jtsolve.tables.reading import read_numbers, read_states
+        from jtsolve.tables.check import require_none
+        from jtsolve.tables.reading import read_checked
 
         def watch(*, rows: int, memory: int) -> None:
             tell(listener, f"reading {self.path.name}: {rows} rows")
             if limits.time is not None and limits.elapsed >= limits.time:
                 raise LimitError(
                     f"the time limit ended the reading of {self.path} after {rows} rows; nothing is written. "
-                    "Ways out: more time, fewer columns (jtsolve score --columns)"
+                    "Ways out: more time, fewer columns (--columns)"
                 )
             need = resident_memory() + memory
             if need > limits.memory_bytes:
                 raise LimitError(
                     f"the distinct rows among the first {rows} of {self.path} need {need / 1e9:.3g} GB of "
                     f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, "
-                    "or fewer columns (jtsolve score --columns), which have fewer distinct rows"
+                    "or fewer columns (--columns), which have fewer distinct rows"
                 )
 
-        read = read_states if is_discrete(self.score) else read_numbers
-        return read(self.path, self.coding, header=self.header, separator=self.separator, watch=watch)
+        def heed(findings: "tuple[Finding, ...]") -> None:
+            if self.strict:
+                require_none(findings, str(self.path))
+            if not self.quiet:
+                show_findings(f"data check of {self.path.name}", findings)
+
+        return read_checked(
+            self.path,
+            self.coding,
+            self.dialect,
+            discrete=is_discrete(self.score),
+            size=size,
+            tell=heed,
+            watch=watch,
+        )
+
+
+def show_findings(title: str, findings: "Sequence[Finding]") -> None:
+    """Prints findings on standard error, a line each; nothing if there are none."""
+    from jtsolve.cli.output import murmur
+
+    if findings:
+        murmur("\n".join([f"{title}:", *(f"  {finding}" for finding in findings)]))
 
 
 def plan_file(
@@ -84,14 +118,33 @@ def plan_file(
     shown: bool,
 ) -> "ScoringPlan":
     """Reads a file and plans its scoring; `shown` means with progress on standard error."""
+    from jtsolve.progress import progress
+
+    with progress(f"reading {data.path.name}", shown=shown) as listener:
+        table = data.read(limits, listener, max_size)
+    return plan_table(table, data.score, max_size, limits, tabulation, prior=prior, shown=shown)
+
+
+def plan_table(
+    table: "Table",
+    score: "LocalScore",
+    max_size: int,
+    limits: "Limits",
+    tabulation: "Tabulation",
+    *,
+    prior: "StructurePrior | None" = None,
+    shown: bool,
+) -> "ScoringPlan":
+    """Plans the scoring of a table."""
     from jtsolve.core.compiling import announced
     from jtsolve.progress import progress, tell
     from jtsolve.scoring.problem import plan_scores
 
-    with progress(f"reading {data.path.name}", shown=shown) as listener:
-        table = data.read(limits, listener)
-        with announced(lambda: tell(listener, COMPILING)):
-            return plan_scores(table, data.score, max_size, limits, tabulation=tabulation, prior=prior)
+    with (
+        progress("planning the scores", shown=shown) as listener,
+        announced(lambda: tell(listener, COMPILING)),
+    ):
+        return plan_scores(table, score, max_size, limits, tabulation=tabulation, prior=prior)
 
 
 COMPILING = "compiling the kernels (first run only)"
@@ -211,7 +264,7 @@ def _no_room(plan: "ScoringPlan", obstacle: str, also: tuple[str, ...]) -> Limit
     way = f"--max-size {fitting}, " if fitting else ""
     return LimitError(
         f"the scores of all sets of at most {plan.max_size} of {scorer.table.n} variables need {obstacle}. "
-        f"Ways out: {way}fewer columns (jtsolve score --columns), or a larger limit"
+        f"Ways out: {way}fewer columns (--columns), or a larger limit"
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from jtsolve.cli.options import (
+    ConstraintOptions,
     DataOptions,
     Instance,
     Json,
@@ -21,9 +22,11 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
-from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, silent
+from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, show_findings, silent
 from jtsolve.errors import ChoiceError
 from jtsolve.progress import is_watched
+from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
     from jtsolve.solving import Choice
+    from jtsolve.tables.check import Finding
 
 
 class KBestQuery(NamedTuple):
@@ -42,9 +46,10 @@ class KBestQuery(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """The exit code, and functions that return the document and the text for people."""
+    """The exit code, findings about the answer, and functions that return the document and a text."""
 
     code: int
+    findings: "tuple[Finding, ...]"
     data: "Callable[[], bytes]"
     text: "Callable[[], str]"
 
@@ -66,15 +71,18 @@ def solve(
         float | None,
         typer.Option(metavar="NATS", help="All trees within NATS of the best; with --k-best, K at most."),
     ] = None,
+    constrain: ConstraintOptions,
     scoring: ScoringOptions,
     table: DataOptions,
 ) -> None:
-    """Find the best junction tree of an instance, or with --score of a data file.
+    """Find the best junction tree of an instance, or of a data file.
+
+    Data files end in .csv, .tsv, .txt, .data, .parquet, .arrow, .feather, .arff or .dat, compressed or not;
+    any other file is read as data with --score. The options after --score are for data files.
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
 
-    The first Ctrl-C or SIGTERM ends the run with the best tree so far. The options after --score are for
-    data files.
+    The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
     if output is not None:
         require_writable(output, instance)
@@ -88,17 +96,18 @@ def solve(
     limits = spend.limits(context.obj, seed)
 
     shown = not quiet and is_watched()
-    if scoring.score is None:
+    if scoring.score is None and not instance.name.lower().endswith(DATA_SUFFIXES):
         problem = _instance(instance, [*flags_given(scoring), *flags_given(table)])
     else:
-        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table)
-        max_size = scoring.max_size or (None if treewidth is None else treewidth + 1)
+        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=quiet)
+        bound = constrain.treewidth if treewidth is None else treewidth
+        max_size = scoring.max_size or (None if bound is None else bound + 1)
         if max_size is None:
             raise ChoiceError(
                 "nothing says how large the scored sets are; give --treewidth K or --max-size K"
             )
         problem = _scored(data, max_size, backend, limits, silent if json or quiet else emit, shown=shown)
-    problem = problem.with_treewidth(treewidth)
+    problem = constrain.on(problem).with_treewidth(treewidth)
     if query is None:
         answer = _one(problem, backend, limits, shown=shown)
     else:
@@ -114,6 +123,8 @@ def solve(
             emit(answer.data())
         elif not quiet:
             emit(answer.text())
+        if not quiet:
+            show_findings("check of the answer", answer.findings)
     raise typer.Exit(answer.code)
 
 
@@ -122,7 +133,10 @@ def _instance(path: Path, for_data: list[str]) -> "Problem":
     from jtsolve.io.instance import read_problem
 
     if for_data:
-        raise ChoiceError(f"{', '.join(for_data)}: for data files only; name a score, such as --score bdeu")
+        raise ChoiceError(
+            f"{', '.join(for_data)}: for data files only; add --score {DEFAULT_SCORE} to read {path.name} as "
+            "data"
+        )
     return read_problem(path)
 
 
@@ -142,7 +156,7 @@ def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, sho
     from jtsolve.cli.summary import describe
     from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.progress import progress
-    from jtsolve.solving import choose, require_backend
+    from jtsolve.solving import choose, findings_of, require_backend
     from jtsolve.solving import solve as solve_problem
 
     if backend is not None:
@@ -152,6 +166,7 @@ def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, sho
         result = solve_problem(problem, choice.backend, limits, listener)
     return Printout(
         _exit_code(result),
+        findings_of(problem, result.tree),
         lambda: result_to_json(result),
         lambda: describe(result_to_document(result), "the result", _facts(choice)),
     )
@@ -165,6 +180,7 @@ def _several(
     from jtsolve.io.ranking import ranking_to_document, ranking_to_json
     from jtsolve.kbest import choose_ranker, k_best, require_ranker
     from jtsolve.progress import progress
+    from jtsolve.solving import findings_of
 
     if backend is not None:
         require_ranker(problem, backend)
@@ -172,7 +188,8 @@ def _several(
     with progress(_predicted(choice), shown=shown) as listener:
         ranking = k_best(problem, choice.backend, limits, listener, k=query.k, within=query.within)
     return Printout(
-        _exit_code(ranking.results[0] if ranking.results else ranking.last),
+        _exit_code(best := ranking.results[0] if ranking.results else ranking.last),
+        findings_of(problem, best.tree),
         lambda: ranking_to_json(ranking),
         lambda: describe_ranking(ranking_to_document(ranking), "the results", _facts(choice)),
     )

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 
 class ComparisonPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All runs of a comparison, the command and the machine."""
+    """All runs of a comparison, the command and the machine.
+
+    `request` holds the words of the command that the runs depend on, by option, so that --resume can accept
+    the same words again.
+    """
 
     format: Literal["jtsolve-comparison"]
     version: Literal[1]
@@ -41,6 +45,7 @@ class ComparisonPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     created: str
     machine: dict[str, Any]
     specs: list[Spec]
+    request: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,14 @@ from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Spec
 from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import Count, Name
+from jtsolve.io.documents import ConstraintsDocument, Count, Name
+from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 INSTANCE_SUFFIXES = (".json", ".json.gz", ".score", ".dmst", ".jkl", ".scores", ".pss")
-_PLAIN_DATA = (".csv", ".tsv", ".txt", ".data", ".parquet", ".arrow", ".feather", ".arff", ".dat")
-DATA_SUFFIXES = (*_PLAIN_DATA, *(f"{suffix}.gz" for suffix in _PLAIN_DATA))
 NO_TREEWIDTH = "none"
 _MOST_NUMBERS = 10**6
 """In a range; each would be a run for every instance and backend."""
@@ -44,14 +44,29 @@ class BackendChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScoreChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to score data files; `max_size` defaults to the largest treewidth plus one."""
+    """How to score data files; `max_size` defaults to the largest treewidth plus one.
 
-    name: Name
+    The other keys are the options of `jtsolve score`.
+    """
+
+    name: Name = DEFAULT_SCORE
     ess: Positive | None = None
     max_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
     missing: str = "refuse"
     discretise: str | None = None
     header: bool = True
+    separator: str | None = None
+    decimal: str = "point"
+    encoding: str = "utf-8"
+    columns: str | None = None
+    drop: list[str] | None = None
+    weights: str | None = None
+    missing_values: str | None = None
+    class_column: str | None = msgspec.field(default=None, name="class")
+    schema: str | None = None
+    states: list[str] | None = None
+    max_states: Annotated[int, msgspec.Meta(ge=1)] = 1000
+    strict: bool = False
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,6 +82,7 @@ class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         threads: per run.
         grace: seconds past the time limit before a run is killed.
         score: for data files.
+        constraints: on every tree, with the keys of an instance's constraints.
     """
 
     instances: Annotated[list[Name], msgspec.Meta(min_length=1)]
@@ -80,6 +96,7 @@ class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
     grace: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     score: ScoreChoice | None = None
+    constraints: ConstraintsDocument | None = None
 
 
 def is_grid_file(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from math import comb, inf
 from typing import TYPE_CHECKING
 
@@ -13,32 +13,91 @@ from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from jtsolve.core.problem import Problem
 
 _CHUNK = 1 << 18
 """Sets in a batch: some tens of megabytes."""
-_LOOK_UPS = 1 << 22
+_LOOK_UPS = 1 << 24
 """Look-ups of scores that take about a second: a weak bound must not overrun the time limit."""
+_MOST_SECONDS = 10.0
 _SLOWER = 2
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
 
-def problem_bound(problem: Problem) -> float:
-    """Returns the family bound where it takes about a second, else the range bound; in nats, finite.
+def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
+    """Returns the family bound if it takes little time, else the better of the others; in nats, finite.
 
-    Scores that are computed on demand may take any time: they get the range bound.
+    Scores that are computed on demand may take any time: they get the other bounds.
+
+    Args:
+        problem: the scores and constraints.
+        seconds: that are left; the family bound is taken if it needs less, or at most about a second, and
+            never more than about ten.
     """
     n, width = problem.n, problem.max_clique_size
     look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
     if isinstance(problem.scores, SparseScores):
         look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
     is_table = isinstance(problem.scores, DenseScores | SparseScores)
-    bound = family_bound(problem) if is_table and look_ups <= _LOOK_UPS else range_bound(problem)
+    if is_table and look_ups <= _LOOK_UPS * min(max(1.0, seconds), _MOST_SECONDS):
+        bound = family_bound(problem)
+    else:
+        bound = min(range_bound(problem), ceiling_bound(problem))
     # Rounding must not put it below a tree's score: a sum of n gains, each of at most `width` scores.
     largest = max(map(abs, problem.scores.extremes()))
     return bound + 4 * n * width * sys.float_info.epsilon * largest
+
+
+def ceiling_bound(problem: Problem) -> float:
+    """Returns Σ_v max(s(v), ceiling of v), in nats, as the family bound; inf if nothing is known."""
+    if problem.ceilings is None or inf in problem.ceilings:
+        return inf
+    singles = _singles(problem)
+    best = np.maximum(singles, problem.ceilings) if problem.max_clique_size > 1 else singles.copy()
+    return _rooted(problem, best, singles)
+
+
+def _singles(problem: Problem) -> NDArray[np.float64]:
+    """Returns the scores of single variables; 0 for none."""
+    singles = problem.scores.batch(np.arange(problem.n)[:, None])
+    return np.where(singles == -inf, 0.0, singles)
+
+
+def _rooted(problem: Problem, best: NDArray[np.float64], singles: NDArray[np.float64]) -> float:
+    """Returns the sum of the best families, in which one variable of each component has no parents.
+
+    A perfect elimination order ends, in each connected part of the graph, with a variable without parents; a
+    component is a part that no edge may join to others.
+    """
+    loss = best - singles
+    total = float(best.sum())
+    for part in _components(problem):
+        total -= float(loss[part].min())
+    return total
+
+
+def _components(problem: Problem) -> list[list[int]]:
+    """Returns the components of the graph of all edges that are not forbidden."""
+    forbidden = [0] * problem.n
+    for edge in problem.constraints.forbidden_edges:
+        a, b = members(edge)
+        forbidden[a] |= 1 << b
+        forbidden[b] |= 1 << a
+    left = (1 << problem.n) - 1
+    parts = []
+    while left:
+        part = border = left & -left
+        while border:
+            v = border.bit_length() - 1
+            reached = left & ~part & ~forbidden[v]
+            part, border = part | reached, (border ^ 1 << v) | reached
+        parts.append(list(members(part)))
+        left &= ~part
+    return parts
 
 
 def range_bound(problem: Problem) -> float:
@@ -51,7 +110,7 @@ def range_bound(problem: Problem) -> float:
 
 
 def family_bound(problem: Problem) -> float:
-    """Returns Σ_v max_P [s(P∪v) − s(P)], in nats: no junction tree of the problem scores more.
+    """Returns Σ_v max_P [s(P∪v) − s(P)] with P = ∅ for one v a component: no junction tree scores more.
 
     Along any perfect elimination order the score is Σ_v s(P_v∪v) − s(P_v), where P_v ∪ v is within a clique
     (`jtsolve.families.families`). A set without a score is neither a clique nor a separator, so its terms
@@ -61,28 +120,51 @@ def family_bound(problem: Problem) -> float:
     weak.
     """
     n, scores = problem.n, problem.scores
-    singles = np.array([scores.score(1 << v) for v in range(n)])
-    singles[singles == -inf] = 0.0
+    singles = _singles(problem)
     if isinstance(scores, SparseScores):
-        return _sparse_family_bound(scores, problem.max_clique_size, singles.tolist())
+        sparse = _sparse_families(scores, problem.max_clique_size, singles.tolist())
+        return _rooted(problem, np.array(sparse), singles)
+    apart = np.zeros((n, n), dtype=bool) if problem.constraints.forbidden_edges else None
+    if apart is not None:
+        for a, b in map(members, problem.constraints.forbidden_edges):
+            apart[a, b] = apart[b, a] = True
 
     def filled(sets: NDArray[np.intp]) -> NDArray[np.float64]:
         values = scores.batch(sets)
-        return np.where(values == -inf, singles[sets].sum(axis=1), values)
+        absent = np.flatnonzero(values == -inf)
+        values[absent] = singles[sets[absent]].sum(axis=1)
+        return values
 
     best = singles.copy()
     for size in range(2, problem.max_clique_size + 1):
-        every = chain.from_iterable(combinations(range(n), size))
-        while (sets := np.fromiter(islice(every, _CHUNK * size), dtype=np.intp).reshape(-1, size)).size:
+        for every in _all_sets(n, size):
+            sets = every
+            if apart is not None:
+                pairs = combinations(range(size), 2)
+                sets = every[~np.any([apart[every[:, i], every[:, j]] for i, j in pairs], axis=0)]
             values = filled(sets)
             for position in range(size):
                 gains = values - filled(np.delete(sets, position, axis=1))
                 np.maximum.at(best, sets[:, position], gains)
-    return float(best.sum())
+    return _rooted(problem, best, singles)
 
 
-def _sparse_family_bound(scores: SparseScores, width: int, singles: list[float]) -> float:
-    """Returns the family bound from the sets of a sparse table, by cases.
+def _all_sets(n: int, size: int) -> Iterator[NDArray[np.intp]]:
+    """Yields all sets of one size of at least 2, in batches of shape (count, size), members increasing."""
+    starts = combinations(range(n - 1), size - 1)
+    while batch := list(islice(starts, max(1, _CHUNK // n))):
+        start = np.array(batch, dtype=np.intp)
+        # Each start is continued by every larger variable.
+        times = n - 1 - start[:, -1]
+        ends = np.cumsum(times)
+        sets = np.empty((int(ends[-1]), size), dtype=np.intp)
+        sets[:, :-1] = np.repeat(start, times, axis=0)
+        sets[:, -1] = np.arange(ends[-1]) + np.repeat(n - ends, times)
+        yield sets
+
+
+def _sparse_families(scores: SparseScores, width: int, singles: list[float]) -> list[float]:
+    """Returns the best family of each variable from the sets of a sparse table, by cases.
 
     P∪v in the table: the gain is looked up. Only P: it is s(v) plus the excess of the scores of P's members
     over s(P), and the largest such excess counts. Neither: it is s(v).
@@ -100,4 +182,4 @@ def _sparse_family_bound(scores: SparseScores, width: int, singles: list[float])
     for v, single in enumerate(singles):
         fitting = (over for over, mask in excess if not mask >> v & 1 and mask | 1 << v not in table)
         best[v] = max(best[v], single + next(fitting, 0.0))
-    return float(sum(best))
+    return best

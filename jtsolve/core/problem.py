@@ -118,6 +118,36 @@ class Constraints:
         """The features that these constraints use: those that differ from their default."""
         return frozenset(Feature(f.name) for f in fields(self) if getattr(self, f.name) != f.default)
 
+    def joined(self, other: Constraints) -> Constraints:
+        """Returns the constraints of both together.
+
+        Raises:
+            InputError: they contradict each other.
+
+        >>> joint = Constraints(max_treewidth=2).joined(Constraints(max_treewidth=3, min_separator_size=1))
+        >>> joint == Constraints(max_treewidth=2, min_separator_size=1)
+        True
+        """
+
+        def least(name: str) -> Any:
+            return min(
+                (v for v in (getattr(self, name), getattr(other, name)) if v is not None), default=None
+            )
+
+        allowed, others = self.allowed_separators, other.allowed_separators
+        return Constraints(
+            max_treewidth=least("max_treewidth"),
+            max_separator_size=least("max_separator_size"),
+            min_separator_size=max(self.min_separator_size, other.min_separator_size),
+            forbidden_edges=self.forbidden_edges | other.forbidden_edges,
+            required_edges=self.required_edges | other.required_edges,
+            forbidden_cliques=self.forbidden_cliques | other.forbidden_cliques,
+            forbidden_separators=self.forbidden_separators | other.forbidden_separators,
+            allowed_separators=others if allowed is None else allowed if others is None else allowed & others,
+            max_cliques=least("max_cliques"),
+            forbidden_graphs=self.forbidden_graphs | other.forbidden_graphs,
+        )
+
     def mentioned(self) -> VarSet:
         """Returns the union of all sets named by a constraint."""
         union = 0
@@ -156,6 +186,8 @@ class Problem:
         provenance: remarks on the origin of the scores; not part of the digest.
         rows: the number of rows of data behind the scores (the total weight); None takes it from scores that
             are computed from data, and otherwise means unknown. Not part of the digest.
+        ceilings: for each variable v, an upper bound in nats of s(P ∪ v) − s(P) over all P but ∅, known from
+            how the scores are made; None if nothing is known. Files do not keep it.
 
     Raises:
         InputError: names are empty or repeated, or counts do not match.
@@ -167,6 +199,7 @@ class Problem:
     name: str = ""
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False)
     rows: int | None = None
+    ceilings: tuple[float, ...] | None = field(default=None, repr=False, compare=False)
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -19,7 +20,7 @@ from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 
@@ -84,10 +85,16 @@ def constraints_from_document(
                 )
         values[key] = frozenset(seen)
     values["forbidden_graphs"] = _graphs(document, index, source, place)
-    try:
+    with with_names(names, source, place):
         return Constraints(**values)
+
+
+@contextmanager
+def with_names(names: Sequence[str], source: str, place: str) -> Iterator[None]:
+    """Puts names in place of the numbers in an error of `Constraints`, and adds the source."""
+    try:
+        yield
     except InputError as error:
-        # Names in place of the numbers in the message of `Constraints`.
         shown = re.sub(
             r"\[(\d+), (\d+)\]", lambda m: f"{names[int(m[1])]} – {names[int(m[2])]}", error.reason
         )

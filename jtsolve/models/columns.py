@@ -13,17 +13,18 @@ from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.reading import opened_data, read_raw
-from jtsolve.tables.selection import name_list
+from jtsolve.tables.reading import Dialect, opened_data, read_raw
+from jtsolve.tables.selection import name_list, row_weights
 from jtsolve.tables.table import code_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from jtsolve.tables.frames import Frame
+    from jtsolve.tables.options import Decimal
     from jtsolve.tables.raw import RawColumn, RawTable
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import Codes, DataTable
@@ -119,6 +120,86 @@ def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
     return codes
 
 
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of a data file, not yet in the coding of a model.
+
+    Args:
+        columns: by the names of the model, in its order.
+        gaps: words that mean a missing value.
+        source: the file, for messages.
+        weights: shape (rows,), how often each row counts; None for once.
+    """
+
+    columns: tuple[RawColumn, ...]
+    gaps: tuple[str, ...]
+    source: str
+    weights: NDArray[np.int64] | None = None
+
+    def new_states(self, table: DataTable, declared: Collection[str]) -> dict[str, list[str]]:
+        """Returns the values that the columns of a table do not have, by column.
+
+        Args:
+            table: its columns are those of the model.
+            declared: columns whose states are the user's choice, and complete.
+        """
+        found = {}
+        for raw, column in zip(self.columns, columns_of(table), strict=True):
+            if column.cuts is None and column.name not in declared:
+                known = {*column.states, *self.gaps}
+                new = [raw.labels[i] for i in raw.occurring() if raw.labels[i] not in known]
+                if new:
+                    found[column.name] = new
+        return found
+
+    def codes(self, columns: Sequence[Column]) -> NDArray[np.int32]:
+        """Returns the rows in the coding of a model, shape (columns, rows); -1 where missing.
+
+        If a column has the state "?", a gap is coded as that state.
+
+        Raises:
+            InputError: a value is not among the states of its column.
+        """
+        pairs = zip(self.columns, columns, strict=True)
+        return np.array(
+            [_coded(raw, column, self.gaps, self.source) for raw, column in pairs], dtype=np.int32
+        )
+
+
+def open_rows(
+    data: str | Path | Frame,
+    names: Sequence[str],
+    *,
+    gaps: Sequence[str] = GAPS,
+    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
+    decimal: Decimal = "point",
+    weights: str | None = None,
+) -> FileRows:
+    """Returns the rows of a data file or frame for a model; extra columns are ignored.
+
+    Args:
+        data: the path of the file, or the frame; for formats, see `tables.reading`.
+        names: of the model's variables.
+        gaps: words that mean a missing value.
+        dialect: without a header, the columns are those of the model, in its order.
+        decimal: see `Coding`.
+        weights: the column that counts how often each row occurs, or None.
+
+    Raises:
+        InputError: the file cannot be read, or a column is missing.
+    """
+    source, place = opened_data(data, dialect.encoding)
+    raw, columns = _raw_columns(source, place, names, dialect)
+    if decimal == "comma" and not raw.typed:
+        columns = [column.with_decimal_point(gaps) for column in columns]
+    times = None
+    if weights is not None:
+        by_name = {column.name: column for column in raw.columns}
+        _require_columns([weights], dict.fromkeys(by_name, 0), place)
+        times = row_weights(by_name[weights], None, place)
+    return FileRows(tuple(columns), () if raw.typed else tuple(gaps), place, times)
+
+
 def read_codes(
     data: str | Path | Frame,
     columns: Sequence[Column],
@@ -127,26 +208,9 @@ def read_codes(
     header: bool = True,
     separator: str | None = None,
 ) -> NDArray[np.int32]:
-    """Returns the rows of a file or frame in the coding of a model, shape (columns, rows); -1 where missing.
-
-    Extra columns are ignored. If a column has the state "?", a gap is coded as that state.
-
-    Args:
-        data: the path of the file, or the frame; for formats, see `tables.reading`.
-        columns: of the model.
-        gaps: words that mean a missing value.
-        header: whether the first line names the columns; otherwise they are those of the model, in its order.
-        separator: of delimited text; None to guess.
-
-    Raises:
-        InputError: the file cannot be read, a column is missing, or a value is not among its states.
-    """
-    source, name = opened_data(data)
+    """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.codes`."""
     names = [column.name for column in columns]
-    raw, found = _raw_columns(source, name, names, header=header, separator=separator)
-    words = () if raw.typed else gaps
-    codes = [_coded(there, column, words, name) for there, column in zip(found, columns, strict=True)]
-    return np.array(codes, dtype=np.int32)
+    return open_rows(data, names, gaps=gaps, dialect=Dialect(header, separator)).codes(columns)
 
 
 def read_values(
@@ -157,19 +221,23 @@ def read_values(
     header: bool = True,
     separator: str | None = None,
 ) -> NDArray[np.float64]:
-    """Returns the rows of a data file or frame as numbers, shape (columns, rows); NaN where missing.
+    """Returns the rows of a file or frame as numbers; see `open_rows` and `values_of`."""
+    return values_of(open_rows(data, names, gaps=gaps, dialect=Dialect(header, separator)), names)
 
-    Args, Raises: as `read_codes`; a value that is not a finite number is an error.
+
+def values_of(rows: FileRows, names: Sequence[str]) -> NDArray[np.float64]:
+    """Returns rows as numbers, shape (columns, rows); NaN where missing.
+
+    Raises:
+        InputError: a value is not a finite number.
     """
-    source, place = opened_data(data)
-    raw, columns = _raw_columns(source, place, names, header=header, separator=separator)
-    found = np.empty((len(names), raw.columns[0].codes.size))
-    for row, name, column in zip(found, names, columns, strict=True):
+    found = np.empty((len(names), rows.columns[0].codes.size))
+    for row, name, column in zip(found, names, rows.columns, strict=True):
         labels = column.numbers()
         for i in column.occurring():
-            if np.isnan(labels[i]) and (raw.typed or column.labels[i] not in gaps):
+            if np.isnan(labels[i]) and column.labels[i] not in rows.gaps:
                 raise InputError(
-                    place,
+                    rows.source,
                     f"column '{name}'",
                     f"'{column.labels[i]}' is not a finite number",
                     "correct the value, or leave it empty to integrate it out",
@@ -179,21 +247,21 @@ def read_values(
 
 
 def _raw_columns(
-    data: Source | Frame, source: str, names: Sequence[str], *, header: bool, separator: str | None
+    source: Source | Frame, name: str, names: Sequence[str], dialect: Dialect
 ) -> tuple[RawTable, list[RawColumn]]:
     """Returns a table, and its columns of these names, or by position if it has no header."""
-    raw = read_raw(data, Intake(together=False), header=header, separator=separator)
+    raw = read_raw(source, Intake(together=False), header=dialect.header, separator=dialect.separator)
     place = {column.name: i for i, column in enumerate(raw.columns)}
-    if not header and not all(name in place for name in names):
+    if not dialect.header and not all(name in place for name in names):
         if len(raw.columns) != len(names):
             raise InputError(
-                source,
+                name,
                 "",
                 f"it has {len(raw.columns)} columns and no header, but the model has {len(names)}",
                 "name the columns in a first line",
             )
         return raw, list(raw.columns)
-    _require_columns(names, place, source)
+    _require_columns(names, place, name)
     return raw, [raw.columns[place[name]] for name in names]
 
 

@@ -112,6 +112,7 @@ class ScoringPlan:
             name,
             _provenance(self.scorer),
             table.total,
+            tuple(self.scorer.ceilings().tolist()),
         )
 
 
@@ -182,4 +183,4 @@ def _provenance(scorer: Scorer) -> dict[str, Any]:
     parameters = asdict(scorer.score)  # type: ignore[call-overload]
     penalties = {f"{name}_penalty": value for name, value in asdict(scorer.prior).items() if value}
     own = {"score": scorer.score.name, **parameters, **penalties, "jtsolve": __version__}
-    return {**scorer.table.provenance, **own}
+    return {"rows": scorer.table.total, **scorer.table.provenance, **own}

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+DEFAULT_SCORE = "bic"
+"""The score where none is named, everywhere; docs/scores.md says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entropy:
     """Σ m ln m over the occupied cells, where m is the number of rows in a cell."""

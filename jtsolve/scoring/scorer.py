@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import lgamma, log
+from math import inf, lgamma, log
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -55,6 +55,10 @@ class Scorer(Protocol):
 
     def extremes(self, max_size: int) -> tuple[float, float]:
         """Returns lower and upper bounds of s(A), in nats, over sets of at most `max_size`."""
+        ...
+
+    def ceilings(self) -> NDArray[np.float64]:
+        """Returns, for each v, an upper bound of s(P ∪ v) − s(P) over all P but ∅; inf if there is none."""
         ...
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -200,6 +204,36 @@ class CountingScorer:
             most = max(most, sums[1] + max(rests) + max(priors))
         return least, most
 
+    def ceilings(self) -> NDArray[np.float64]:
+        """See `Scorer`.
+
+        Likelihoods do not grow if cells are split, and the rest falls the more, the more cells P has: for
+        qNML, C(q, N) is a polynomial in q without negative coefficients (rising factorials), so that
+        ln C(qr, N) − ln C(q, N) grows with q. Marginal likelihoods are products of conditional probabilities
+        of the rows, that of the first being 1/r.
+        """
+        arities = self.table.arities.astype(float)
+        if self.table.n == 1:
+            return np.full(1, -inf)
+        least, second = np.sort(arities)[:2]
+        parents = np.where(arities == least, second, least)
+        rows, n = self.table.total, self.table.n
+        found = np.empty(n)
+        for v, (own, cells) in enumerate(zip(arities.tolist(), parents.tolist(), strict=True)):
+            family, parent = Marginal(2, own * cells, rows, n), Marginal(1, cells, rows, n)
+            if isinstance(self.score.cell_terms, Dirichlet):
+                found[v] = -log(own)
+            else:
+                found[v] = self.score.rest(family) - self.score.rest(parent)
+            found[v] += self._prior_ceiling(own, cells)
+        return found
+
+    def _prior_ceiling(self, own: float, least: float) -> float:
+        """Returns the most that the prior gives to a family: penalties for one parent of the fewest cells."""
+        if self.prior.edge < 0 or self.prior.parameter < 0:  # rewards grow with the parents
+            return inf
+        return self.prior.value(1, least * (own - 1))
+
     def _rest(self, size: int, cells: float) -> float:
         marginal = Marginal(size, cells, self.table.total, self.table.n)
         return self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
@@ -227,7 +261,11 @@ def _with_rest(
     cells: NDArray[np.float64],
     rest: Callable[[int, float], float],
 ) -> NDArray[np.float64]:
-    """Adds the rest to each sum, computed once for each size and number of cells; s(∅) is 0."""
+    """Adds the rest to each sum, computed once for each size and number of cells; s(∅) is 0.
+
+    So is s(v), exactly, for a column with a single state: both parts cancel, but for rounding, which is
+    subtracted, so that such a column changes no score.
+    """
     sizes = (sets >= 0).sum(axis=1)
     values = np.zeros(sums.size)
     for size in range(1, sets.shape[1] + 1):
@@ -235,6 +273,8 @@ def _with_rest(
         kinds, kind = np.unique(cells[at], return_inverse=True)
         rests = np.array([rest(size, number) for number in kinds.tolist()])
         values[at] = sums[at] + rests[kind]
+        alone = at[cells[at] == 1]
+        values[alone] -= sums[alone] + rest(1, 1.0)
     return values
 
 
@@ -251,6 +291,10 @@ class GaussianScorer:
     def steps(self) -> float:
         """See `Scorer`."""
         return 200.0
+
+    def ceilings(self) -> NDArray[np.float64]:
+        """See `Scorer`; densities have no bound."""
+        return np.full(self.table.n, inf)
 
     def extremes(self, max_size: int) -> tuple[float, float]:
         """See `Scorer`; determinants lie between the products of the least pivots and of the diagonal."""

@@ -20,7 +20,7 @@ from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 GAP_STATE = "?"
 """Label of the state that stands for a missing value."""
 
-_FEW = 20
+FEW = 20
 """A column of at most this many distinct numbers counts as discrete, even if they are fractions."""
+FEW_WHOLE = 31
+"""The same for whole numbers: days of a month, hours and classes are states, ages are not."""
 
 
 def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
@@ -45,17 +47,15 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     selection = selected(raw, coding, source)
     columns, remarks = selection.columns, selection.remarks
     continuous = [
-        column.name
-        for column in columns
-        if coding.discretise is None and column.name not in coding.schema and _is_continuous(column, coding)
+        column.name for column in columns if coding.discretise is None and is_continuous(column, coding)
     ]
     if continuous:
         raise InputError(
             source,
             f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
             "numbers with many distinct values are not states",
-            "cut them with --discretise quantile:4, declare states or cuts in a --schema, leave them out "
-            "with --drop, or use a Gaussian score (--score gaussian-bic)",
+            "cut them with --discretise quantile:4, declare states with --states or cuts in a --schema, "
+            "leave them out with --drop, or use a Gaussian score (--score gaussian-bic)",
         )
     cuts: dict[str, tuple[float, ...]] = {}
     coded = [_coded(column, coding, source, cuts, selection) for column in columns]
@@ -107,14 +107,25 @@ def _require_numbers(column: RawColumn, source: str, remedy: str) -> None:
         raise InputError(source, f"column '{column.name}'", f"'{word}' is not a finite number", remedy)
 
 
-def _is_continuous(column: RawColumn, coding: Coding) -> bool:
-    """Tells whether a column holds more numbers than states are allowed, or many with fractions."""
-    if column.states is not None:
+def is_quantity(column: RawColumn, coding: Coding) -> bool:
+    """Tells whether a column holds many different numbers, and no states of it are declared."""
+    if column.states is not None or coding.declares(column.name):
         return False
-    numbers = column.numbers()[column.occurring()]
-    different = np.unique(numbers)
-    if different.size <= _FEW or np.isnan(numbers).any():
+    if len(column.labels) <= FEW:  # labels that do not occur change nothing, and rows need not be counted
         return False
+    occurring = column.occurring()
+    if occurring.size <= FEW:
+        return False
+    different = np.unique(column.numbers()[occurring])
+    few = FEW if (different % 1 != 0).any() else FEW_WHOLE
+    return bool(different.size > few and not np.isnan(different).any())
+
+
+def is_continuous(column: RawColumn, coding: Coding) -> bool:
+    """Tells whether a quantity has more numbers than states are allowed, or some with fractions."""
+    if not is_quantity(column, coding):
+        return False
+    different = np.unique(column.numbers()[column.occurring()])
     return different.size > coding.max_states or bool((different % 1 != 0).any())
 
 
@@ -129,7 +140,7 @@ def _coded(
     declared = coding.schema.get(column.name, column.states)
     if declared is not None and isinstance(declared[0], float):
         cuts[column.name] = tuple(float(cut) for cut in declared)
-    elif declared is None and coding.discretise is not None and _is_continuous(column, coding):
+    elif declared is None and coding.discretise is not None and is_quantity(column, coding):
         cuts[column.name] = _found_cuts(column, coding.discretise, selection, source)
     if column.name in cuts:
         column = _cut(column, cuts[column.name], source)
@@ -208,7 +219,7 @@ def _labelled(
             source,
             f"column '{column.name}'",
             f"it has {len(occurring)} distinct values, more than {coding.max_states}",
-            "leave it out with --drop if it identifies the rows, declare cuts in a --schema, or raise "
+            "leave it out with --drop if it identifies the rows, cut numbers with --discretise, or raise "
             "--max-states",
         )
     else:
@@ -223,6 +234,21 @@ def _labelled(
     if as_state:
         codes[codes == GAP] = place[GAP_STATE]
     return labels, codes
+
+
+def widened(table: DataTable, more: Mapping[str, Sequence[str]]) -> DataTable:
+    """Returns a table whose columns have further states, which no row takes, in the usual order."""
+    if not more:
+        return table
+    states = tuple(
+        tuple(sorted({*labels, *more[name]}, key=state_order)) if name in more else labels
+        for name, labels in zip(table.names, table.states, strict=True)
+    )
+    codes = [
+        np.array([wide.index(label) for label in labels])[column]
+        for labels, wide, column in zip(table.states, states, table.codes, strict=True)
+    ]
+    return replace(table, states=states, codes=np.array(codes))
 
 
 def state_order(label: str) -> tuple[int, float, str]:

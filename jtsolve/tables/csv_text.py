@@ -56,8 +56,14 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
 
 
 def _guess_separator(line: str) -> str:
-    """Returns the first of tab, comma, semicolon and blank that the line contains; comma if none."""
-    return next((mark for mark in "\t,;" if mark in line.strip()), " " if " " in line.strip() else ",")
+    """Returns the first of tab, comma, semicolon and blank outside quotes; comma if there is none.
+
+    Where every comma is within a number and there are semicolons, the commas are decimal marks.
+    """
+    text = re.sub(r'"[^"]*"', "", line.strip())
+    if ";" in text and "\t" not in text and not re.search(r"(?<!\d),|,(?!\d)", text):
+        return ";"
+    return next((mark for mark in "\t,;" if mark in text), " " if " " in text else ",")
 
 
 def _fields(line: str, separator: str) -> list[str]:

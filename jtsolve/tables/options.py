@@ -21,6 +21,9 @@ MISSING: tuple[str, ...] = get_args(Missing)
 GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
 """Words that mean a missing value in text formats, which have no null."""
 
+Decimal: TypeAlias = Literal["point", "comma"]
+DECIMALS: tuple[str, ...] = get_args(Decimal)
+
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
 
@@ -119,6 +122,8 @@ class Coding:
         schema: declared states or cuts of some columns.
         class_column: class column for mdlp, or None; otherwise a column like any other.
         max_states: most states of a column without declared states.
+        states: columns whose values are states even if they look like quantities; never cut.
+        decimal: mark of fractions in text formats; with "comma", 1.234,5 is 1234.5.
 
     Raises:
         ChoiceError: an invalid value or combination.
@@ -133,6 +138,8 @@ class Coding:
     schema: Schema = field(default_factory=lambda: MappingProxyType({}))
     class_column: str | None = None
     max_states: int = 1000
+    states: tuple[str, ...] = ()
+    decimal: Decimal = "point"
 
     def __post_init__(self) -> None:
         if self.missing not in MISSING:
@@ -143,6 +150,8 @@ class Coding:
             raise ChoiceError(
                 "mdlp needs a class column, and none is named; give --discretise mdlp:CLASS or --class"
             )
+        if self.decimal not in DECIMALS:
+            raise ChoiceError(f"'{self.decimal}' is no decimal mark; choose among {', '.join(DECIMALS)}")
         if self.max_states < 1:
             raise ChoiceError(f"the largest number of states is {self.max_states}; give 1 or more")
 
@@ -151,6 +160,10 @@ class Coding:
         """The column by which mdlp cuts, or else the class column, if any."""
         by = None if self.discretise is None else self.discretise.by
         return by or self.class_column
+
+    def declares(self, name: str) -> bool:
+        """Tells whether the states, or cuts, of a column are the user's own choice."""
+        return name in self.schema or name in self.states
 
     def reads(self, name: str) -> bool:
         """Tells whether a column of the file is needed."""

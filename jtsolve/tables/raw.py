@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,15 @@ import numpy as np
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
 GAP = -1
 """Code of a missing value."""
+
+DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?(?:[eE][+-]?\d+)?")
+"""A number with a decimal comma, and points between thousands, if any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +60,24 @@ class RawColumn:
     def first_word(self) -> str | None:
         """Returns an occurring label that is not a finite number, or None."""
         return next((self.labels[i] for i in self.occurring() if np.isnan(_number(self.labels[i]))), None)
+
+    def with_decimal_point(self, gaps: Collection[str]) -> RawColumn:
+        """Returns the column with decimal commas turned into points, if all its words are such numbers.
+
+        >>> RawColumn("a", ("1.234,5", "7"), np.array([0, 1])).with_decimal_point(()).labels
+        ('1234.5', '7')
+        """
+        words = [self.labels[i] for i in self.occurring() if self.labels[i] not in gaps]
+        if not all(map(DECIMAL_COMMA.fullmatch, words)):
+            return self
+        turned = [
+            label.replace(".", "").replace(",", ".") if DECIMAL_COMMA.fullmatch(label) else label
+            for label in self.labels
+        ]
+        place = {label: code for code, label in enumerate(dict.fromkeys(turned))}
+        return replace(
+            self.recoded(np.array([place[label] for label in turned], dtype=np.int32)), labels=tuple(place)
+        )
 
     def recoded(self, codes: NDArray[np.int32]) -> RawColumn:
         """Returns the column with code i replaced by `codes[i]`, which may be `GAP`."""

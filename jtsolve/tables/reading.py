@@ -13,7 +13,7 @@ a name is an index, as pandas writes it, and left out.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
 from jtsolve.tables.arff import read_arff
+from jtsolve.tables.check import examine, plain_finding
 from jtsolve.tables.coding import to_numbers, to_states
 from jtsolve.tables.csv_text import read_dat, read_separated
 from jtsolve.tables.distinct import Watch, unwatched
@@ -32,10 +33,13 @@ from jtsolve.tables.parquet import read_columnar, read_frame
 from jtsolve.tables.source import Lines, Source
 
 if TYPE_CHECKING:
-    from jtsolve.tables.raw import RawTable
-    from jtsolve.tables.table import ContinuousTable, DataTable
+    from collections.abc import Callable
 
-SomeTable = TypeVar("SomeTable", "DataTable", "ContinuousTable")
+    from jtsolve.tables.check import Finding
+    from jtsolve.tables.raw import RawTable
+    from jtsolve.tables.table import ContinuousTable, DataTable, Table
+
+SomeTable = TypeVar("SomeTable", "DataTable", "ContinuousTable", "Table")
 
 
 def read_raw(
@@ -68,9 +72,74 @@ def read_raw(
     return read_separated(lines, intake, header=header, separator=separator or usual)
 
 
-def opened_data(data: str | Path | Frame) -> tuple[Source | Frame, str]:
+def opened_data(data: str | Path | Frame, encoding: str = "utf-8") -> tuple[Source | Frame, str]:
     """Returns a source for a path, or the frame itself, and its name in messages."""
-    return (Source(data), str(data)) if is_path(data) else (data, FRAME)
+    return (Source(data, encoding), str(data)) if is_path(data) else (data, FRAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a text is written.
+
+    Args:
+        header: whether the first line names the columns; otherwise they are V1, V2, ….
+        separator: a character, " " for any run of blanks; None to guess.
+        encoding: a name that Python knows.
+    """
+
+    header: bool = True
+    separator: str | None = None
+    encoding: str = "utf-8"
+
+
+def read_checked(
+    data: str | Path | Frame,
+    coding: Coding,
+    dialect: Dialect,
+    *,
+    discrete: bool = True,
+    size: int | None = None,
+    tell: Callable[[tuple[Finding, ...]], None],
+    watch: Watch = unwatched,
+) -> Table:
+    """Returns the table in a data file or frame, of states or of numbers, after the data check.
+
+    Args:
+        data: the path of the file, or the frame.
+        coding: how to code its cells.
+        dialect: how it is written, if it is text.
+        discrete: whether to read states; otherwise numbers.
+        size: see `check.examine`.
+        tell: takes the findings before anything is coded, so that they are seen even if the coding fails; may
+            raise an error to refuse them.
+        watch: see `read_states`.
+
+    Raises:
+        InputError: as `read_states`.
+    """
+    source, name = opened_data(data, dialect.encoding)
+    intake = Intake(coding.reads, together=discrete, watch=watch)
+    raw = read_raw(source, intake, header=dialect.header, separator=dialect.separator)
+    return _described(checked(raw, coding, name, discrete=discrete, size=size, tell=tell), source)
+
+
+def checked(
+    raw: RawTable,
+    coding: Coding,
+    source: str,
+    *,
+    discrete: bool = True,
+    size: int | None = None,
+    tell: Callable[[tuple[Finding, ...]], None],
+) -> Table:
+    """Checks and codes columns, of a file or of a frame; the findings are in the provenance ("warnings")."""
+    findings = examine(raw, coding, source, size=size, discrete=discrete)
+    tell(findings)
+    table: Table = to_states(raw, coding, source) if discrete else to_numbers(raw, coding, source)
+    if not findings:
+        return table
+    remarks = {**table.provenance, "warnings": [plain_finding(finding) for finding in findings]}
+    return replace(table, provenance=MappingProxyType(remarks))
 
 
 def read_states(

@@ -47,10 +47,17 @@ class Selection:
 
 def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
     """Applies a coding: returns the columns to keep, with gaps treated, and the weights of the rows."""
+    return _without_gaps(chosen(raw, coding, source), coding, source)
+
+
+def chosen(raw: RawTable, coding: Coding, source: str) -> Selection:
+    """Returns the columns to keep, with gaps marked but not treated, and the weights of the rows."""
     special = [*filter(None, [coding.weights, coding.classes])]
     unknown = [
         name
-        for name in dict.fromkeys((*(coding.columns or ()), *coding.drop, *coding.schema, *special))
+        for name in dict.fromkeys(
+            (*(coding.columns or ()), *coding.drop, *coding.schema, *coding.states, *special)
+        )
         if name not in raw.names
     ]
     if unknown:
@@ -77,13 +84,15 @@ def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
     selection = Selection(columns, raw.times, classes, remarks)
     if coding.weights is not None:
         remarks["weights"] = coding.weights
-        weights = _row_weights(by_name[coding.weights], raw.times, source)
+        weights = row_weights(by_name[coding.weights], raw.times, source)
         selection = replace(selection, weights=weights).where(weights > 0)
-    return _without_gaps(selection, coding, source)
+    return selection
 
 
 def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     """Returns the column with gaps in place of words for missing values, except declared states."""
+    if coding.decimal == "comma" and not raw.typed:
+        column = column.with_decimal_point(coding.gaps)
     declared = set(map(str, coding.schema.get(column.name, ()))) | set(column.states or ())
     words = set(coding.gaps) - declared
     if raw.typed or words.isdisjoint(column.labels):
@@ -92,7 +101,7 @@ def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     return column.recoded(np.array(codes, dtype=np.int32))
 
 
-def _row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str) -> NDArray[np.int64]:
+def row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str) -> NDArray[np.int64]:
     """Returns the weight of each row, multiplied by how often it occurs in the file."""
     by_label = column.numbers()
     whole = column.gaps(None) == 0 and bool(((by_label >= 0) & (by_label == np.floor(by_label))).all())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import LARGEST, opened
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +26,20 @@ class Source:
 
     Args:
         path: of the file, gzipped or not.
+        encoding: of its text, if it is text.
 
     Attributes:
         name: the path as text, for messages.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, encoding: str = "utf-8") -> None:
+        try:
+            self.decoder = codecs.getincrementaldecoder(encoding)
+        except LookupError:
+            raise ChoiceError(
+                f"there is no encoding '{encoding}'; give one that Python knows, such as utf-8 or cp1252"
+            ) from None
+        self.is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
         self.path = path
         self.name = str(path)
         self._sha = hashlib.sha256()
@@ -116,14 +125,14 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         InputError: the text is not UTF-8, blank, or has an endless line.
     """
     number, rest, first, blank = 1, b"", True, True
-    for piece in _then_nothing(source.pieces()):
+    for piece in _then_nothing(_in_utf8(source)):
         data = rest + (piece or b"")
         if first:
             if len(data) < _LONGEST_MARK and piece is not None:
                 rest = data
                 continue
             if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                raise InputError(source.name, "", "it is UTF-16", "save the file as UTF-8")
+                raise InputError(source.name, "", "it is UTF-16", "give --encoding utf-16")
             data, first = data.removeprefix(b"\xef\xbb\xbf"), False
         # A carriage return at the very end may be the first half of a CRLF.
         cut = len(data) if piece is None else max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
@@ -143,6 +152,28 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         raise InputError(source.name, "", "there is nothing but blanks in it", "give a table with rows")
 
 
+def _in_utf8(source: Source) -> Iterator[bytes]:
+    """Yields the content of a text in UTF-8.
+
+    Raises:
+        InputError: it is not in its encoding.
+    """
+    if source.is_utf8:
+        yield from source.pieces()
+        return
+    decoder = source.decoder()
+    try:
+        for piece in source.pieces():
+            if text := decoder.decode(piece):
+                yield text.encode()
+        if text := decoder.decode(b"", final=True):
+            yield text.encode()
+    except UnicodeError as error:
+        raise InputError(
+            source.name, "", f"it is not in its encoding ({error})", "give the right --encoding"
+        ) from None
+
+
 def _then_nothing(pieces: Iterator[bytes]) -> Iterator[bytes | None]:
     yield from pieces
     yield None
@@ -156,7 +187,10 @@ def _require_text(data: bytes, number: int, source: str) -> None:
         except UnicodeDecodeError as error:
             line = number + data.count(b"\n", 0, error.start)
             raise InputError(
-                source, f"line {line}", "a byte is not UTF-8", "save the file as UTF-8"
+                source,
+                f"line {line}",
+                "a byte is not UTF-8",
+                "name the encoding of the file, such as --encoding cp1252, or save it as UTF-8",
             ) from None
     if b"\0" in data:
         line = number + data.count(b"\n", 0, data.index(b"\0"))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Limits
+from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.problem import FOR_EACH_TREE, problem_from_table, tabulation_for
@@ -35,6 +36,7 @@ class Learner:
         threads: see `Limits`.
         seed: see `Limits`.
         memory: see `Limits`.
+        constraints: on every tree, besides the treewidth.
 
     Raises:
         ChoiceError: the treewidth is negative.
@@ -53,6 +55,7 @@ class Learner:
     threads: int | None = None
     seed: int = 0
     memory: int | None = None
+    constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
         if self.treewidth < 0:
@@ -75,7 +78,12 @@ class Learner:
         heuristic = self.backend is not None and not self.backend.capabilities.exact
         tabulation = FOR_EACH_TREE if heuristic else tabulation_for(self.backend)
         problem = problem_from_table(
-            table, self.score, treewidth=self.treewidth, limits=limits, tabulation=tabulation
+            table,
+            self.score,
+            treewidth=self.treewidth,
+            constraints=self.constraints,
+            limits=limits,
+            tabulation=tabulation,
         )
         result = solve(problem, self.backend, limits)
         if result.stop is Stop.INTERRUPTED:

@@ -1,0 +1,92 @@
+"""Removes the edges of a tree that its score does not need, so that ties go to the sparser graph.
+
+An edge {a, b} of a chordal graph can be removed, and the graph stays chordal, if and only if exactly one
+maximal clique C holds both. The score then changes by
+
+    s(C∖a) + s(C∖b) − s(C∖{a,b}) − s(C).
+
+Where that is exactly 0, the edge is removed, those with the most states first, until none is left; the score
+stays the same bit for bit. A column with a single state has s(A ∪ v) = s(A) bit for bit under every score
+without a term for edges, and so loses all its edges. Ties that rounding hides stay as they are.
+
+Time: O(Σ |C|²) scores, and O(n) for each removed edge.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import fsum, inf
+from typing import TYPE_CHECKING
+
+from jtsolve.core.tree import JunctionTree, adjacency
+from jtsolve.core.varset import VarSet, is_subset, members, varset
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jtsolve.core.problem import Problem
+
+
+def sparser(problem: Problem, tree: JunctionTree) -> JunctionTree:
+    """Returns a tree of the same score from which no single edge can be removed at exactly this score.
+
+    Args:
+        problem: the scores and constraints, which the tree meets.
+        tree: returned as it is if it does not meet the constraints.
+    """
+    gains: dict[tuple[VarSet, VarSet], float] = {}
+
+    def gain(clique: VarSet, pair: VarSet) -> float:
+        if (clique, pair) not in gains:
+            a, b = (1 << v for v in members(pair))
+            terms = [problem.scores.score(clique ^ side) for side in (a, b)]
+            terms += [-problem.scores.score(clique ^ pair), -problem.scores.score(clique)]
+            # A set without a score is neither a clique nor a separator: its terms would have to cancel.
+            gains[clique, pair] = -inf if {inf, -inf} & set(terms) else fsum(terms)
+        return gains[clique, pair]
+
+    found = tree if problem.permits(tree) else None
+    while found is not None:
+        tree = found
+        removed = (
+            _without(tree, at, pair)
+            for at, pair in _removable(problem, tree)
+            if gain(tree.cliques[at], pair) == 0
+        )
+        found = next(filter(problem.permits, removed), None)
+    return tree
+
+
+def _removable(problem: Problem, tree: JunctionTree) -> Iterator[tuple[int, VarSet]]:
+    """Yields the edges that only one clique holds, with its position; those with the most states first."""
+    states = [variable.states for variable in problem.variables]
+    arities = [len(s) if isinstance(s, tuple) else s or 2 for s in states]
+    near = adjacency(len(tree.cliques), tree.edges)
+    edges = []
+    for at, clique in enumerate(tree.cliques):
+        # By running intersection, if another clique holds the edge, then so does one of the neighbours.
+        shared = [clique & tree.cliques[other] for other in near[at]]
+        for a, b in combinations(members(clique), 2):
+            pair = 1 << a | 1 << b
+            if not any(is_subset(pair, separator) for separator in shared):
+                edges.append((-(arities[a] - 1) * (arities[b] - 1), at, pair))
+    edges.sort()
+    return ((at, pair) for _, at, pair in edges)
+
+
+def _without(tree: JunctionTree, at: int, pair: VarSet) -> JunctionTree:
+    """Returns the tree without an edge that only the clique at this position holds."""
+    clique = tree.cliques[at]
+    low = varset([next(members(pair))])
+    nodes = list(tree.cliques)
+    nodes[at] = clique ^ low
+    nodes.append(clique ^ pair ^ low)
+    last = len(nodes) - 1
+    edges = [(at, last)]
+    for i, j in tree.edges:
+        other = j if i == at else i
+        if at in (i, j) and not is_subset(tree.cliques[other] & clique, nodes[at]):
+            edges.append((last, other))
+        else:
+            edges.append((i, j))
+    return JunctionTree.from_nodes(tree.n, nodes, edges)

@@ -1,0 +1,486 @@
+"""The data check: what in a table will spoil the answer, and the option that mends it.
+
+Structure learning takes columns at face value. An identifier, a date or a quantity read as states has as
+many states as rows, and every set with it looks informative; constants and copies of other columns add
+edges that say nothing. `examine` looks at every column before anything is coded or scored, and returns a
+`Finding` for each kind of fault; `docs/data.md` explains them one by one.
+
+Time: one pass over the rows for each column. Functions of other columns are sought on a sample of rows, for
+all pairs at once, and only the candidates are verified on all rows.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shlex
+from collections import defaultdict
+from dataclasses import dataclass
+from hashlib import sha256
+from math import log, prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.errors import InputError
+from jtsolve.tables.coding import FEW, is_quantity
+from jtsolve.tables.raw import DECIMAL_COMMA, GAP
+from jtsolve.tables.selection import chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.tables.options import Coding
+    from jtsolve.tables.raw import RawColumn, RawTable
+    from jtsolve.tables.selection import Selection
+
+KINDS = (
+    "near-empty",
+    "constant",
+    "decimal-comma",
+    "date",
+    "identifier",
+    "quantity",
+    "mixed",
+    "many-states",
+    "duplicate",
+    "function",
+    "weight",
+)
+"""The kinds of findings, in the order of the report; each is a section of `docs/data.md`."""
+
+_LEAST_ROWS = 10
+"""Rows below which all values may differ by chance."""
+_NEARLY_ALL = 0.9
+"""Share of different values from which a column identifies its rows, and of values that form a majority."""
+_NEARLY_NONE = 0.1
+"""Share of values below which a column is nearly empty."""
+_DOMINANT = 0.5
+"""Share of the weight from which a single row dominates."""
+_CHANCE = 1e-3
+"""Probability that any pair of independent columns of the table is reported as a function."""
+_SAMPLE = 256
+"""Rows on which candidates for functions are sought."""
+_SHOWN = 4
+"""Columns described in a sentence; the advice names all of them."""
+
+_DATE = re.compile(
+    r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+    r"|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}(?: \d{1,2}:\d{2}(?::\d{2})?)?"
+    r"|\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp][Mm])?"
+    r"|\d{1,2}[ -](?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[ -]\d{2,4}"
+    r"|(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in the data, or in the answer, that makes it less than it seems.
+
+    Args:
+        kind: one of `KINDS`, or "clique" for a finding about a tree.
+        columns: the columns concerned.
+        sentence: what was found, without the columns' full list.
+        advice: what to do.
+        options: the words of the command line that follow the advice; empty if none does.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    sentence: str
+    advice: str
+    options: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.sentence}. Fix: {self.advice}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is known of a column.
+
+    Args:
+        column: as read.
+        counts: rows of each label that occurs, with their multiplicities.
+        occurring: positions of those labels in the column.
+        present: number of values, `counts.sum()`.
+        total: number of rows.
+        handled: whether the user has declared states or cuts.
+        quantity: whether it holds many different numbers.
+    """
+
+    column: RawColumn
+    counts: NDArray[np.int64]
+    occurring: NDArray[np.intp]
+    present: int
+    total: int
+    handled: bool
+    quantity: bool
+
+    @property
+    def name(self) -> str:
+        return self.column.name
+
+    @property
+    def different(self) -> int:
+        return int(self.occurring.size)
+
+    @property
+    def labels(self) -> list[str]:
+        return [self.column.labels[i] for i in self.occurring.tolist()]
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The labels that occur as numbers; NaN where one is a word."""
+        return self.column.numbers()[self.occurring]
+
+
+def examine(
+    raw: RawTable, coding: Coding, source: str, *, size: int | None = None, discrete: bool = True
+) -> tuple[Finding, ...]:
+    """Returns the findings about the columns that a coding keeps, in the order of `KINDS`.
+
+    Args:
+        raw: the columns as read.
+        coding: what the user has chosen.
+        source: the file, for messages.
+        size: the largest wanted clique; None if unknown.
+        discrete: whether the columns become states; otherwise numbers, of which fewer things are asked.
+
+    Raises:
+        InputError: the coding names a column that does not exist, or weights that are not whole numbers.
+    """
+    selection = chosen(raw, coding, source)
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    facts = [_facts(column, selection.weights, coding) for column in selection.columns]
+    plain: list[_Facts] = []
+    words: dict[str, list[str]] = {}
+    for one in facts:
+        fault = next(_faults(one, coding, typed=raw.typed, discrete=discrete), None)
+        if fault is None:
+            plain.append(one)
+            continue
+        found[fault[0]].append((one.name, fault[1]))
+        if fault[0] == "mixed":
+            words[one.name] = _words(one)
+    if discrete and size is not None:
+        for one, reason in _overfull(plain, size, facts[0].total):
+            found["many-states"].append((one.name, reason))
+    crowded = {name for name, _ in found["many-states"]}
+    for kind, name, reason in _dependent([one for one in plain if one.name not in crowded]):
+        found[kind].append((name, reason))
+    findings = [_finding(kind, found[kind], words, raw, coding) for kind in KINDS if found.get(kind)]
+    if coding.weights is not None:
+        findings.extend(_dominant(selection, coding.weights))
+    return tuple(findings)
+
+
+def require_none(findings: Sequence[Finding], source: str) -> None:
+    """Refuses data with findings, for --strict.
+
+    Raises:
+        InputError: there are some; the message has them all.
+    """
+    if findings:
+        listed = " ".join(f"({number}) {finding}" for number, finding in enumerate(findings, 1))
+        count = f"{len(findings)} warning{'s' * (len(findings) > 1)}"
+        raise InputError(
+            source, "data check", f"{count}: {listed}", "follow the advice, or leave out --strict"
+        )
+
+
+def judge(
+    cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int, fewer: str = "--treewidth"
+) -> Finding | None:
+    """Returns a finding that names the cliques whose tables have more cells than there are rows, or None.
+
+    Args:
+        cliques: the names of the members, and their numbers of states.
+        rows: of the data.
+        fewer: the option that bounds the cliques.
+    """
+    large = [(prod(arities), names) for names, arities in cliques if prod(arities) > rows]
+    if not large:
+        return None
+    large.sort(key=lambda entry: -entry[0])
+    shown = "; ".join(f"{{{', '.join(names)}}} has {cells} cells" for cells, names in large[:_SHOWN])
+    return Finding(
+        "clique",
+        tuple(dict.fromkeys(name for _, names in large for name in names)),
+        f"{shown}{_more(large)}, but there are {rows} rows to fill {'them' if len(large) > 1 else 'it'}",
+        f"do not trust these cliques; ask for smaller ones with {fewer}, or give their columns fewer states",
+    )
+
+
+def plain_finding(finding: Finding) -> dict[str, Any]:
+    """Returns a finding as JSON values."""
+    return {
+        "kind": finding.kind,
+        "columns": list(finding.columns),
+        "sentence": finding.sentence,
+        "advice": finding.advice,
+    }
+
+
+def names_as_words(names: Sequence[str]) -> str:
+    """Returns names as one word of a command line, with commas between them.
+
+    >>> names_as_words(["a", "b c", "d,e"])
+    'a,b c,"d,e"'
+    """
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="").writerow(names)
+    return stream.getvalue()
+
+
+def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding) -> _Facts:
+    codes = column.codes
+    # Shifted, so that the first entry counts the gaps.
+    counts = np.bincount(codes.astype(np.int64) - GAP, weights, minlength=len(column.labels) + 1)
+    occurring = np.flatnonzero(counts[1:])
+    times = counts[1:][occurring].astype(np.int64)
+    handled = coding.declares(column.name) or column.states is not None
+    quantity = not handled and is_quantity(column, coding)
+    return _Facts(column, times, occurring, int(times.sum()), int(counts.sum()), handled, quantity)
+
+
+def _faults(one: _Facts, coding: Coding, *, typed: bool, discrete: bool) -> Iterator[tuple[str, str]]:
+    """Yields the kinds and descriptions of the faults of a column; the first counts."""
+    if one.present <= _NEARLY_NONE * one.total and (one.present == 0 or one.total >= _LEAST_ROWS):
+        yield "near-empty", f"{one.present} of {one.total} values"
+    as_state = coding.missing == "state" and one.present < one.total
+    if one.different == 1 and not as_state:
+        yield "constant", f"always {_short(one.labels[0])}"
+    if one.handled:
+        return
+    if not typed and coding.decimal == "point" and _has_decimal_commas(one.labels):
+        yield "decimal-comma", f"such as {_short(next(label for label in one.labels if ',' in label))}"
+    if _is_date(one):
+        yield "date", f"{one.different} values such as {_short(one.labels[0])}"
+    if _is_identifier(one):
+        yield "identifier", f"{one.different} values in {one.present} rows"
+    if discrete and one.quantity and coding.discretise is None:
+        yield "quantity", f"{one.different} numbers such as {_short(one.labels[0])}"
+    if words := _words(one):
+        yield "mixed", f"numbers, and {', '.join(map(_short, words[:_SHOWN]))}"
+
+
+def _short(label: str) -> str:
+    longest = 30
+    return f"'{label if len(label) <= longest else label[: longest - 1] + '…'}'"
+
+
+def _has_decimal_commas(labels: Sequence[str]) -> bool:
+    return any("," in label for label in labels) and all(map(DECIMAL_COMMA.fullmatch, labels))
+
+
+def _is_date(one: _Facts) -> bool:
+    """Tells whether all values are dates or times, too many to be named states."""
+    if one.different <= min(FEW, one.present // 2):
+        return False
+    return all(map(_DATE.fullmatch, one.labels))
+
+
+def _is_identifier(one: _Facts) -> bool:
+    """Tells whether nearly all values differ and, if numbers, number the rows or have zeros in front.
+
+    Quantities differ from row to row as well: whole numbers identify rows if they increase from row to row
+    or leave few gaps between them.
+    """
+    if one.present < _LEAST_ROWS or one.different < _NEARLY_ALL * one.present:
+        return False
+    numbers = one.numbers
+    if np.isnan(numbers).any():
+        return bool(np.isnan(numbers).mean() > 1 - _NEARLY_ALL)
+    if (numbers % 1 != 0).any():
+        return False
+    if any(label.startswith("0") and len(label) > 1 for label in one.labels):
+        return True
+    in_rows = one.column.numbers()[one.column.codes[one.column.codes != GAP]]
+    steps = np.diff(in_rows)
+    all_differ = one.different == one.present
+    is_dense = numbers.max() - numbers.min() < 2 * one.different
+    return bool(all_differ and (is_dense or (steps > 0).all() or (steps < 0).all()))
+
+
+def _words(one: _Facts) -> list[str]:
+    """Returns the words among numbers, if numbers prevail and no word is a range such as 10+."""
+    is_word = np.isnan(one.numbers)
+    if not is_word.any() or is_word.all():
+        return []
+    words = [label for label, word in zip(one.labels, is_word, strict=True) if word]
+    values = int((~is_word).sum())
+    prevail = one.counts[~is_word].sum() >= _NEARLY_ALL * one.present or values > FEW
+    return words if prevail and values > 1 and not any(map(_has_digit, words)) else []
+
+
+def _has_digit(word: str) -> bool:
+    return any(character.isdigit() for character in word)
+
+
+def _overfull(plain: Sequence[_Facts], size: int, rows: int) -> Iterator[tuple[_Facts, str]]:
+    """Yields the columns of which even the smallest clique of the wanted size has more cells than rows."""
+    arities = np.array([FEW if one.quantity else one.different for one in plain])
+    size = min(size, arities.size)
+    smallest = np.argsort(arities, kind="stable")[:size].tolist()
+    for at, one in enumerate(plain):
+        if one.quantity or size < 2:  # noqa: PLR2004 - it will be cut; or no clique
+            continue
+        others = [other for other in smallest if other != at][: size - 1]
+        cells = one.different * prod(int(arities[other]) for other in others)
+        if cells > rows:
+            yield one, f"{one.different} states, so at least {cells} cells in a clique of {size}"
+
+
+def _dependent(plain: Sequence[_Facts]) -> Iterator[tuple[str, str, str]]:
+    """Yields copies and functions of other columns, with the column that determines each.
+
+    Only complete columns are compared. A two-valued function is not reported: it is as often a property, such
+    as the feathers of birds, as a derived column. A function on the data may be chance where the other column
+    has many values: the probability that independent columns would show it, Π over its values of Σ_k p_k^m
+    with m the rows of the value, must be below `_CHANCE` for all pairs together.
+    """
+    full = [one for one in plain if one.present == one.total and one.different > 1]
+    least = log(_CHANCE / max(1, len(full)) ** 2)
+    copies: set[str] = set()
+    for first, other in _equal(full):
+        if _determines(first, other, least):
+            copies.add(other.name)
+            yield "duplicate", other.name, f"of '{first.name}'"
+    for one, other in _candidates([one for one in full if one.name not in copies]):
+        if other.name not in copies and _determines(one, other, least):
+            copies.add(other.name)
+            yield "function", other.name, f"of '{one.name}'"
+
+
+def _equal(full: Sequence[_Facts]) -> Iterator[tuple[_Facts, _Facts]]:
+    """Yields pairs of columns that are equal up to the names of their states: the first, and another."""
+    alike: dict[bytes, list[_Facts]] = defaultdict(list)
+    for one in full:  # copies have the same counts, which are at hand
+        alike[np.sort(one.counts).tobytes()].append(one)
+    for group in alike.values():
+        firsts: dict[bytes, _Facts] = {}
+        for one in group if len(group) > 1 else ():
+            first = firsts.setdefault(_canonical(one.column), one)
+            if first is not one:
+                yield first, one
+
+
+def _canonical(column: RawColumn) -> bytes:
+    """Returns a digest of the codes after renumbering them in order of first occurrence."""
+    rows = column.codes.size
+    first = np.full(len(column.labels), rows)
+    first[column.codes[::-1]] = np.arange(rows)[::-1]  # the last assignment stays
+    rank = np.argsort(np.argsort(first, kind="stable")).astype(column.codes.dtype)
+    return sha256(rank[column.codes].data).digest()
+
+
+def _candidates(full: Sequence[_Facts]) -> Iterator[tuple[_Facts, _Facts]]:
+    """Yields pairs in which the first column determines the second, of three states or more, on a sample."""
+    several = [one for one in full if one.different > 2]  # noqa: PLR2004
+    if len(several) < 2:  # noqa: PLR2004 - a pair
+        return
+    rows = several[0].column.codes.size
+    sample = np.linspace(0, rows - 1, min(rows, _SAMPLE)).astype(np.int64)
+    codes = np.array([one.column.codes[sample] for one in several], dtype=np.int32)
+    arities = np.array([one.different for one in several])
+    for i, one in enumerate(several):
+        fewer = np.flatnonzero(arities < arities[i])
+        if 2 * one.different > rows or not fewer.size:
+            continue
+        order = np.argsort(codes[i], kind="stable")
+        same = np.diff(codes[i][order]) == 0  # neighbours in this order that agree in column i
+        differ = np.diff(codes[np.ix_(fewer, order)], axis=1)[:, same] != 0
+        yield from ((one, several[j]) for j in fewer[~differ.any(axis=1)].tolist())
+
+
+def _determines(one: _Facts, other: _Facts, least: float) -> bool:
+    """Tells whether a column is a function of another one, on all rows and not by chance."""
+    by, values = one.column.codes, other.column.codes
+    image = np.full(len(one.column.labels), GAP, dtype=values.dtype)
+    image[by] = values
+    if (image[by] != values).any():
+        return False
+    shares = np.bincount(values) / values.size
+    most = shares.max()
+    groups = np.bincount(by)
+    # In logarithms, since a power of a share may be too small for a float.
+    chance = sum(
+        m * log(most) + log(float(((shares / most) ** m).sum())) for m in groups[groups > 1].tolist()
+    )
+    return bool(chance < least)
+
+
+def _dominant(selection: Selection, weights: str) -> Iterator[Finding]:
+    """Yields a finding if one row has most of the weight."""
+    assert selection.weights is not None, "the coding names them"
+    share = selection.weights.max() / selection.weights.sum()
+    if selection.weights.size > 1 and share > _DOMINANT:
+        yield Finding(
+            "weight",
+            (weights,),
+            f"one row has {100 * share:.0f} % of the weight in column '{weights}'",
+            f"check that '{weights}' counts rows; if not, --drop {_word([weights])} instead of --weights",
+        )
+
+
+_SENTENCES = {
+    "near-empty": "columns that are nearly empty",
+    "constant": "constant columns",
+    "decimal-comma": "numbers with decimal commas, read as words",
+    "date": "dates or times, read as states",
+    "identifier": "columns that identify the rows",
+    "quantity": "quantities or codes, read as states without order",
+    "mixed": "words among numbers",
+    "many-states": "columns with more states than the rows can feed",
+    "duplicate": "copies of other columns",
+    "function": "functions of other columns",
+}
+
+
+def _finding(
+    kind: str, found: Sequence[tuple[str, str]], words: dict[str, list[str]], raw: RawTable, coding: Coding
+) -> Finding:
+    """Returns the finding of one kind on several columns."""
+    names = [name for name, _ in found]
+    shown = "; ".join(f"'{name}' ({reason})" for name, reason in found[:_SHOWN])
+    sentence = f"{_SENTENCES[kind]}: {shown}{_more(found)}"
+    if kind == "decimal-comma":
+        return Finding(kind, tuple(names), sentence, "give --decimal comma", ("--decimal", "comma"))
+    if kind == "quantity":
+        advice = f"cut numbers with --discretise quantile:4; declare codes with --states {_word(names)}"
+        return Finding(kind, tuple(names), sentence, advice, ("--discretise", "quantile:4"))
+    if kind == "mixed":
+        different = list(dict.fromkeys(word for listed in words.values() for word in listed))
+        gaps = _gap_words(raw, coding.gaps)
+        option = ("--missing-values", names_as_words([*gaps, *different]))
+        advice = (
+            f"if the words mean a missing value, give {shlex.join(option)} and a --missing; otherwise "
+            f"correct them, or declare --states {_word(names)}"
+        )
+        return Finding(kind, tuple(names), sentence, advice, (*option, "--missing", "state"))
+    advice = f"leave out with --drop {_word(names)}"
+    if kind == "date":
+        advice += ", or derive a column such as the month or the weekday first"
+    elif kind == "many-states":
+        advice += ", or merge rare states in the file"
+    return Finding(kind, tuple(names), sentence, advice, ("--drop", names_as_words(names)))
+
+
+def _word(names: Sequence[str]) -> str:
+    return shlex.quote(names_as_words(names))
+
+
+def _more(found: Sequence[Any]) -> str:
+    return f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+
+
+def _gap_words(raw: RawTable, gaps: Collection[str]) -> list[str]:
+    """Returns the words for a missing value that occur."""
+    if raw.typed:
+        return []
+    labels = set().union(*(column.labels for column in raw.columns))
+    return [word for word in gaps if word in labels]

@@ -1,0 +1,120 @@
+"""Ties of score go to the sparser graph: edges that cost nothing are not in the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.sparsity import sparser
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.scoring.problem import Tabulation, problem_from_table
+from jtsolve.scoring.registry import DISCRETE
+from jtsolve.solving import findings_of, solve
+from jtsolve.tables.table import DataTable
+from jtsolve.verify.result import check
+
+if TYPE_CHECKING:
+    from jtsolve.scoring.score import DiscreteScore
+
+
+def table(seed: int = 0) -> DataTable:
+    """Three dependent columns, and two that are constant."""
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 2, 60)
+    b = np.where(rng.random(60) < 0.8, a, 1 - a)
+    c = np.where(rng.random(60) < 0.8, b, 1 - b)
+    none = np.zeros(60, dtype=np.int64)
+    states = (("0", "1"), ("0", "1"), ("0", "1"), ("0",), ("0",))
+    return DataTable(tuple("abcde"), states, np.array([a, b, c, none, none]))
+
+
+@pytest.mark.parametrize("score", DISCRETE.values(), ids=lambda score: score.name)
+@pytest.mark.parametrize("backend", ["brute", "dp", "forward", "search"])
+def test_a_constant_column_gets_no_edge_by_any_score(score: DiscreteScore, backend: str) -> None:
+    problem = problem_from_table(table(), score, treewidth=2)
+    result = solve(problem, REGISTRY[backend])
+    assert result.tree is not None
+    assert {8, 16} <= set(result.tree.cliques)
+    assert check(problem, result) == ()
+
+
+def test_edges_to_constants_stay_where_constraints_ask_for_them() -> None:
+    edge = frozenset({0b01001})
+    problem = problem_from_table(
+        table(), DISCRETE["bic"], treewidth=2, constraints=Constraints(required_edges=edge)
+    )
+    result = solve(problem, REGISTRY["dp"])
+    assert result.tree is not None
+    assert any(clique & 0b01001 == 0b01001 for clique in result.tree.cliques)
+    assert 16 in result.tree.cliques
+
+
+@given(st.integers(2, 6), st.integers(0, 10_000), st.booleans())
+def test_no_edge_is_left_that_costs_nothing(n: int, seed: int, constant: bool) -> None:  # noqa: FBT001
+    """Small integers as scores are exact and have many ties."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-1, 2, count_bounded_subsets(n, n)).astype(float)
+    if constant:
+        values[:] = 0
+    values[0] = 0
+    problem = Problem(
+        tuple(Variable(str(v), int(rng.integers(1, 4))) for v in range(n)), DenseScores(n, n, values)
+    )
+    graph = nx.complete_to_chordal_graph(nx.gnp_random_graph(n, 0.6, seed=seed))[0]
+    tree = JunctionTree.from_graph(graph)
+    found = sparser(problem, tree)
+    assert found.score(problem.scores) == tree.score(problem.scores)
+    assert found.edge_sets <= tree.edge_sets
+    if constant:
+        assert not found.edge_sets
+    for a, b in found.graph_edges:
+        less = found.to_graph()
+        less.remove_edge(a, b)
+        if nx.is_chordal(less):
+            assert JunctionTree.from_graph(less).score(problem.scores) != found.score(problem.scores)
+
+
+def test_sets_without_a_score_are_not_looked_for() -> None:
+    scores = SparseScores(3, {0b111: 1.0, 0b001: 0.0, 0b010: 0.0})
+    problem = Problem(tuple(Variable(name) for name in "abc"), scores)
+    tree = JunctionTree(3, [0b111], [])
+    assert sparser(problem, tree) == tree
+
+
+def test_a_tree_that_breaks_a_constraint_is_returned_as_it_is() -> None:
+    zeros = DenseScores(2, 2, np.zeros(4))
+    problem = Problem((Variable("a"), Variable("b")), zeros, Constraints(max_treewidth=0))
+    tree = JunctionTree(2, [0b11], [])
+    assert sparser(problem, tree) == tree
+
+
+def test_scores_on_demand_are_thinned_too() -> None:
+    slow = Tabulation(seconds=-1.0, share=0.5)
+    problem = problem_from_table(table(), DISCRETE["ml"], treewidth=2, tabulation=slow)
+    result = solve(problem, REGISTRY["forward"])
+    assert result.tree is not None
+    assert {8, 16} <= set(result.tree.cliques)
+
+
+def test_cliques_with_more_cells_than_rows_are_named() -> None:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 5, (3, 20))
+    states = (tuple("01234"),) * 3
+    problem = problem_from_table(DataTable(tuple("abc"), states, codes), DISCRETE["ml"], treewidth=2)
+    result = solve(problem, REGISTRY["brute"])
+    (finding,) = result.stats["warnings"]
+    assert finding["kind"] == "clique"
+    assert finding["columns"] == ["a", "b", "c"]
+    assert "{a, b, c} has 125 cells, but there are 20 rows to fill it" in finding["sentence"]
+    assert findings_of(problem, None) == ()
+    known = Problem(problem.variables, problem.scores)
+    assert findings_of(known, result.tree) == ()
