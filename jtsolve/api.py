@@ -124,7 +124,7 @@ def learn(
     limits = _limits(time, memory, threads, seed)
     searcher = _backend(backend)
     of = named_score(score, ess) if isinstance(score, str) else score
-    name = Path(data).name.removesuffix(".gz").rpartition(".")[0] if is_path(data) else "data"
+    name = Path(data).name.partition(".")[0] if is_path(data) else "data"
     with _display("reading the data", show_progress) as listener:
         table = _read(data, of, _coding(coding), header=header, separator=separator)
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
