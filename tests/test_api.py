@@ -55,6 +55,15 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert python(program) == "[]\n"
 
 
+def test_pandas_and_arrow_need_not_be_installed() -> None:
+    program = (
+        "import sys; sys.modules.update(pandas=None, pyarrow=None)\n"
+        "import jtsolve as jt\n"
+        "print(jt.learn({'a': [0, 1] * 9, 'b': [True, False] * 9}).fit().sample(2).shape)"
+    )
+    assert python(program) == "(2, 2)\n"
+
+
 def python(program: str, *places: Path) -> str:
     """Returns what a program prints, with further folders to import from."""
     folders = os.pathsep.join(map(str, [*places, ROOT, os.environ.get("PYTHONPATH", "")]))
@@ -300,6 +309,13 @@ def test_a_model_is_written_and_read_and_mixtures_are_asked_alike(tmp_path: Path
     gaussian = jt.learn({"x": [0.0, 1.0, 3.0]}, score="gaussian-bic", treewidth=0).fit()
     gaussian.write(tmp_path / "gaussian.json")
     assert jt.Model.read(tmp_path / "gaussian.json").names == ("x",)
+
+
+def test_the_limits_hold_for_reading_too() -> None:
+    with pytest.raises(jt.LimitError, match="ended the reading of the data frame after 400 rows"):
+        jt.learn(SURVEY, time=1e-9)
+    with pytest.raises(jt.LimitError, match=r"the limit is 0\.001 GB"):
+        jt.learn(SURVEY, memory=0.001)
 
 
 def test_a_model_can_be_pickled() -> None:

@@ -50,26 +50,11 @@ class DataFile:
 
     def read(self, limits: "Limits", listener: "Listener | None" = None) -> "Table":
         """Returns its table, of states or numbers as the score needs; stops at the limits."""
-        from jtsolve.core.machine import resident_memory
-        from jtsolve.progress import tell
+        from jtsolve.progress import reading_watch
         from jtsolve.scoring.score import is_discrete
         from jtsolve.tables.reading import read_numbers, read_states
 
-        def watch(*, rows: int, memory: int) -> None:
-            tell(listener, f"reading {self.path.name}: {rows} rows")
-            if limits.time is not None and limits.elapsed >= limits.time:
-                raise LimitError(
-                    f"the time limit ended the reading of {self.path} after {rows} rows; nothing is written. "
-                    "Ways out: more time, fewer columns (jtsolve score --columns)"
-                )
-            need = resident_memory() + memory
-            if need > limits.memory_bytes:
-                raise LimitError(
-                    f"the distinct rows among the first {rows} of {self.path} need {need / 1e9:.3g} GB of "
-                    f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, "
-                    "or fewer columns (jtsolve score --columns), which have fewer distinct rows"
-                )
-
+        watch = reading_watch(str(self.path), limits, listener)
         read = read_states if is_discrete(self.score) else read_numbers
         return read(self.path, self.coding, header=self.header, separator=self.separator, watch=watch)
 
