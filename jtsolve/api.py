@@ -107,8 +107,8 @@ def learn(
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
         show_progress: on standard error; None for in terminals and notebooks.
-        coding: the options of `tables.options.Coding`, named as in the command line: columns, drop, weights,
-            missing, gaps, discretise, schema, class_column, max_states.
+        coding: the fields of `tables.options.Coding`, most named as on the command line: columns, drop,
+            weights, missing, gaps, discretise, schema, class_column, max_states.
 
     Raises:
         InputError: the data cannot be read as states, or as numbers for a Gaussian score.
