@@ -26,15 +26,16 @@ from jtsolve.io.documents import (
 from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.fit import fit, fit_gaussian
-from jtsolve.progress import in_notebook, is_watched, progress, tell
+from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, tell
 from jtsolve.scoring.problem import problem_from_table, tabulation_for
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
+from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FrameStyle, is_path
 from jtsolve.tables.options import Coding, Discretisation
-from jtsolve.tables.reading import read_numbers, read_states
+from jtsolve.tables.reading import opened_data, read_numbers, read_states
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def learn(
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
         show_progress: on standard error; None for in terminals and notebooks.
-        coding: the options of `tables.options.Coding`, named as in the command line: columns, drop, weights,
-            missing, gaps, discretise, schema, class_column, max_states.
+        coding: the fields of `tables.options.Coding`, most named as on the command line: columns, drop,
+            weights, missing, gaps, discretise, schema, class_column, max_states.
 
     Raises:
         InputError: the data cannot be read as states, or as numbers for a Gaussian score.
@@ -124,9 +125,10 @@ def learn(
     limits = _limits(time, memory, threads, seed)
     searcher = _backend(backend)
     of = named_score(score, ess) if isinstance(score, str) else score
-    name = Path(data).name.removesuffix(".gz").rpartition(".")[0] if is_path(data) else "data"
+    name = Path(data).name.partition(".")[0] if is_path(data) else "data"
     with _display("reading the data", show_progress) as listener:
-        table = _read(data, of, _coding(coding), header=header, separator=separator)
+        watch = reading_watch(opened_data(data)[1], limits, listener)
+        table = _read(data, of, _coding(coding), header=header, separator=separator, watch=watch)
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
         tell(listener, "scoring")
@@ -374,11 +376,17 @@ def _coding(options: Mapping[str, Any]) -> Coding:
 
 
 def _read(
-    data: Frame, score: LocalScore, coding: Coding, *, header: bool = True, separator: str | None = None
+    data: Frame,
+    score: LocalScore,
+    coding: Coding,
+    *,
+    header: bool = True,
+    separator: str | None = None,
+    watch: Watch = unwatched,
 ) -> Table:
     """Returns the table of states or of numbers, as the score needs."""
     reader = read_states if is_discrete(score) else read_numbers
-    return reader(data, coding, header=header, separator=separator)
+    return reader(data, coding, header=header, separator=separator, watch=watch)
 
 
 def _style(data: Frame, table: Table) -> FrameStyle:

@@ -5,10 +5,14 @@ from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING
 
+from jtsolve.errors import LimitError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jtsolve.core.backend import Limits
     from jtsolve.solving import Listener
+    from jtsolve.tables.distinct import Watch
 
 
 @contextmanager
@@ -89,6 +93,28 @@ def tell(listener: "Listener | None", note: str, done: float | None = None) -> N
     """Shows a note and the fraction done, where there is no tree yet."""
     if listener is not None:
         listener(seconds=0.0, score=None, bound=inf, done=done, note=note)
+
+
+def reading_watch(name: str, limits: "Limits", listener: "Listener | None") -> "Watch":
+    """Returns the watch on the reading of data, which tells of its progress and ends it at the limits."""
+    from jtsolve.core.machine import resident_memory
+
+    def watch(*, rows: int, memory: int) -> None:
+        tell(listener, f"reading {name}: {rows} rows")
+        if limits.time is not None and limits.elapsed >= limits.time:
+            raise LimitError(
+                f"the time limit ended the reading of {name} after {rows} rows; nothing is written. "
+                "Ways out: more time, fewer columns (--columns)"
+            )
+        need = resident_memory() + memory
+        if need > limits.memory_bytes:
+            raise LimitError(
+                f"the distinct rows among the first {rows} of {name} need {need / 1e9:.3g} GB of "
+                f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, "
+                "or fewer columns (--columns), which have fewer distinct rows"
+            )
+
+    return watch
 
 
 def is_watched() -> bool:

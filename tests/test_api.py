@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import pydoc
 import re
 import subprocess
@@ -52,6 +53,15 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
         "print(sorted({'numpy', 'numba', 'polars', 'networkx', 'msgspec', 'typing'} & set(sys.modules)))"
     )
     assert python(program) == "[]\n"
+
+
+def test_pandas_and_arrow_need_not_be_installed() -> None:
+    program = (
+        "import sys; sys.modules.update(pandas=None, pyarrow=None)\n"
+        "import jtsolve as jt\n"
+        "print(jt.learn({'a': [0, 1] * 9, 'b': [True, False] * 9}).fit().sample(2).shape)"
+    )
+    assert python(program) == "(2, 2)\n"
 
 
 def python(program: str, *places: Path) -> str:
@@ -301,6 +311,19 @@ def test_a_model_is_written_and_read_and_mixtures_are_asked_alike(tmp_path: Path
     assert jt.Model.read(tmp_path / "gaussian.json").names == ("x",)
 
 
+def test_the_limits_hold_for_reading_too() -> None:
+    with pytest.raises(jt.LimitError, match="ended the reading of the data frame after 400 rows"):
+        jt.learn(SURVEY, time=1e-9)
+    with pytest.raises(jt.LimitError, match=r"the limit is 0\.001 GB"):
+        jt.learn(SURVEY, memory=0.001)
+
+
+def test_a_model_can_be_pickled() -> None:
+    back = pickle.loads(pickle.dumps(MODEL))  # noqa: S301 - our own bytes
+    assert back.query("Age").equals(MODEL.query("Age"))
+    assert back.sample(5).equals(MODEL.sample(5))
+
+
 def test_a_tree_is_fitted_to_other_data() -> None:
     result = jt.learn(SURVEY[:200])
     other = result.fit(SURVEY[200:].assign(Extra=1).reset_index(drop=True), ess=0)
@@ -434,6 +457,10 @@ class Patient(Brute):
     name: ClassVar[str] = "patient"
 
 
+class foreign:
+    capabilities = "many"
+
+
 wrong = 3
 """
 
@@ -451,7 +478,9 @@ def install(folder: Path, *entries: str) -> Path:
     return folder
 
 
-def test_a_backend_of_an_installed_package_is_one_like_ours(tmp_path: Path) -> None:
+def test_a_backend_of_an_installed_package_is_one_like_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(tmp_path, "patient = patient_backend:Patient")
     program = (
         "import jtsolve as jt\n"
@@ -460,6 +489,8 @@ def test_a_backend_of_an_installed_package_is_one_like_ours(tmp_path: Path) -> N
         "print(solution.status, solution.result.backend)\n"
     )
     assert python(program, tmp_path) == "A backend of another package.\noptimal patient\n"
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [backend.name for backend in installed_backends()] == ["patient"]
     assert "patient: exact" in python("from jtsolve.cli import run; run(['backends'], 0)", tmp_path)
 
 
@@ -471,6 +502,7 @@ def test_a_backend_of_an_installed_package_is_one_like_ours(tmp_path: Path) -> N
         ("wrong = patient_backend:wrong", "no attribute 'capabilities'"),
         ("brute = jtsolve.backends.brute:Brute", "there is one of this name"),
         ("fake = types:SimpleNamespace", "no attribute 'capabilities'"),
+        ("foreign = patient_backend:foreign", "its capabilities are none of jtsolve's"),
     ],
 )
 def test_a_backend_of_a_package_that_cannot_be_used_is_left_out_with_a_warning(

@@ -62,26 +62,10 @@ class DataFile:
             listener: is told of progress.
             size: the largest wanted clique; None if unknown.
         """
-        from jtsolve.core.machine import resident_memory
-        from jtsolve.progress import tell
+        from jtsolve.progress import reading_watch
         from jtsolve.scoring.score import is_discrete
         from jtsolve.tables.check import require_none
         from jtsolve.tables.reading import read_checked
-
-        def watch(*, rows: int, memory: int) -> None:
-            tell(listener, f"reading {self.path.name}: {rows} rows")
-            if limits.time is not None and limits.elapsed >= limits.time:
-                raise LimitError(
-                    f"the time limit ended the reading of {self.path} after {rows} rows; nothing is written. "
-                    "Ways out: more time, fewer columns (--columns)"
-                )
-            need = resident_memory() + memory
-            if need > limits.memory_bytes:
-                raise LimitError(
-                    f"the distinct rows among the first {rows} of {self.path} need {need / 1e9:.3g} GB of "
-                    f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, "
-                    "or fewer columns (--columns), which have fewer distinct rows"
-                )
 
         def heed(findings: "tuple[Finding, ...]") -> None:
             if self.strict:
@@ -96,7 +80,7 @@ class DataFile:
             discrete=is_discrete(self.score),
             size=size,
             tell=heed,
-            watch=watch,
+            watch=reading_watch(str(self.path), limits, listener),
         )
 
 

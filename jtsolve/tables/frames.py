@@ -15,7 +15,6 @@ from datetime import datetime, time
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -181,8 +180,8 @@ class FrameStyle:
     """
 
     pandas: bool = False
-    values: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
-    dtypes: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    dtypes: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: Frame, states: Mapping[str, Sequence[str]]) -> FrameStyle:
