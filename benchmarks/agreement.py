@@ -1,17 +1,20 @@
 """Do all exact backends agree? Random problems, every constraint, each backend that takes the problem.
 
     python benchmarks/agreement.py --journal agreement.jsonl --output docs/benchmarks/agreement
+    python benchmarks/agreement.py --count 100000 --sizes 3-7 --magnitudes --time-limit 10 --journal m.jsonl
 
 The problems are those of the tests (`tests/problems.py`), of 4 to 8 variables: independent normal scores,
 whole ones with and without ties, scores of small data, tables with holes; without a constraint, with each
 one, and with two or three. A backend that does not support a constraint refuses the problem. Every tree is
 checked, and its score recomputed, by `solve`. So a backend *disagrees* if another has found a tree above its
-bound, by more than 10^-6 nats and the rounding of sums; calling a feasible problem infeasible counts as the
+bound by more than `optimality_tolerance`; calling a feasible problem infeasible counts as the
 bound -inf. A run that reached the time limit is `unfinished`, but its bound must still hold.
 
 The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment.
 Parts (`--part 2/4`: the second of four) may run in parallel; their concatenated journals make the whole
-table. Exit code 1: a disagreement, or an answer rejected by the check.
+table. With `--magnitudes`, the scores of a problem are multiplied by a power of ten from 10^-9 to 10^9, and
+what backends leave unproved is listed with the reason. Exit code 1: a disagreement, or an answer rejected by
+the check.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +41,8 @@ from jtsolve.backends.registry import REGISTRY  # noqa: E402
 from jtsolve.core.backend import Limits  # noqa: E402
 from jtsolve.core.machine import describe  # noqa: E402
 from jtsolve.core.problem import Feature, Problem  # noqa: E402
+from jtsolve.core.result import Status, optimality_tolerance  # noqa: E402
+from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InternalError  # noqa: E402
 from jtsolve.solving import solve  # noqa: E402
 
@@ -45,11 +51,8 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Backend
 
-TOLERANCE = 1e-6
-"""Nats; up to it a result counts as optimal."""
-ROUNDING = 1e-12
-"""Of the score: what sums of the same numbers in another order may differ by."""
 SIZES = (4, 5, 6, 7, 8)
+MAGNITUDES = tuple(10.0**power for power in range(-9, 10))
 SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(Feature, count))
 SINGLE = 1 + len(Feature)
 """So many of `SETS` have one feature or none."""
@@ -60,7 +63,7 @@ class Run:
     """What one backend made of one problem: a line of the journal.
 
     `outcome` is a status, `refused`, or `wrong` if its answer was rejected; score and bound are in nats, null
-    for none (a bound: the proof that there is no tree).
+    for none (a bound: the proof that there is no tree). `reason` says why a run proved nothing.
     """
 
     seed: int
@@ -73,6 +76,7 @@ class Run:
     score: float | None = None
     bound: float | None = None
     seconds: float = 0.0
+    reason: str = ""
 
 
 def features_of(seed: int, number: int) -> frozenset[Feature]:
@@ -82,12 +86,26 @@ def features_of(seed: int, number: int) -> frozenset[Feature]:
     return repeatable(seed * 1_000_003 + number).choice(SETS[SINGLE:])
 
 
-def problem_of(seed: int, number: int) -> Problem:
-    """Returns a problem; the same for the same seed and number everywhere."""
+def problem_of(
+    seed: int, number: int, sizes: Sequence[int] = SIZES, magnitudes: Sequence[float] = (1.0,)
+) -> Problem:
+    """Returns a problem; the same for the same arguments everywhere."""
     features = features_of(seed, number)
     # Sizes change after all constraints have had their turn, and so meet each constraint in time.
-    n = SIZES[number // (2 * SINGLE) % len(SIZES)] if number % 2 == 0 else SIZES[number // 2 % len(SIZES)]
-    return random_problem(seed * 1_000_003 + number, n, features)
+    n = sizes[number // (2 * SINGLE) % len(sizes)] if number % 2 == 0 else sizes[number // 2 % len(sizes)]
+    problem = random_problem(seed * 1_000_003 + number, n, features)
+    return scaled(problem, repeatable(seed * 1_000_003 + number).choice(magnitudes))
+
+
+def scaled(problem: Problem, factor: float) -> Problem:
+    """Returns the problem with all scores multiplied by a factor."""
+    scores = problem.scores
+    if isinstance(scores, DenseScores):
+        return replace(problem, scores=DenseScores(scores.n, scores.max_size, scores.values * factor))
+    assert isinstance(scores, SparseScores)
+    return replace(
+        problem, scores=SparseScores(scores.n, {mask: s * factor for mask, s in scores.table.items()})
+    )
 
 
 def run(seed: int, number: int, problem: Problem, backend: Backend, limit: float) -> Run:
@@ -99,13 +117,15 @@ def run(seed: int, number: int, problem: Problem, backend: Backend, limit: float
     began = time.perf_counter()
     try:
         result = solve(problem, backend, Limits(time=limit))
-    except InternalError:
-        return replace(row, outcome="wrong", seconds=time.perf_counter() - began)
+    except InternalError as error:
+        return replace(row, outcome="wrong", reason=str(error), seconds=time.perf_counter() - began)
+    proved = result.status in (Status.OPTIMAL, Status.INFEASIBLE)
     return replace(
         row,
         outcome=result.status.value,
         score=result.score,
         bound=None if result.bound == -inf else result.bound,
+        reason="" if proved else f"stop {result.stop.value}, gap {result.gap:.3g}",
         seconds=time.perf_counter() - began,
     )
 
@@ -119,7 +139,7 @@ def disagreements(runs: Iterable[Run]) -> list[Run]:
     found = []
     for group in by_problem.values():
         best = max((one.score for one in group if one.score is not None), default=-inf)
-        slack = TOLERANCE + (ROUNDING * abs(best) if best > -inf else 0.0)
+        slack = optimality_tolerance(best) if best > -inf else 0.0
         found += [
             one
             for one in group
@@ -204,14 +224,18 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000, help="problems")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backends", default=",".join(exact), help="names, joined by commas")
+    parser.add_argument("--sizes", default="4-8", help="FIRST-LAST: numbers of variables")
+    parser.add_argument("--magnitudes", action="store_true", help="scores from 10^-9 to 10^9")
     parser.add_argument("--part", default="1/1", help="I/K: the I-th of K parts")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of each run")
     parser.add_argument("--journal", type=Path, default=None, help="go on from this file, and add to it")
     parser.add_argument("--output", type=Path, default=None, help="write NAME.md")
     arguments = parser.parse_args(words)
     runs = read_journal(arguments.journal)
+    first, _, last = arguments.sizes.partition("-")
+    sizes = range(int(first), int(last) + 1)
     for number, names in pending(arguments, runs):
-        problem = problem_of(arguments.seed, number)
+        problem = problem_of(arguments.seed, number, sizes, MAGNITUDES if arguments.magnitudes else (1.0,))
         fresh = [run(arguments.seed, number, problem, REGISTRY[name], arguments.time_limit) for name in names]
         runs += fresh
         if arguments.journal is not None:
@@ -224,7 +248,8 @@ def main(words: Sequence[str] | None = None) -> int:
     if arguments.output is not None:
         arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
     bad = disagreements(runs) + [one for one in runs if one.outcome == "wrong"]
-    for one in bad:
+    unproved = [one for one in runs if one.reason and one.outcome != "wrong"]
+    for one in [*sorted(unproved, key=attrgetter("backend")), *bad]:
         print(one, file=sys.stderr)
     return 1 if bad else 0
 

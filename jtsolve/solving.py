@@ -14,7 +14,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Estimate, Limits, News
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.machine import describe
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Incumbent, Outcome, Result, Status, Stop
+from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.sparsity import sparser
 from jtsolve.core.varset import members
@@ -202,12 +202,13 @@ def _result(
         left = inf if limits.time is None else limits.time - limits.elapsed
         bound = problem_bound(problem, left)
     if score is not None:
-        if bound < score - OPTIMALITY_TOLERANCE:
+        tolerance = optimality_tolerance(score)
+        if bound < score - tolerance:
             raise InternalError(
                 f"backend '{backend.name}' claims the bound {bound}, but its own tree scores {score}"
             )
         bound = max(bound, score)
-        status = Status.OPTIMAL if bound - score <= OPTIMALITY_TOLERANCE else Status.FEASIBLE
+        status = Status.OPTIMAL if bound - score <= tolerance else Status.FEASIBLE
     else:
         status = Status.INFEASIBLE if bound == -inf else Status.UNKNOWN
     return Result(

@@ -207,7 +207,7 @@ class LimitOptions:
                 raise ChoiceError(f"the memory limit is {self.memory_limit} GB; give a finite number above 0")
             memory = int(self.memory_limit * 1e9)
         limits = Limits(self.time_limit, memory, self.threads, seed, started)
-        guard_reading(limits.guard)
+        guard_reading(limits.guard())
         return limits
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from time import monotonic  # not the module: the field `time` hides it in the class body
+from time import monotonic, process_time  # not the module: the field `time` hides it in the class body
 from typing import (
     TYPE_CHECKING,
     NamedTuple,
@@ -41,6 +41,9 @@ _MOST_COMPUTED = 1 << 18
 
 _HELD_PER_BYTE = 3
 """Bytes held at the peak for a byte of text: the text, its numbers as objects, and as an array."""
+
+_AT_LEAST = 0.2
+"""Seconds of processor time."""
 
 
 def needs_table(problem: Problem) -> str | None:
@@ -131,22 +134,28 @@ class Limits:
         """Seconds since the start."""
         return monotonic() - self.started
 
-    def guard(self, size: int) -> None:
-        """Stops the reading of a text of so many bytes if the time is over, or the memory too small for it.
+    def guard(self) -> Callable[[int], None]:
+        """Returns what stops the reading of a text, given its bytes, when time or memory do not suffice.
 
-        Raises:
-            LimitError: says which.
+        The function raises a LimitError. However late it is, `_AT_LEAST` seconds are left for small files, so
+        that a time limit below the start of the program still leads to a tree.
         """
-        if self.time is not None and self.elapsed > self.time:
-            raise LimitError(
-                f"the time limit of {self.time:g} s was over before the input was read. Way out: more time."
-            )
-        need = resident_memory() + _HELD_PER_BYTE * size
-        if need > self.memory_bytes:
-            raise LimitError(
-                f"to read the input takes about {need / 1e9:.3g} GB of memory, but the limit is "
-                f"{self.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, fewer scores."
-            )
+        began = process_time()
+
+        def guard(size: int) -> None:
+            late = self.time is not None and self.elapsed > self.time
+            if late and process_time() - began > _AT_LEAST:
+                raise LimitError(
+                    f"the time limit of {self.time:g} s was over before the input was read; give more time"
+                )
+            need = resident_memory() + _HELD_PER_BYTE * size
+            if need > self.memory_bytes:
+                raise LimitError(
+                    f"reading the input needs {need / 1e9:.3g} GB of memory, but the limit is "
+                    f"{self.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, fewer scores."
+                )
+
+        return guard
 
     @property
     def workers(self) -> int:

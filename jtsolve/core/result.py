@@ -19,7 +19,7 @@ class Status(Enum):
     """The conclusion of a solve."""
 
     OPTIMAL = "optimal"
-    """The tree's score is within `OPTIMALITY_TOLERANCE` of the bound."""
+    """The tree's score is within `optimality_tolerance` of the bound."""
     FEASIBLE = "feasible"
     """A tree was found; there may be a better one."""
     INFEASIBLE = "infeasible"
@@ -39,8 +39,23 @@ class Stop(Enum):
 
 
 OPTIMALITY_TOLERANCE = 1e-6
-"""A gap of at most this many nats counts as optimal: above float64 noise of n = 30 variables at scores of
-10^6 nats (about 10^-8), and far below any difference that data can show."""
+"""A gap of at most this many nats counts as optimal: above the rounding of scores of 10^6 nats, and far below
+any difference that data can show."""
+
+
+RELATIVE_TOLERANCE = 1e-12
+"""Of the score. Sums of hundreds of float64 numbers in different orders differ by less than this share."""
+
+
+def optimality_tolerance(score: float) -> float:
+    """Returns the gap, in nats, up to which a tree of this score counts as optimal.
+
+    That is 10^-6 up to scores of 10^6 nats, and 10^-12 of the score above, where float64 sums round by more.
+
+    >>> optimality_tolerance(-1234.5), optimality_tolerance(-1e8)
+    (1e-06, 0.0001)
+    """
+    return max(OPTIMALITY_TOLERANCE, RELATIVE_TOLERANCE * abs(score))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +137,7 @@ class Result:
             raise ValueError(f"status '{self.status.value}' contradicts the tree, {self.tree}")
         if self.score is not None and self.bound < self.score:
             raise ValueError(f"the bound {self.bound} is below the score {self.score}")
-        if self.status is Status.OPTIMAL and not self.gap <= OPTIMALITY_TOLERANCE:
+        if self.status is Status.OPTIMAL and not self.gap <= optimality_tolerance(self.score or 0.0):
             raise ValueError(f"status 'optimal' with a gap of {self.gap}")
         if (self.status is Status.INFEASIBLE) != (self.bound == -inf):
             raise ValueError("the bound is -inf if and only if the problem is infeasible")

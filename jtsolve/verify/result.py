@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Status
+from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Status, optimality_tolerance
 from jtsolve.errors import InputError
 from jtsolve.io.result import ResultDocument, result_to_document
 from jtsolve.verify.constraints import Set, broken, declared_constraints, named_set, unasked
@@ -108,8 +108,9 @@ def _gap(result: ResultDocument, status: str) -> Iterator[str]:
     slack = BOUND_TOLERANCE + RELATIVE_TOLERANCE * abs(score)
     if gap is None or not abs(gap - (bound - score)) <= slack:
         yield f"The gap is {gap}, but bound minus score is {bound - score}."
-    if (result.status is Status.OPTIMAL) != (bound - score <= OPTIMALITY_TOLERANCE):
-        yield f"{status} bound minus score is {bound - score}; up to {OPTIMALITY_TOLERANCE} is optimal."
+    most = optimality_tolerance(score)
+    if (result.status is Status.OPTIMAL) != (bound - score <= most):
+        yield f"{status} bound minus score is {bound - score}; up to {most:g} is optimal."
 
 
 def _trace(result: ResultDocument) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Unpack
 
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome, Stop
+from jtsolve.core.result import Outcome, Stop, optimality_tolerance
 from jtsolve.errors import InternalError, LimitError
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Ledger:
     @property
     def closed(self) -> bool:
         """Whether the best score meets the best bound, or there is proved to be no tree."""
-        return self.bound - self.score <= OPTIMALITY_TOLERANCE or self.bound == -inf
+        found = self.score > -inf and self.bound - self.score <= optimality_tolerance(self.score)
+        return found or self.bound == -inf
 
     @property
     def stop(self) -> Stop | None:

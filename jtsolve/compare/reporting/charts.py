@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.compare.reporting.pictures import colours, inline_svg
-from jtsolve.core.result import OPTIMALITY_TOLERANCE
+from jtsolve.core.result import optimality_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -56,7 +56,7 @@ def solved_within(comparison: Comparison) -> list[Chart]:
         hits = (
             t
             for t, score, _ in row.result.trace
-            if score is not None and score >= best - OPTIMALITY_TOLERANCE
+            if score is not None and score >= best - optimality_tolerance(best)
         )
         first = next(hits, None)
         if first is not None:

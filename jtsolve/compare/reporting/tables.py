@@ -14,7 +14,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, TypeAlias
 
 from jtsolve.compare.spec import ANSWERED, DECLINED, RunStatus
-from jtsolve.core.result import OPTIMALITY_TOLERANCE
+from jtsolve.core.result import optimality_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,7 +64,7 @@ class Record:
     @property
     def is_best(self) -> bool:
         """Whether the run reached the best known score."""
-        return self.distance is not None and self.distance <= OPTIMALITY_TOLERANCE
+        return self.distance is not None and self.distance <= optimality_tolerance(self.best_known or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class ProblemSummary:
     @property
     def gap(self) -> float | None:
         """Bound minus score, in nats; None without a tree or a bound."""
-        return None if self.score is None or self.bound is None else _gap(self.bound - self.score)
+        return None if self.score is None or self.bound is None else _gap(self.bound - self.score, self.score)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,9 @@ class Comparison:
         ]
         scores = [(result.score, row.spec.backend) for row, result in results if result.score is not None]
         best = max((score for score, _ in scores), default=None)
-        finders = () if best is None else (b for score, b in scores if score >= best - OPTIMALITY_TOLERANCE)
+        finders = (
+            () if best is None else (b for score, b in scores if score >= best - optimality_tolerance(best))
+        )
         return ProblemSummary(
             *key,
             n=next((row.n for row in rows if row.n is not None), None),
@@ -215,7 +217,7 @@ class Comparison:
             stop=None if result is None else result.stop.value,
             score=score,
             bound=None if result is None else result.bound,
-            gap=None if result is None else _gap(result.gap),
+            gap=None if result is None else _gap(result.gap, score),
             best_known=best,
             distance=None if score is None or best is None or bad else max(0.0, best - score),
             seconds=row.seconds,
@@ -290,9 +292,9 @@ def _solving(row: Row) -> float | None:
     return max(0.0, row.result.seconds["total"] - row.prepared)
 
 
-def _gap(gap: float | None) -> float | None:
+def _gap(gap: float | None, score: float | None) -> float | None:
     """Returns a gap, rounded to 0 within the tolerance of optimality."""
-    return 0.0 if gap is not None and gap <= OPTIMALITY_TOLERANCE else gap
+    return 0.0 if gap is not None and gap <= optimality_tolerance(score or 0.0) else gap
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

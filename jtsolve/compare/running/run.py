@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import format_exc
@@ -43,7 +44,9 @@ def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
     """
     facts = _Facts()
     try:
-        row = _solved(spec, started, listener, facts)
+        row = copy_context().run(
+            _solved, spec, started, listener, facts
+        )  # whose limits on reading end with it
     except (JtsolveError, MemoryError, ImportError) as error:
         row = new_row(spec, _status_of(error), str(error) or "the system has no more memory to give")
     except Exception:  # noqa: BLE001 - a bug in one run must not end the comparison
@@ -104,7 +107,7 @@ class _Facts:
 def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts) -> Row:
     memory = None if spec.memory_limit is None else int(spec.memory_limit * 1e9)
     limits = Limits(spec.time_limit, memory, spec.threads, spec.seed, started)
-    guard_reading(limits.guard)
+    guard_reading(limits.guard())
     chosen = None if spec.backend == AUTO else parse_untrusted(spec.backend)
     problem = read_instance(spec)
     facts.n = problem.n
