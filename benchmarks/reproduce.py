@@ -62,6 +62,13 @@ BENCHMARKS = (
         "dp_speed.py --cases 10:10,12:3 --junctor 10:10 --repeat 1 --output {output}/dp_speed",
     ),
     Benchmark(
+        "averaging",
+        "time and memory of averages over decomposable graphs, against brute force and known counts",
+        10,
+        "averaging.py",
+        "averaging.py sums 8",
+    ),
+    Benchmark(
         "dp_large",
         "dp at 22 variables and treewidth 3, and at 20 without a bound; 20 GB",
         10,

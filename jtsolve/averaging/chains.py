@@ -99,7 +99,7 @@ class Ladder:
     def betas(self) -> NDArray[np.float64]:
         """The exponents of the weights, 1 first."""
         last = max(1, self.temperatures - 1)
-        return np.power(self.hottest, np.arange(self.temperatures) / last, dtype=np.float64)
+        return np.array([float(self.hottest) ** (t / last) for t in range(self.temperatures)], np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +120,8 @@ class Sample:
 
     def edges(self) -> NDArray[np.float64]:
         """Returns the mean over all chains of each edge, shape (n, n)."""
-        shares: NDArray[np.float64] = edge_shares(self.graphs).mean(axis=0)
-        return shares
+        mean: NDArray[np.float64] = edge_shares(self.graphs).mean(axis=0)
+        return mean
 
     def trees(self) -> list[JunctionTree]:
         """Returns the junction trees of some graphs, equally spaced, of every chain."""

@@ -16,12 +16,12 @@ LANES = 8
 _WORD_BYTES = 8
 _KERNEL_BYTES = 200_000_000
 """What loading numba and the kernels adds to the process."""
-_SECONDS_PER_PRODUCT = 0.9e-9
+_SECONDS_PER_PRODUCT = 1.4e-9
 """Of one core, for one term of F or P. Measured: benchmarks/averaging.py on two cores of an Intel Xeon with
 AVX-512."""
-_SECONDS_PER_TERM = 0.45e-9
+_SECONDS_PER_TERM = 0.8e-9
 """For one term of B, likewise."""
-_SECONDS_PER_CELL = 60e-9
+_SECONDS_PER_CELL = 150e-9
 """For one pair (S, R) besides: B fetched, L summed, X stored."""
 _SECONDS_TO_BEGIN = 0.3
 

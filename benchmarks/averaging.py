@@ -1,0 +1,156 @@
+"""Averages over decomposable graphs: how long they take, and whether they are right.
+
+    sums      the exact sums of random scores: seconds, seconds of processor, memory, against the prediction
+    draws     exact draws a second
+    chains    edge moves a second
+    agree     sums and features of 500 random problems against all graphs
+    counts    labelled chordal graphs up to n = 11 (sequence A058862 of the OEIS)
+
+Name parts, or sizes: `python benchmarks/averaging.py sums 13 15 16`, `sums 18/4` for cliques of at most 4.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from math import exp, inf
+from pathlib import Path
+from random import Random
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+import numpy as np
+from problems import Recording, gaussian, named, random_problem
+from reference_averaging import enumerated
+
+from jtsolve.averaging.chains import Ladder, run_chains
+from jtsolve.averaging.draws import draw_graphs
+from jtsolve.averaging.features import features_of
+from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.sums import compute
+from jtsolve.averaging.weights import EXACT, weights_of
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.scores import DenseScores
+
+CHORDAL = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 215488096587, 28791414081916]
+
+
+def timed(call: Any) -> tuple[Any, float, float]:
+    """Returns a value, seconds of wall clock, and seconds of processor over all threads."""
+    wall, processor = time.perf_counter(), time.process_time()
+    value = call()
+    return value, time.perf_counter() - wall, time.process_time() - processor
+
+
+def warm_up() -> None:
+    """Loads or compiles the kernels."""
+    sums = compute(weights_of(named(gaussian(0, 5))), Limits(), Recording())
+    features_of(sums, Limits(), Recording())
+    draw_graphs(sums, 1, Limits(), Recording())
+
+
+def sums(sizes: list[str]) -> None:
+    """Prints the cost of the exact sums of normal scores, n or n/largest clique."""
+    print("| n | cliques ≤ | seconds | processor | features | peak memory | predicted | predicted s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for size in sizes or ["10", "11", "12", "13", "14", "15"]:
+        n, _, width = size.partition("/")
+        problem = named(gaussian(1, int(n), int(width or n), scale=5.0))
+        limits = Limits()
+        plan = Plan(problem.n, problem.max_clique_size)
+        weights = weights_of(problem)
+        predicted = plan.estimate(limits.workers)
+        found, wall, processor = timed(lambda w=weights, lim=limits: compute(w, lim, Recording()))
+        _, features, _ = timed(lambda f=found, lim=limits: features_of(f, lim, Recording()))
+        memory = f"{peak_memory() / 1e9:.2f} GB | {predicted.memory / 1e9:.2f} GB"
+        seconds = f"{wall:.2f} | {processor:.2f} | {features:.2f}"
+        print(f"| {n} | {width or n} | {seconds} | {memory} | {predicted.seconds:.2f} |", flush=True)
+
+
+def draws(sizes: list[str]) -> None:
+    """Prints exact draws a second of wall clock and of processor, for normal scores of two scales."""
+    print("| n | scale of the scores | draws a second | a second of processor |\n|---|---|---|---|")
+    for size in sizes or ["10", "13", "15"]:
+        for scale in (1.0, 20.0):
+            problem = named(gaussian(1, int(size), scale=scale))
+            found = compute(weights_of(problem), Limits(), Recording())
+            _, wall, processor = timed(lambda f=found: draw_graphs(f, 2000, Limits(), Recording()))
+            print(f"| {size} | {scale:g} | {2000 / wall:.0f} | {2000 / processor:.0f} |", flush=True)
+
+
+def chains(sizes: list[str]) -> None:
+    """Prints proposals a second, of normal scores of sets of at most four variables."""
+    print("| n | proposals a second | a second of processor |\n|---|---|---|")
+    for size in sizes or ["8", "13", "20", "40", "60"]:
+        problem = named(gaussian(1, int(size), min(4, int(size))))
+        ladder = Ladder(rounds=500)
+        run_chains(problem, 1.0, Limits(), Recording(), ladder=Ladder(rounds=100), start=None)
+        found, wall, processor = timed(
+            lambda p=problem, ladder=ladder: run_chains(
+                p, 1.0, Limits(), Recording(), ladder=ladder, start=None
+            )
+        )
+        count = found.diagnostics["proposals"]
+        print(f"| {size} | {count / wall:.3g} | {count / processor:.3g} |", flush=True)
+
+
+def agree(sizes: list[str]) -> None:
+    """Prints the largest difference from the averages over all graphs, of so many problems."""
+    features = sorted(EXACT.features, key=lambda feature: feature.value)
+    count, worst, differing, infeasible = int((sizes or ["500"])[0]), 0.0, 0, 0
+    for seed in range(count):
+        random = Random(seed)  # noqa: S311 - nothing here is secret
+        n = random.choice([1, 2, 3, 4, 5, 5, 5, 5])
+        chosen = frozenset(random.sample(features, random.choice([0, 1, 1, 2, 3])))
+        problem = random_problem(seed, n, chosen)
+        found = compute(weights_of(problem), Limits(threads=1), Recording())
+        expected = enumerated(problem)
+        if expected is None:
+            infeasible += 1
+            differing += found.log_total != -inf
+            continue
+        parts = features_of(found, Limits(threads=1), Recording())
+        difference = abs(found.log_total - expected.log_evidence)
+        difference = max(difference, abs(parts.connected - expected.connected))
+        for i, mask in enumerate(parts.masks.tolist()):
+            difference = max(
+                difference,
+                abs(parts.complete[i] - expected.complete[mask]),
+                abs(parts.clique[i] - expected.clique[mask]),
+                abs(parts.separator[i] - expected.separator[mask]),
+            )
+        worst = max(worst, difference)
+        differing += difference > 1e-9
+    print(
+        f"{count} problems, {infeasible} of them infeasible: {differing} differ by more than 1e-9; ", end=""
+    )
+    print(f"largest difference {worst:.2g}")
+
+
+def counts(_sizes: list[str]) -> None:
+    """Prints the relative errors of the numbers of labelled chordal graphs."""
+    for n, count in enumerate(CHORDAL, start=1):
+        problem = named(DenseScores(n, n, np.zeros(1 << n)))
+        total = compute(weights_of(problem), Limits(), Recording()).log_total
+        print(f"n = {n}: {exp(total):.0f}, relative error {abs(exp(total) / count - 1):.1e}")
+
+
+PARTS = {"sums": sums, "draws": draws, "chains": chains, "agree": agree, "counts": counts}
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the parts named."""
+    machine = describe(Limits().workers)
+    print(f"{machine['processor']}, {machine['threads']} threads; {machine['command']}\n")
+    warm_up()
+    names = [word for word in arguments if word in PARTS]
+    sizes = [word for word in arguments if word not in PARTS]
+    for name in names or PARTS:
+        PARTS[name](sizes if names else [])
+        print()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
