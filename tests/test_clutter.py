@@ -526,8 +526,8 @@ def corruptions(plain: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def branching_problem() -> Problem:
     """Returns a problem whose proof needs branches."""
-    for seed in range(53, 100):
-        problem = named(gaussian(seed, 6, 3))
+    for seed in range(20):
+        problem = random_problem(seed, 5, frozenset({Feature.MAX_SEPARATOR_SIZE}))
         if solve(problem, ALONE).stats["nodes"] > 1:
             return problem
     raise AssertionError("none of these needs branches")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.bound import scaled
 from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
 from jtsolve.backends.clutter.separation import Point
@@ -118,7 +119,6 @@ class BranchAndBound:
         position = set_positions(families, sorted(required))
         edges = [position.get(edge, -1) for edge in sorted(required)]
         cuts: dict[Clutter, float] = dict.fromkeys(((at,) for at in position.values()), 0.0)
-        cuts |= dict.fromkeys(((1 + u, 1 + v) for u in range(n) for v in range(u + 1, n)), 0.0)
         cuts |= multipliers
         subproblem = Subproblem(
             BestTree(self.problem, self.report, self.scale, floor, floor),
@@ -204,7 +204,11 @@ class BranchAndBound:
         def should_continue() -> bool:
             return self.report.stop is None
 
-        if subproblem.feasible and int(subproblem.families.allowed.sum()) > BRANCHING.few:
+        if subproblem.feasible:
+            bound, _ = ascend(subproblem, subproblem.multipliers, should_continue)
+            if subproblem.feasible and not on_point(_NO_POINT, bound):
+                return False
+        if not subproblem.closed and int(subproblem.families.allowed.sum()) > BRANCHING.few:
             volume = Volume(subproblem, node.creep, pool)
             finished = volume.run(BRANCHING.few, on_point, should_continue)
             self.steps += volume.steps

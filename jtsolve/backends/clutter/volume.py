@@ -4,9 +4,9 @@ A step evaluates the bound D(λ) of trial multipliers (`bound`): one pass over t
 families that attain the maxima, one for each vertex, are a point x of the relaxation. The exponential average
 x̄ ← (1−α)x̄ + αx tends to a solution of the LP, and the violations of the rows at x̄ are the subgradient
 along which the next trial leaves the best λ. Every few steps, cuts that x̄ violates enter with multiplier 0
-and cuts that have been slack for long leave; whenever the bound improves, reduced costs fix families. So the
-bound falls from the first second on, where a simplex method solves LP after LP; the last digits are left to
-that (`simplex`).
+and cuts that have been slack for long leave, and dual ascent (`ascent`) raises the best λ. Whenever the bound
+improves, reduced costs fix families. So the bound falls from the first second on, where a simplex method
+solves LP after LP; the last digits are left to that (`simplex`).
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
 go between steps; the step length has a lower limit, since new rows make room for progress; when the steps
@@ -17,16 +17,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.inequalities import RowVector
 from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
+
+    from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.backends.clutter.subproblem import Subproblem
@@ -36,18 +40,20 @@ if TYPE_CHECKING:
 class VolumeConstants:
     """The constants of the volume algorithm."""
 
-    first_alpha: float = 0.1
+    first_alpha: float = 0.03
     last_alpha: float = 0.005
     """Large is fast at first, small goes further: on alarm at treewidth 2, the steps stalled 221 nats from
     the optimum with a last α of 0.01, and left few enough families for the simplex method with 0.005."""
     poor_progress: float = 0.2
     """α is halved when the gap falls by a smaller share between two checks."""
-    first_length: float = 0.5
+    first_length: float = 0.02
     longest: float = 2.0
     shortest: float = 0.01
     longer: float = 1.1
     shorter: float = 0.66
-    """Step lengths, in Polyak's formula, and the factors after a better bound and after vain steps."""
+    """Step lengths, in Polyak's formula, and the factors after a better bound and after vain steps. The
+    first is short, as is the first α: after an ascent, steps of 0.5 with an α of 0.1 gain nothing until the
+    length has fallen (on plants in the first 900 steps, short ones in the first 250)."""
     vain_steps: int = 15
     """Steps without a better bound before the length falls."""
     between_cuts: int = 50
@@ -91,6 +97,8 @@ class Volume:
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.steps = 0
         self.violation: RowVector | None = None  # None where rows or families have changed
+        self.ascent_rate = inf  # units per second that the last ascent gained
+        self.since, self.units_then = perf_counter(), subproblem.units  # at the end of the last ascent
 
     def run(
         self, enough: int, on_point: Callable[[Point, Bound], bool], should_continue: Callable[[], bool]
@@ -108,12 +116,15 @@ class Volume:
         """
         subproblem = self.subproblem
         self.x[self.last.union, self.last.slot] = 1.0
-        self._improve(self.last, subproblem.multipliers)
+        self._follow(*subproblem.improve(self.last, subproblem.multipliers))
         before = stalled = inf
         while not subproblem.closed:
             if self.steps % VOLUME.between_cuts == 0:
                 if not on_point(self._renew_rows(should_continue), self.last):
                     return False
+                self._ascend(should_continue)
+                if subproblem.closed:
+                    return True
                 if int(subproblem.families.allowed.sum()) <= enough:
                     return True
                 if self.steps % (VOLUME.between_cuts * VOLUME.check) == 0:
@@ -162,12 +173,28 @@ class Volume:
         ahead = float(now.cuts @ direction.cuts) >= 0
         self.length = min(VOLUME.longest, self.length * (VOLUME.longer if ahead else 1.0))
         self.vain = 0
-        self._improve(bound, trial)
+        self._follow(*subproblem.improve(bound, trial))
 
-    def _improve(self, bound: Bound, multipliers: RowVector) -> None:
-        """Hands better multipliers to the subproblem; the average follows where families are dropped."""
+    def _ascend(self, should_continue: Callable[[], bool]) -> None:
+        """Ascends from the best multipliers, unless the last ascent gained less than steps do in its time."""
         subproblem = self.subproblem
-        self.last, position = subproblem.improve(bound, multipliers)
+        began, units = perf_counter(), subproblem.units
+        gained = self.units_then - units
+        if gained <= 0 or self.ascent_rate * (began - self.since) < gained:
+            return  # without a gain since, the last ascent ended at these multipliers
+        bound, position = ascend(subproblem, subproblem.multipliers, should_continue)
+        self.idle = np.append(
+            self.idle, np.zeros(subproblem.multipliers.cuts.size - self.idle.size, dtype=np.int64)
+        )
+        self.violation = None
+        self._follow(bound, position)
+        self.since, self.units_then = perf_counter(), subproblem.units
+        self.ascent_rate = (units - subproblem.units) / (self.since - began)
+
+    def _follow(self, bound: Bound, position: NDArray[np.int64] | None) -> None:
+        """Takes the last bound; the average follows where families have been dropped."""
+        subproblem = self.subproblem
+        self.last = bound
         if position is None or not subproblem.feasible:
             return
         families = subproblem.families

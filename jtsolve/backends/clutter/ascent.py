@@ -1,0 +1,133 @@
+"""Dual ascent: multipliers of the clutter LP from combinatorics alone, before any step or linear program.
+
+The LP is a directed cut relaxation, as that of the Steiner arborescence problem: the nodes are the sets, the
+source is ∅, the terminals are the sets a that are complete in every tree (the *sinks*), a family (v,P) is an
+arc from P to P∪v, and arcs without cost lead from every set to its subsets. So Wong's dual ascent applies.
+With reduced costs r ≥ 0 (`bound`), let F(a) be the sets from which the sink a is reached by families with
+r = 0 and by going to subsets. It is an up-set, and if ∅ ∉ F(a), every family that enters it has r > 0: its
+clutter inequality (`inequalities`) may be raised. With Δ the least r of these families,
+
+    λ_F(a) += Δ,   r −= Δ on the families that enter F(a),   D(λ) −= Δ,
+
+and r stays ≥ 0: t grows by Δ on F(a), so that t(P∪v) − t(P) grows by Δ for the families that enter and for no
+other, and none of these exceeds its vertex's maximum. The maxima stay, and D falls by exactly Δ, the
+multiplier times the limit 1 of the row. When every F(a) contains ∅, the ascent ends.
+
+Any order of the sinks gives a bound, since any λ ≥ 0 does, but a different one. Wong's rule
+is to raise the sink with fewest entering families, once, and to choose again. On plants (69 variables,
+treewidth 2), going through the sinks one at a time instead leaves 11,000 nats more.
+
+Reference: Wong, A dual ascent approach for Steiner tree problems on a directed graph, Mathematical
+Programming 1984. Ours: the network is a lattice of sets, so that cuts are clutter inequalities; the ascent
+begins at any multipliers, and the rows of constraints keep theirs; F(a) and the families that enter it are
+kept from visit to visit, since r only falls and F(a) only grows; if no family enters F(a), there is no tree,
+and Δ is as large as the proof needs. All arithmetic is in exact integers.
+
+Time: each visit of a sink is linear in the families that enter F(a), and all visits together in the growth of
+the F(a), at most the number of families for each sink. Memory: a bit for each set and sink.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from jtsolve.backends.clutter.bound import Bound
+    from jtsolve.backends.clutter.inequalities import Clutter, RowVector
+    from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.families.families import Families
+
+_NEVER = 1 << 62
+
+
+def ascend(
+    subproblem: Subproblem, multipliers: RowVector, should_continue: Callable[[], bool]
+) -> tuple[Bound, NDArray[np.int64] | None]:
+    """Raises multipliers by dual ascent; the subproblem takes them if its bound is no worse then.
+
+    New cuts are appended to the rows.
+
+    Args:
+        subproblem: feasible.
+        multipliers: of its rows, in nats.
+        should_continue: is asked at every visit of a sink; if it answers False, the ascent ends early.
+
+    Returns:
+        See `Subproblem.improve`.
+    """
+    start = subproblem.evaluate(multipliers)
+    raises = cuts_raised(
+        subproblem.families, start, subproblem.sinks, start.units - subproblem.best.close, should_continue
+    )
+    number = {clutter: k for k, clutter in enumerate(subproblem.rows.clutters)}
+    fresh = [clutter for clutter in raises if clutter not in number]
+    number |= {clutter: len(subproblem.rows.clutters) + k for k, clutter in enumerate(fresh)}
+    subproblem.add_rows(fresh, [])
+    cuts = np.append(multipliers.cuts, np.zeros(len(fresh)))
+    amounts = np.array(list(raises.values()), dtype=np.float64)
+    cuts[[number[clutter] for clutter in raises]] += np.ldexp(amounts, -subproblem.best.scale.shift)
+    raised = multipliers._replace(cuts=cuts)
+    return subproblem.improve(subproblem.evaluate(raised), raised)
+
+
+def cuts_raised(
+    families: Families,
+    bound: Bound,
+    sinks: list[int],
+    enough: int,
+    should_continue: Callable[[], bool] = lambda: True,
+) -> dict[Clutter, int]:
+    """Returns by how many units dual ascent raises the multipliers of cuts; their sum is the bound's fall.
+
+    Args:
+        families: of the bound.
+        bound: at which the ascent begins.
+        sinks: positions of the sets that are complete in every tree.
+        enough: the fall of the bound, in units, at which the ascent ends.
+        should_continue: is asked at every visit of a sink.
+    """
+    from jtsolve.backends.clutter.kernels.ascent import close_up, least_of, lowered, reduced_costs
+    from jtsolve.backends.clutter.kernels.cuts import arcs_up
+
+    facets, sizes = families.facets, families.sizes
+    starts, arcs = arcs_up(facets, sizes)
+    lattice = (sizes, starts, arcs // families.width, facets.ravel(), families.width)
+    reduced_cost = reduced_costs(bound.values, families.members, facets, sizes, families.allowed, bound.best)
+    room, queue = np.empty(facets.size, dtype=np.int32), np.empty(sizes.size, dtype=np.int32)
+    nothing = np.zeros(0, dtype=np.int32)
+    inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
+    entering = [nothing for _ in sinks]
+    generators = [np.array([sink], dtype=np.int32) for sink in sinks]
+
+    def close(k: int, zeros: NDArray[np.int32]) -> bool:
+        """Grows F(a) of a sink, and tells whether ∅ is in it."""
+        reached, entering[k], generators[k] = close_up(
+            lattice, reduced_cost, inside[k], entering[k], generators[k], zeros, room, queue
+        )
+        return bool(reached)
+
+    raises: dict[Clutter, int] = {}
+    waiting = [(entering[k].size, k) for k in range(len(sinks)) if not close(k, nothing)]
+    heapq.heapify(waiting)
+    fallen = 0
+    while waiting and fallen < enough and should_continue():
+        _, k = heapq.heappop(waiting)
+        least = least_of(reduced_cost, entering[k])
+        if least == 0:  # through the raises of other sinks
+            if not close(k, entering[k][reduced_cost[entering[k]] == 0]):
+                heapq.heappush(waiting, (entering[k].size, k))
+            continue
+        amount = enough - fallen if least == _NEVER else least
+        clutter = tuple(sorted(generators[k].tolist()))
+        raises[clutter] = raises.get(clutter, 0) + amount
+        fallen += amount
+        if not close(k, lowered(reduced_cost, entering[k], amount)):
+            heapq.heappush(waiting, (entering[k].size, k))
+    return raises

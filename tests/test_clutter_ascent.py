@@ -1,0 +1,220 @@
+"""Dual ascent: bounds by hand, in exact integers, from any multipliers and under every constraint."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import replace
+from itertools import count
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from problems import Recording, gaussian, integers, named, random_problem, small_problems
+
+from jtsolve.backends.brute import Brute
+from jtsolve.backends.clutter.ascent import ascend, cuts_raised
+from jtsolve.backends.clutter.bound import Bound, bound_of, scaled
+from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Feature, Problem
+from jtsolve.families.families import families_of
+from jtsolve.solve import solve
+
+if TYPE_CHECKING:
+    from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.families.families import Families
+
+EVERYTHING = 1 << 60
+
+
+def root_of(problem: Problem, root: int = 0) -> Subproblem:
+    """Returns the problem as a whole, without a tree."""
+    search = BranchAndBound(
+        problem, families_of(problem, root), Limits(threads=1), Recording(), keep_stages=False
+    )
+    return search.root.subproblem
+
+
+def by_definition(families: Families, bound: Bound, sinks: list[int]) -> dict[tuple[int, ...], int]:
+    """Returns the raises of the ascent with every F(a) computed from scratch, over bit masks."""
+    masks = families.masks()
+    cost = {}
+    for at, slot in np.argwhere(families.allowed).tolist():
+        below, v = int(families.facets[at, slot]), families.members[at, slot]
+        cost[at, below] = int(bound.best[v] - bound.values[at] + bound.values[below])
+
+    def closure(sink: int) -> frozenset[int]:
+        inside: set[int] = set()
+        fresh = {sink}
+        while fresh:
+            inside |= {b for b, mask in enumerate(masks) for a in fresh if masks[a] & mask == masks[a]}
+            fresh = {p for (a, p), r in cost.items() if r == 0 and a in inside and p not in inside}
+        return frozenset(inside)
+
+    def entering(inside: frozenset[int]) -> list[tuple[int, int]]:
+        return [(a, p) for a, p in cost if a in inside and p not in inside]
+
+    stored = [closure(sink) for sink in sinks]
+    waiting = [(len(entering(inside)), k) for k, inside in enumerate(stored) if 0 not in inside]
+    heapq.heapify(waiting)
+    raises: dict[tuple[int, ...], int] = {}
+    while waiting:
+        _, k = heapq.heappop(waiting)
+        inside = closure(sinks[k])
+        if inside == stored[k]:
+            crossing = entering(inside)
+            amount = min(cost[family] for family in crossing)
+            for family in crossing:
+                cost[family] -= amount
+            clutter = tuple(
+                sorted(a for a in inside if not any(masks[b] & masks[a] == masks[b] for b in inside - {a}))
+            )
+            raises[clutter] = raises.get(clutter, 0) + amount
+        stored[k] = closure(sinks[k])
+        if 0 not in stored[k]:
+            heapq.heappush(waiting, (len(entering(stored[k])), k))
+    return raises
+
+
+def after(subproblem: Subproblem, start: RowVector, raises: dict[tuple[int, ...], int]) -> Bound:
+    """Returns the bound of multipliers, in units, after raises."""
+    rows = subproblem.rows
+    joint = Rows(subproblem.families, [*rows.clutters, *raises], rows.set_rows)
+    cuts = np.append(start.cuts, np.array(list(raises.values()), dtype=np.int64))
+    return bound_of(subproblem.families, subproblem.scores, joint, RowVector(cuts, start.set_rows))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_growing_up_sets_raise_the_same_cuts_as_those_from_scratch(seed: int) -> None:
+    scores = gaussian(seed, 6, 3) if seed % 2 else integers(seed, 6, high=3)
+    subproblem = root_of(named(scores), seed % 6)
+    bound = subproblem.evaluate(subproblem.multipliers)
+    found = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
+    assert found == by_definition(subproblem.families, bound, subproblem.sinks)
+    assert found
+
+
+@pytest.mark.parametrize("feature", Feature)
+def test_the_bound_falls_by_exactly_the_raises_and_stays_valid(feature: Feature) -> None:
+    fell = 0
+    for seed in range(12):
+        problem = random_problem(4000 + seed, 3 + seed % 3, frozenset({feature}))
+        subproblem = root_of(problem, seed % problem.n)
+        if not subproblem.feasible:
+            continue
+        best = solve(problem, Brute()).bound
+        scale = subproblem.best.scale
+        start = RowVector(*(part.astype(np.int64) for part in subproblem.multipliers))
+        bound = after(subproblem, start, {})
+        enough = EVERYTHING if best > -inf else bound.units - subproblem.best.close
+        raises = cuts_raised(subproblem.families, bound, subproblem.sinks, enough)
+        ascended = after(subproblem, start, raises)
+        assert ascended.units == bound.units - sum(raises.values())
+        assert scale.nats(ascended.units) >= best
+        assert min(raises.values(), default=1) > 0
+        fell += bool(raises)
+    assert fell > 0
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(problem=small_problems(allowed=Feature))
+def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
+    subproblem = root_of(problem)
+    if subproblem.feasible:
+        before = subproblem.units
+        ascend(subproblem, subproblem.multipliers, lambda: True)
+        assert subproblem.units <= before
+        best = solve(problem, Brute()).bound
+        assert best == -inf or subproblem.best.scale.nats(subproblem.units) >= best
+
+
+def test_it_starts_from_any_multipliers_of_cuts_and_set_rows() -> None:
+    gained = 0
+    for seed in range(20):
+        problem = named(gaussian(seed, 5, 3))
+        families = families_of(problem, seed % 5)
+        scale, scores = scaled(families)
+        generator = np.random.default_rng(seed)
+        edges = tuple((u, v, -1) for v in range(5) for u in range(v))
+        row = SetRow((), edges, -10)  # at most all edges
+        clutters = [(1 + v, int(families.facets[-1, 0])) for v in range(5)]
+        clutters = [tuple(sorted(set(clutter))) for clutter in clutters]
+        rows = Rows(families, clutters, [row])
+        start = RowVector(scale.units_of(generator.random(5)), scale.units_of(np.array([0.1])))
+        bound = bound_of(families, scores, rows, start)
+        raises = cuts_raised(families, bound, list(range(1, 6)), EVERYTHING)
+        rows.add(list(raises))
+        cuts = np.append(start.cuts, np.array(list(raises.values()), dtype=np.int64))
+        ascended = bound_of(families, scores, rows, RowVector(cuts, start.set_rows))
+        assert ascended.units == bound.units - sum(raises.values())
+        assert scale.nats(ascended.units) >= solve(problem, Brute()).bound
+        gained += bool(raises)
+    assert gained > 10
+
+
+def test_alone_it_proves_many_optima_and_a_second_ascent_finds_nothing() -> None:
+    proved = 0
+    for seed in range(30):
+        problem = named(gaussian(seed, 5, 3))
+        subproblem = root_of(problem)
+        ascend(subproblem, subproblem.multipliers, lambda: True)
+        best = solve(problem, Brute()).bound
+        proved += subproblem.best.scale.nats(subproblem.units) <= best + 1e-6
+        bound = subproblem.evaluate(subproblem.multipliers)
+        assert cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING) == {}
+    assert proved > 15
+
+
+def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() -> None:
+    subproblem = root_of(named(gaussian(3, 7, 3)))
+    bound = subproblem.evaluate(subproblem.multipliers)
+    sinks = subproblem.sinks
+    start = RowVector(*(part.astype(np.int64) for part in subproblem.multipliers))
+    falls = []
+    for patience in range(40):
+        steps = count()
+        raises = cuts_raised(
+            subproblem.families,
+            bound,
+            sinks,
+            EVERYTHING,
+            lambda steps=steps, most=patience: next(steps) < most,
+        )
+        falls.append(sum(raises.values()))
+        assert after(subproblem, start, raises).units == bound.units - falls[-1]
+    assert falls == sorted(falls)
+    assert falls[0] == 0 < falls[-1]
+
+
+def test_families_that_lead_in_circles_are_proved_infeasible() -> None:
+    families = families_of(named(gaussian(0, 3)), root=0)
+    at = {mask: k for k, mask in enumerate(families.masks())}
+    allowed = families.allowed & False
+    allowed[at[0b001], 0] = True  # the root
+    allowed[at[0b110]] = [True, True, False]  # each of the others needs the other
+    search = BranchAndBound(
+        named(gaussian(0, 3)),
+        replace(families, allowed=allowed),
+        Limits(threads=1),
+        Recording(),
+        keep_stages=False,
+    )
+    subproblem = search.root.subproblem
+    assert not subproblem.closed
+    ascend(subproblem, subproblem.multipliers, lambda: True)
+    assert subproblem.closed
+
+
+def test_a_cut_that_is_known_gets_one_multiplier() -> None:
+    subproblem = root_of(named(gaussian(1, 6, 3)))
+    ascend(subproblem, subproblem.multipliers, lambda: True)
+    before = subproblem.units
+    # From half of the multipliers, it returns to cuts that are there.
+    half = subproblem.multipliers._replace(cuts=subproblem.multipliers.cuts / 2)
+    bound, _ = ascend(subproblem, half, lambda: True)
+    assert len(set(subproblem.rows.clutters)) == len(subproblem.rows.clutters)
+    assert subproblem.units <= before
+    assert bound.units >= subproblem.units
