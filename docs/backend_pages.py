@@ -160,7 +160,7 @@ def _capabilities(backend: Backend) -> str:
     if capabilities.threads > 1:
         lines.append(f"Threads: `auto` takes it with at least {capabilities.threads}.")
     lines += [
-        f"Needs {package}, which is not installed with jtsolve: `pip install 'jtsolve[solvers]'`."
+        f"Needs: the package `{package}`, which is installed with jtsolve."
         for package in needed_packages(capabilities)
     ]
     refusal = (

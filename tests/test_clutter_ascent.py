@@ -21,7 +21,7 @@ from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature, Problem
 from jtsolve.families.families import families_of
-from jtsolve.solve import solve
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.subproblem import Subproblem

@@ -5,13 +5,18 @@ from __future__ import annotations
 import random
 import re
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
+from matplotlib import get_data_path
+from matplotlib.font_manager import fontManager
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
-from jtsolve.draw import draw_tree, layout, picture, tree_dot, tree_text
+from jtsolve.draw import draw_tree, fonts, layout, picture, tree_dot, tree_text
+from jtsolve.draw.parts import parts
+from jtsolve.draw.rooted import RootedTree
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -126,8 +131,18 @@ def test_svg_is_the_same_every_time_and_has_every_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n", [2, 17, 60, 100])
 def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
-    tree = random_tree(n, seed)
-    drawing = layout.arrange(tree, [f"name_{v}" * (1 + v % 3) for v in range(n)])
+    drawing = layout.arrange(random_tree(n, seed), [f"name_{v}" * (1 + v % 3) for v in range(n)])
+    assert_nothing_overlaps(drawing)
+
+
+def test_nothing_overlaps_in_a_drawing_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "_PAGE", 3.0)
+    drawing = layout.arrange(path_tree(60), [f"name_{v}" for v in range(60)])
+    assert sum(box.copy for box in drawing.boxes) > 2
+    assert_nothing_overlaps(drawing)
+
+
+def assert_nothing_overlaps(drawing: layout.TreeLayout) -> None:
     width, height = drawing.extent
     deep = 0 if drawing.across else 1
     places = []
@@ -163,11 +178,69 @@ def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:
     assert layout._pieces("short") == ["short"]
 
 
-def test_trees_too_large_for_a_picture_are_refused(tmp_path: Path) -> None:
-    tree = path_tree(1502)
-    with pytest.raises(ChoiceError, match="1501 cliques"):
-        draw_tree(tree, [f"X{v}" for v in range(1502)], tmp_path / "tree.svg", format="svg")
-    assert not list(tmp_path.iterdir())
+def test_a_chain_of_300_variables_is_a_picture_of_the_shape_of_a_page() -> None:
+    drawing = layout.arrange(path_tree(300), [f"column_{v}" for v in range(300)])
+    assert 0.5 < drawing.ratio < 3
+    assert max(drawing.extent) < layout._PAGE
+    originals = [box.lines[:2] for box in drawing.boxes if not box.copy]
+    assert len({tuple(lines) for lines in originals}) == 299
+    for box in drawing.boxes:
+        if box.copy:  # the clique that it continues says so
+            number = box.lines[-1].strip("()")
+            (above,) = (other for other in drawing.boxes if other.lines[-1] == f"→ ({number})")
+            assert above.lines[:2] == box.lines[:2]
+    assert not drawing.remarks
+
+
+@pytest.mark.parametrize("size", [2, 5, 40])
+def test_parts_have_every_edge_once_and_no_more_cliques_than_asked(size: int) -> None:
+    rooted = RootedTree.of(random_tree(100, 2))
+    found = parts(rooted, rooted.order, size)
+    assert found[0][0] == rooted.root
+    assert all(len(part) <= size for part in found)
+    below = [i for part in found for i in part[1:]]
+    assert sorted([rooted.root, *below]) == list(range(len(rooted.order)))
+    for number, part in enumerate(found):
+        assert all(rooted.parent[i] in part[:k] for k, i in enumerate(part) if k)
+        assert part[0] in {rooted.root, *(i for earlier in found[:number] for i in earlier)}
+
+
+def test_cliques_beyond_the_limit_are_left_out_and_the_picture_says_how_many(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(layout, "_LARGEST", 5)
+    drawing = layout.arrange(path_tree(10), NAMES)
+    assert [box.lines for box in drawing.boxes] == [["E, F"], ["D, E"], ["C, D"], ["F, G"], ["G, H"]]
+    draw_tree(path_tree(10), NAMES, tmp_path / "tree.svg", format="svg")
+    assert "4 of 9 cliques are not shown" in (tmp_path / "tree.svg").read_text(encoding="utf-8")
+
+
+def test_characters_that_no_font_has_are_escaped_and_the_picture_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = [font for font in fontManager.ttflist if font.fname.startswith(get_data_path())]
+    monkeypatch.setattr(fontManager, "ttflist", own)
+    draw_tree(path_tree(3), ["年", "Größe", "возраст"], tmp_path / "tree.svg", format="svg")
+    text = (tmp_path / "tree.svg").read_text(encoding="utf-8")
+    shown = {*re.findall(r"<!-- (.*?) -->", text)}
+    assert {"\\u5e74,", "Größe", "Größe,", "возраст"} <= shown
+    assert any(line.startswith("characters of no installed font are escaped") for line in shown)
+
+
+def test_an_installed_font_is_taken_for_what_the_first_one_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    has = {"cjk.ttf": set("年齢x"), "more.ttf": set("齢"), "math.ttf": set("年齢")}
+    installed = [
+        SimpleNamespace(fname=name, name=name.removesuffix(".ttf"), style="normal", weight=400)
+        for name in has
+    ]
+    monkeypatch.setattr(fonts, "_characters", lambda path: has.get(path, set("Aax →↩∅…")))
+    monkeypatch.setattr("matplotlib.font_manager.fontManager.ttflist", installed)
+    monkeypatch.setattr("matplotlib.font_manager.findfont", lambda _name: "dejavu.ttf")
+    monkeypatch.setattr("matplotlib.get_data_path", lambda: "math")
+    monkeypatch.setattr("pathlib.Path.exists", lambda _path: True)
+    face = fonts.Typeface.of(["年齢 a", "A道"])
+    assert face.families == ("DejaVu Sans", "cjk")
+    assert face.lacking == {"道"}
 
 
 def test_pictures_too_long_for_png_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

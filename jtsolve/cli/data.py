@@ -1,4 +1,4 @@
-"""`jtsolve data`: public data sets by name, and samples from Bayesian networks."""
+"""`jtsolve data`: installed examples, public data sets by name, and samples from Bayesian networks."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,9 @@ from jtsolve.cli.options import DrawSeed, Rows
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
-data = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Get public data sets, or draw data.")
+data = typer.Typer(
+    rich_markup_mode=None, no_args_is_help=True, help="Get examples or public data sets, or draw data."
+)
 
 
 @data.command("list")
@@ -22,6 +24,25 @@ def list_data_sets() -> None:
         rows = "" if entry.rows is None else str(entry.rows)
         lines.append(f"{entry.name:<17} {entry.kind:<8} {rows:>7} {entry.columns:>7}  {entry.terms}")
     emit("\n".join(lines))
+
+
+@data.command("example")
+def find_example(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="survey, survey-network, or zoo.")],
+    output: Annotated[
+        Path | None, typer.Option(metavar="FILE", readable=False, help="Copy it to this file.")
+    ] = None,
+) -> None:
+    """Print the path of a small file installed with jtsolve: a data set, its network, or an instance."""
+    from jtsolve.core.files import write_atomically
+    from jtsolve.data.examples import example
+
+    path = example(name)
+    if output is not None:
+        require_writable(output, path)
+        write_atomically(output, path.read_bytes())
+        path = output
+    emit(str(path))
 
 
 @data.command("fetch")

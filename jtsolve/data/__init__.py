@@ -1,1 +1,5 @@
-"""Public data sets by name: `registry` lists them with source and hash, `fetch` downloads them."""
+"""Data by name: public sets, which `registry` lists and `fetch` downloads, and the installed `examples`."""
+
+from jtsolve.data.examples import example
+
+__all__ = ["example"]

@@ -1,6 +1,8 @@
 """Layout of a tree drawing: in layers by depth, subtrees packed as closely as their boxes allow.
 
-All lengths are in inches; y grows downwards.
+A tree too large for a page is cut into parts, laid out one by one and packed in rows: a clique whose subtree
+continues elsewhere names the parts, and each of these begins with a copy of it. All lengths are in inches; y
+grows downwards.
 
 Reference:
     E. M. Reingold, J. S. Tilford, Tidier drawings of trees, IEEE Transactions on Software Engineering, 1981.
@@ -9,10 +11,12 @@ Reference:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members
+from jtsolve.draw.fonts import Typeface
+from jtsolve.draw.parts import parts
 from jtsolve.draw.rooted import RootedTree
 from jtsolve.draw.text import EMPTY_SET, quoted_name
 
@@ -22,8 +26,6 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.text import Notes
 
-FONT = "DejaVu Sans"
-"""Ships with matplotlib."""
 NAME_POINTS = 9.0
 SEPARATOR_POINTS = 7.5
 LINE = 1.35
@@ -41,6 +43,14 @@ _LONGEST_LINE = 24
 _BROKEN = "↩"
 _ASPECT = 1.5
 """Preferred width to height, as of screens and pages."""
+_PAGE = 30.0
+"""Longest side of a drawing in one part: a poster."""
+_LARGEST = 1500
+"""Most cliques drawn: beyond, nobody can read them."""
+_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Numbers of parts that are tried."""
+_GAP = 0.5
+"""Space between parts."""
 
 
 @dataclass(slots=True)
@@ -54,7 +64,8 @@ class Box:
         label_size: width and height of the label.
         parent: index of the parent's box; at the root, its own.
         dashed: whether the separator is empty.
-        depth: number of edges to the root.
+        depth: number of edges to the root of its part.
+        copy: whether it repeats a clique of another part.
         middle: position of its centre along the layer.
         start: distance of its near side from the root, across the layers.
         end: where its layer ends.
@@ -67,6 +78,7 @@ class Box:
     parent: int
     dashed: bool
     depth: int
+    copy: bool = False
     middle: float = 0.0
     start: float = 0.0
     end: float = 0.0
@@ -77,16 +89,20 @@ class TreeLayout:
     """Placed boxes.
 
     Attributes:
-        boxes: by clique.
+        boxes: of the cliques, each part's root first; in one part, by clique.
         across: whether depth grows to the right; otherwise downwards.
         breadth: extent along the layers.
         length: extent across the layers.
+        remarks: lines to print below: cliques and characters that are not shown.
+        face: the fonts.
     """
 
     boxes: list[Box]
     across: bool
     breadth: float
     length: float
+    remarks: tuple[str, ...]
+    face: Typeface
 
     @property
     def ratio(self) -> float:
@@ -106,23 +122,98 @@ class TreeLayout:
 
 def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> TreeLayout:
     """Returns the layout, growing downwards or to the right, whichever suits a page better."""
-    from matplotlib.backends.backend_agg import RendererAgg
-    from matplotlib.font_manager import FontProperties
-
-    renderer: Any = RendererAgg(1, 1, 72)  # type: ignore[no-untyped-call, unused-ignore]
-
-    def measure(text: str, points: float) -> float:
-        font = FontProperties(family=FONT, size=points)
-        return float(renderer.get_text_width_height_descent(text, font, ismath=False)[0]) / 72
-
+    face = Typeface.of(names)
     rooted = RootedTree.of(tree)
-    layouts = []
-    for across in (False, True):
-        boxes = _boxes(tree, names, rooted, measure, notes)
-        along, deep = (1, 0) if across else (0, 1)
-        length = _set_depths(boxes, deep)
-        layouts.append(TreeLayout(boxes, across, _set_middles(boxes, rooted, along), length))
-    return min(layouts, key=lambda layout: abs(math.log(layout.ratio / _ASPECT)))
+    boxes = _boxes(tree, [face.shown(name) for name in names], rooted, face.width, notes)
+    shown = rooted.order[:_LARGEST]
+    layouts = [
+        _in_parts(boxes, parts(rooted, shown, len(boxes)), face, across=across) for across in (False, True)
+    ]
+    if max(min(layouts, key=_unsuitable).extent) > _PAGE:
+        for size in sorted({max(2, math.ceil(len(shown) / count)) for count in _COUNTS}):
+            pieces = parts(rooted, shown, size)
+            layouts += [_in_parts(boxes, pieces, face, across=across) for across in (False, True)]
+    remarks = face.remarks
+    if len(shown) < len(boxes):
+        left_out = (
+            f"{len(boxes) - len(shown)} of {len(boxes)} cliques are not shown: those farthest from the centre"
+        )
+        remarks = (left_out, *remarks)
+    return replace(min(layouts, key=_unsuitable), remarks=remarks, face=face)
+
+
+def _unsuitable(layout: TreeLayout) -> float:
+    """Returns how far the layout is from the shape of a page, and from being in one part."""
+    copies = sum(box.copy for box in layout.boxes)
+    return abs(math.log(layout.ratio / _ASPECT)) + 0.2 * math.log(1 + copies)
+
+
+def _in_parts(
+    boxes: Sequence[Box], pieces: Sequence[Sequence[int]], face: Typeface, *, across: bool
+) -> TreeLayout:
+    """Returns the layout of the parts, packed in rows."""
+    along, deep = (1, 0) if across else (0, 1)
+    continued: dict[int, list[int]] = {}
+    for number, piece in enumerate(pieces[1:], start=2):
+        continued.setdefault(piece[0], []).append(number)
+    placed = []
+    for number, piece in enumerate(pieces, start=1):
+        inside: list[Box] = []
+        local = {i: k for k, i in enumerate(piece)}
+        for k, i in enumerate(piece):
+            box = replace(boxes[i], parent=local[boxes[i].parent] if k else 0)
+            box.depth = inside[box.parent].depth + 1 if k else 0
+            if k == 0 and number > 1:
+                box = _with_line(replace(box, copy=True), f"({number})", face)
+            elif i in continued:
+                box = _with_line(box, f"→ ({_ranges(continued[i])})", face)
+            inside.append(box)
+        length = _set_depths(inside, deep)
+        breadth = _set_middles(inside, along)
+        placed.append((inside, *((length, breadth) if across else (breadth, length))))
+    width = max(_wide(placed), *(part[1] for part in placed))
+    x = y = height = right = 0.0
+    for inside, wide, high in placed:
+        if x and x + wide > width:
+            x, y, height = 0.0, y + height + _GAP, 0.0
+        for box in inside:
+            box.middle += y if across else x
+            box.start += x if across else y
+            box.end += x if across else y
+        right, height = max(right, x + wide), max(height, high)
+        x += wide + _GAP
+    bottom = y + height
+    flat: list[Box] = []
+    for inside, _, _ in placed:
+        base = len(flat)
+        flat += [replace(box, parent=box.parent + base) for box in inside]
+    return TreeLayout(flat, across, *((bottom, right) if across else (right, bottom)), (), face)
+
+
+def _wide(placed: Sequence[tuple[list[Box], float, float]]) -> float:
+    """Returns the width of a page with room for the parts."""
+    return math.sqrt(_ASPECT * sum((wide + _GAP) * (high + _GAP) for _, wide, high in placed))
+
+
+def _with_line(box: Box, line: str, face: Typeface) -> Box:
+    """Returns the box with one more line of text."""
+    width = max(box.size[0], face.width(line, NAME_POINTS) + 2 * PADDING)
+    return replace(box, lines=[*box.lines, line], size=(width, box.size[1] + NAME_POINTS * LINE / 72))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Returns increasing numbers, runs of three or more shortened.
+
+    >>> _ranges([2, 4, 5, 6, 9])
+    '2, 4–6, 9'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)  # noqa: PLR2004
 
 
 def _boxes(
@@ -133,7 +224,6 @@ def _boxes(
     notes: Notes | None,
 ) -> list[Box]:
     """Returns the boxes with their texts and sizes, unplaced."""
-    depths = rooted.depths()
     boxes = []
     for i, clique in enumerate(tree.cliques):
         separator = rooted.separator(tree, i)
@@ -149,7 +239,7 @@ def _boxes(
                 label_size=label_size,
                 parent=rooted.parent[i],
                 dashed=not separator,
-                depth=depths[i],
+                depth=0,
             )
         )
     return boxes
@@ -202,32 +292,34 @@ def _set_depths(boxes: list[Box], deep: int) -> float:
     return position
 
 
-def _set_middles(boxes: list[Box], rooted: RootedTree, along: int) -> float:
+def _set_middles(boxes: list[Box], along: int) -> float:
     """Places the boxes within their layers and returns the breadth of the layout.
 
     Children are packed from first to last, each as close as the outline of its subtree allows; a parent is
     centred over its first and last child. Offsets are relative to the parent until the second pass.
     """
+    children: list[list[int]] = [[] for _ in boxes]
+    for i, box in enumerate(boxes[1:], start=1):
+        children[box.parent].append(i)
     offset = [0.0] * len(boxes)
     outlines: dict[int, list[tuple[float, float]]] = {}
-    for i in reversed(rooted.order):
+    for i in reversed(range(len(boxes))):  # a box comes after its parent
         packed: list[tuple[float, float]] = []
-        children = rooted.children[i]
-        for child in children:
+        for child in children[i]:
             outline = outlines.pop(child)
             room = zip(packed, outline, strict=False)
             offset[child] = max((left[1] - right[0] + _SIBLINGS for left, right in room), default=0.0)
             packed = _joined(packed, [(a + offset[child], b + offset[child]) for a, b in outline])
-        middle = (offset[children[0]] + offset[children[-1]]) / 2 if children else 0.0
-        for child in children:
+        middle = (offset[children[i][0]] + offset[children[i][-1]]) / 2 if children[i] else 0.0
+        for child in children[i]:
             offset[child] -= middle
         half = max(boxes[i].size[along], boxes[i].label_size[along]) / 2
         outlines[i] = [(-half, half), *((a - middle, b - middle) for a, b in packed)]
-    outline = outlines[rooted.root]
+    outline = outlines[0]
     first = min(a for a, _ in outline)
-    boxes[rooted.root].middle = -first
-    for i in rooted.order[1:]:
-        boxes[i].middle = boxes[rooted.parent[i]].middle + offset[i]
+    boxes[0].middle = -first
+    for i, box in enumerate(boxes[1:], start=1):
+        box.middle = boxes[box.parent].middle + offset[i]
     return max(b for _, b in outline) - first
 
 

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any, Literal
 
 from jtsolve.core.files import write_atomically
-from jtsolve.draw.layout import FONT, LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
+from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.draw.fonts import Typeface
     from jtsolve.draw.layout import Box, TreeLayout
     from jtsolve.draw.text import Notes
 
 Format = Literal["svg", "png"]
 
-_LARGEST = 1500
-"""Most cliques in a picture: beyond, nobody can read it."""
 _MARGIN = 0.15
 _PNG_DPI = 150.0
 _PNG_SIDE = 30_000
@@ -45,8 +44,9 @@ def draw_tree(
 ) -> None:
     """Draws the tree into a file: cliques as boxes, separators on the edges, empty ones dashed.
 
-    The picture grows with the tree. Under one version of matplotlib, equal trees and names give identical SVG
-    files.
+    A large tree is cut into parts; of more than 1,500 cliques, the picture says how many it leaves out.
+    Characters that no installed font has are escaped. Under one version of matplotlib, with the same fonts,
+    equal trees and names give identical SVG files.
 
     Args:
         tree: the tree.
@@ -56,28 +56,19 @@ def draw_tree(
         notes: remarks beside cliques and separators, or None.
 
     Raises:
-        ChoiceError: the tree is too large for a picture.
+        ChoiceError: the tree is too large for a PNG file.
         InputError: the file cannot be written.
     """
     write_atomically(path, _drawn(tree, names, format, notes))
 
 
 def tree_svg(tree: JunctionTree, names: Sequence[str]) -> str:
-    """Returns the drawing of `draw_tree` as an SVG element, to put into HTML.
-
-    Raises:
-        ChoiceError: the tree is too large for a picture.
-    """
+    """Returns the drawing of `draw_tree` as an SVG element, to put into HTML."""
     text = _drawn(tree, names, "svg", None).decode()
     return text[text.index("<svg") :]
 
 
 def _drawn(tree: JunctionTree, names: Sequence[str], kind: Format, notes: Notes | None) -> bytes:
-    if len(tree.cliques) > _LARGEST:
-        raise ChoiceError(
-            f"a picture of {len(tree.cliques)} cliques would be unreadable (the limit is {_LARGEST}); "
-            "show the tree as text, or open the output of --dot in a viewer that zooms"
-        )
     import matplotlib as mpl
 
     # The salt makes the ids inside SVG files reproducible.
@@ -91,6 +82,11 @@ def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = 
 
     layout = arrange(tree, names, notes)
     width, height = (side + 2 * _MARGIN for side in layout.extent)
+    step = SEPARATOR_POINTS * LINE / 72
+    width = max(
+        [width, *(layout.face.width(line, SEPARATOR_POINTS) + 2 * _MARGIN for line in layout.remarks)]
+    )
+    height += step * len(layout.remarks)
     figure = Figure(figsize=(width, height), facecolor=_BACKGROUND)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_xlim(-_MARGIN, width - _MARGIN)
@@ -100,6 +96,9 @@ def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = 
         if box.depth:
             _draw_edge(axes, layout, box)
         _draw_clique(axes, layout, box)
+    for k, line in enumerate(reversed(layout.remarks)):
+        place = (0.0, height - _MARGIN - step * k)
+        _write(axes, *place, [line], SEPARATOR_POINTS, layout.face, ha="left", va="bottom", color=_TEXT)
     return figure
 
 
@@ -132,10 +131,11 @@ def _draw_clique(axes: Any, layout: TreeLayout, box: Box) -> None:
             facecolor=_CLIQUE_FILL,
             edgecolor=_CLIQUE_EDGE,
             linewidth=1.0,
+            linestyle=(0, (4, 3)) if box.copy else "solid",
             zorder=3,
         )
     )
-    _write(axes, x, y, box.lines, NAME_POINTS, color=_TEXT, zorder=4)
+    _write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
 
 
 def _draw_edge(axes: Any, layout: TreeLayout, box: Box) -> None:
@@ -172,10 +172,12 @@ def _draw_edge(axes: Any, layout: TreeLayout, box: Box) -> None:
     axes.add_patch(
         Rectangle((x - width / 2, y - height / 2), width, height, facecolor=_BACKGROUND, zorder=1.5)
     )
-    _write(axes, x, y, box.label, SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2)
+    _write(axes, x, y, box.label, SEPARATOR_POINTS, layout.face, color=_SEPARATOR_TEXT, zorder=2)
 
 
-def _write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **style: Any) -> None:
+def _write(  # noqa: PLR0917
+    axes: Any, x: float, y: float, lines: Sequence[str], points: float, face: Typeface, **style: Any
+) -> None:
     """Writes lines of text centred at a point; dollar signs do not start mathematics."""
     # One text per line: in an SVG that keeps text, matplotlib would not centre the lines of a single text.
     step = points * LINE / 72
@@ -185,10 +187,8 @@ def _write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, *
             x,
             y + below,
             line,
-            fontfamily=FONT,
+            fontfamily=face.families,
             fontsize=points,
-            ha="center",
-            va="center",
             parse_math=False,
-            **style,
+            **{"ha": "center", "va": "center", **style},
         )

@@ -54,13 +54,6 @@ class RootedTree:
         """Returns the separator between a clique and its parent."""
         return tree.cliques[i] & tree.cliques[self.parent[i]]
 
-    def depths(self) -> list[int]:
-        """Returns the number of edges to the root, by clique."""
-        depth = [0] * len(self.parent)
-        for i in self.order[1:]:
-            depth[i] = depth[self.parent[i]] + 1
-        return depth
-
 
 def _centre(adjacent: Sequence[Sequence[int]]) -> int:
     """Returns the centre: what remains after repeatedly removing all leaves."""

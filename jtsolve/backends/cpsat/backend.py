@@ -115,7 +115,7 @@ class ConstraintProgramming:
         return Capabilities(
             features=_FEATURES[self.model],
             exact=True,
-            rules=(needs("ortools", "OR-Tools (ortools)"), needs_table),
+            rules=(needs("ortools", "ortools"), needs_table),
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:

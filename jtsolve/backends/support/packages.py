@@ -1,4 +1,4 @@
-"""Optional packages that some backends need."""
+"""Packages of solvers that some backends need."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 
-def needs(package: str, name: str) -> Rule:
-    """Returns a rule that objects if a package is not installed."""
-    return partial(_installed, package, name)
+def needs(module: str, package: str) -> Rule:
+    """Returns a rule that objects if a module cannot be found, and names the package that has it."""
+    return partial(_installed, module, package)
 
 
-def _installed(package: str, name: str, _problem: Problem) -> str | None:
-    if find_spec(package) is not None:
+def _installed(module: str, package: str, _problem: Problem) -> str | None:
+    if find_spec(module) is not None:
         return None
-    return f"It needs {name}, which is not installed: pip install 'jtsolve[solvers]'."
+    return f"It needs {package}, which is not installed: pip install {package}."
 
 
 def needed_packages(capabilities: Capabilities) -> tuple[str, ...]:
