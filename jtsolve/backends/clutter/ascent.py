@@ -13,9 +13,9 @@ and r stays ≥ 0: t grows by Δ on F(a), so that t(P∪v) − t(P) grows by Δ 
 other, and none of these exceeds its vertex's maximum. The maxima stay, and D falls by exactly Δ, the
 multiplier times the limit 1 of the row. When every F(a) contains ∅, the ascent ends.
 
-Any order of the sinks gives a bound, since any λ ≥ 0 does, but a different one. Wong's rule
-is to raise the sink with fewest entering families, once, and to choose again. On plants (69 variables,
-treewidth 2), going through the sinks one at a time instead leaves 11,000 nats more.
+Any order of the sinks gives a bound, since any λ ≥ 0 does, but not the same one. Wong's rule is to raise the
+cut of the sink with fewest entering families, once, and to choose again. Raising one sink to its end before
+the next leaves 11,000 nats more on plants (69 variables, treewidth 2).
 
 Reference: Wong, A dual ascent approach for Steiner tree problems on a directed graph, Mathematical
 Programming 1984. Ours: the network is a lattice of sets, so that cuts are clutter inequalities; the ascent

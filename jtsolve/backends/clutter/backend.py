@@ -5,8 +5,8 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
 (`inequalities`) is a tight relaxation; violated ones are found by minimum cuts (`separation`).
 
 1. A start backend gives the first tree; the root is a vertex with most neighbours in it.
-2. The volume algorithm finds multipliers of the LP, with cuts on the way (`volume`). Each step gives a bound,
-   and families that a bound rules out are dropped for good.
+2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
+   the way (`volume`). Both give bounds, and families that a bound rules out are dropped for good.
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
 4. If a gap remains: branch and bound on edges (`branch_and_bound`).
 
@@ -22,8 +22,10 @@ per set; and in the number of open subproblems.
 
 References:
     Studený and Cussens, Towards using the chordal graph polytope in learning decomposable models, IJAR 2017
-    (clutter inequalities). Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Koch and
-    Martin, Solving Steiner tree problems in graphs to optimality, Networks 1998 (disjoint cuts, creep flow).
+    (clutter inequalities). Wong, A dual ascent approach for Steiner tree problems on a directed graph,
+    Mathematical Programming 1984. Barahona and Anbil, The volume algorithm, Mathematical Programming 2000.
+    Koch and Martin, Solving Steiner tree problems in graphs to optimality, Networks 1998 (disjoint cuts,
+    creep flow).
 """
 
 from __future__ import annotations

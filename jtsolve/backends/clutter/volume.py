@@ -52,8 +52,8 @@ class VolumeConstants:
     longer: float = 1.1
     shorter: float = 0.66
     """Step lengths, in Polyak's formula, and the factors after a better bound and after vain steps. The
-    first is short, as is the first α: after an ascent, steps of 0.5 with an α of 0.1 gain nothing until the
-    length has fallen (on plants in the first 900 steps, short ones in the first 250)."""
+    first is short, as is the first α: after an ascent, plants gained nothing in 500 steps with 0.5 and 0.1,
+    and in 250 with these."""
     vain_steps: int = 15
     """Steps without a better bound before the length falls."""
     between_cuts: int = 50
