@@ -104,6 +104,26 @@ def test_backends_are_summed_up(comparison: Comparison, rows: list[Row]) -> None
     assert forward.distance == pytest.approx(fmean(own))
 
 
+def test_solving_time_is_told_apart_from_starting_time(rows: list[Row]) -> None:
+    row = next(row for row in rows if row.spec.backend == "brute")
+    assert row.result is not None
+    seconds = {**row.result.seconds, "total": 2.25}
+    slow = msgspec.structs.replace(changed(row, seconds=seconds), prepared=2.0, seconds=2.5)
+    comparison = compared([slow])
+    (record,) = comparison.records
+    assert (record.seconds, record.starting, record.solving) == (2.5, 2.0, 0.25)
+    (summary,) = comparison.summaries
+    assert (summary.seconds, summary.starting, summary.solving) == (2.5, 2.0, 0.25)
+    for head, (cells,) in (exports.backends_table(comparison), exports.runs_table(comparison)):
+        of_head = dict(zip(head, cells, strict=True))
+        assert [of_head[name] for name in ("s", "starting", "solving")] == ["2.5", "2", "0.25"]
+
+
+def test_a_run_that_never_started_has_no_starting_time(comparison: Comparison) -> None:
+    (dp,) = (one for one in comparison.summaries if one.backend == "dp")
+    assert (dp.starting, dp.solving) == (None, None)
+
+
 def test_nothing_is_believed_of_a_run_with_a_fault(rows: list[Row]) -> None:
     row = rows[0]
     assert row.result is not None

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import random
 import re
+import time
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from matplotlib import get_data_path
 from matplotlib.font_manager import fontManager
 
+from jtsolve.cli import run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
-from jtsolve.draw import draw_tree, fonts, layout, picture, tree_dot, tree_text
+from jtsolve.data import example
+from jtsolve.draw import (
+    draw_graph,
+    draw_tree,
+    fonts,
+    graph,
+    graph_dot,
+    graph_text,
+    layout,
+    picture,
+    tree_dot,
+    tree_text,
+)
 from jtsolve.draw.parts import parts
 from jtsolve.draw.rooted import RootedTree
 from jtsolve.errors import ChoiceError, InputError
@@ -254,3 +269,67 @@ def test_pictures_too_long_for_png_are_refused(tmp_path: Path, monkeypatch: pyte
 def test_a_drawing_that_cannot_be_written_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="folder"):
         draw_tree(path_tree(3), NAMES, tmp_path / "none" / "tree.svg", format="svg")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        path_tree(2),
+        path_tree(60),
+        random_tree(40, 1),
+        JunctionTree(1, (1,), ()),
+        JunctionTree(8, (0xFF,), ()),
+        JunctionTree(5, (1, 2, 4, 8, 16), ((0, 1), (1, 2), (2, 3), (3, 4))),
+    ],
+)
+def test_no_two_variables_overlap_in_a_drawing_of_the_graph(tree: JunctionTree) -> None:
+    names = [f"name_{v}" * (1 + v % 3) for v in range(tree.n)]
+    drawing = graph.arrange_graph(tree, names)
+    assert set(drawing.edges) == set(tree.graph_edges)
+    half = drawing.sizes / 2
+    assert (drawing.centres - half > -1e-9).all()
+    assert (drawing.centres + half < np.array(drawing.extent) + 1e-9).all()
+    for u in range(tree.n):
+        for v in range(u):
+            apart = np.abs(drawing.centres[u] - drawing.centres[v]) - half[u] - half[v]
+            assert apart.max() > -1e-9
+    assert (
+        drawing.extent == graph.arrange_graph(tree, [f"name_{v}" * (1 + v % 3) for v in range(tree.n)]).extent
+    )
+
+
+def test_neighbours_are_nearer_than_others_in_a_drawing_of_the_graph() -> None:
+    centres = graph.arrange_graph(path_tree(6), NAMES).centres
+    steps = [np.hypot(*(centres[v + 1] - centres[v])) for v in range(5)]
+    assert max(steps) < 1.5 * min(steps)
+    assert np.hypot(*(centres[5] - centres[0])) > 3 * max(steps)
+
+
+def test_a_graph_of_too_many_variables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ChoiceError, match=r"401 variables.*--graph --dot"):
+        draw_graph(path_tree(401), [f"X{v}" for v in range(401)], tmp_path / "g.svg", format="svg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_graph_as_text_and_in_dot() -> None:
+    tree = JunctionTree(4, (0b0011, 0b0110, 0b1000), ((0, 1), (1, 2)))
+    names = ["A", "B", "a, c", 'say "hi"']
+    assert graph_text(tree, names).splitlines() == ["A: B", 'B: A, "a, c"', '"a, c": B', '"say \\"hi\\"": ∅']
+    lines = graph_dot(tree, names).splitlines()
+    assert lines[0] == "graph markov_network {"
+    assert [line for line in lines if "--" in line] == ["  v0 -- v1;", "  v1 -- v2;"]
+    assert '  v3 [label="say \\"hi\\""];' in lines
+
+
+def test_the_command_shows_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def show(*options: str | Path) -> str:
+        network = example("survey-network")
+        assert run(["show", str(network), "--graph", *map(str, options)], time.monotonic()) == 0
+        return capsys.readouterr().out
+
+    assert "Cough: Smoker\n" in show()
+    assert show("--dot").startswith("graph markov_network {")
+    assert show("--svg", tmp_path / "graph.svg", "--png", tmp_path / "graph.png") == ""
+    assert "<!-- Cough -->" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
+    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
+    assert show("--json").startswith("{")

@@ -253,7 +253,7 @@ def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tm
     arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
     assert command("fit", train, *arguments, "--time-limit", "1e-9") == 4
     assert "the time limit ended the reading" in command.err
-    with pytest.raises(LimitError, match="before there was a mixture"):
+    with pytest.raises(LimitError, match="before the first mixture"):
         fit_mixture(two_parts(50, 1), 2, TREEWIDTH_1, deadline=time.monotonic() - 1)
 
 

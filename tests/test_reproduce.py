@@ -13,11 +13,13 @@ ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "benchmarks"
 SHARED = {"reproduce.py", "labels.py", "publishing.py"}
 """What stands in the folder and measures nothing."""
+HUNTS = {"forge.py", "fuzz.py"}
+"""What looks for faults as long as it is let; it makes no table of the documentation."""
 
 
 def test_every_script_has_its_row() -> None:
     named = {text.split()[0] for one in BENCHMARKS for text in (one.arguments, one.quick)}
-    assert named == {path.name for path in SCRIPTS.glob("*.py")} - SHARED
+    assert named == {path.name for path in SCRIPTS.glob("*.py")} - SHARED - HUNTS
     assert len({one.name for one in BENCHMARKS}) == len(BENCHMARKS)
 
 
@@ -32,7 +34,7 @@ def test_the_options_of_a_row_are_those_of_its_script(benchmark: Benchmark) -> N
 @pytest.mark.parametrize("page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=str)
 def test_every_table_of_the_documentation_comes_from_a_script_in_the_list(page: Path) -> None:
     named = set(re.findall(r"python benchmarks/(\w+\.py)", page.read_text(encoding="utf-8")))
-    assert named - SHARED <= {one.arguments.split()[0] for one in BENCHMARKS}
+    assert named - SHARED - HUNTS <= {one.arguments.split()[0] for one in BENCHMARKS}
 
 
 def test_what_fails_or_lacks_its_data_is_told_and_the_others_go_on(

@@ -1,7 +1,7 @@
 """`jtsolve show`: a result, a model or a posterior as text, in the DOT language, or drawn."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,13 +18,12 @@ def show(
             readable=False, metavar="RESULT", help="A result, a model, or a network (.bif, .uai)."
         ),
     ],
-    dot: Annotated[bool, typer.Option("--dot", help="Print the tree in the DOT language.")] = False,
-    svg: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE", help="Draw the tree as SVG.")
-    ] = None,
-    png: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE", help="Draw the tree as PNG.")
-    ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Show the graph of the variables instead of the tree.")
+    ] = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print it in the DOT language.")] = False,
+    svg: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="Draw it as SVG.")] = None,
+    png: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="Draw it as PNG.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Show a result or a model and its tree, or draw it.
@@ -43,14 +42,14 @@ def show(
         from jtsolve.cli.models import json_text
 
         emit(json_text(view.facts))
-    if not (dot or svg or png or json):
+    if not (dot or svg or png or json or graph):
         emit(view.text())
-    if not (dot or svg or png):
+    if not (dot or svg or png or graph):
         return
 
-    from jtsolve.draw import draw_tree, tree_dot
+    from jtsolve.draw import draw_graph, draw_tree, graph_dot, graph_text, tree_dot
 
-    if view.picture is not None:
+    if view.picture is not None and not graph:
         if svg is not None:
             view.picture(svg, "svg")
         if png is not None:
@@ -58,12 +57,16 @@ def show(
         if not dot:
             return
     tree, names = view.tree()
-    if svg is not None and view.picture is None:
-        draw_tree(tree, names, svg, format="svg", notes=view.notes)
-    if png is not None and view.picture is None:
-        draw_tree(tree, names, png, format="png", notes=view.notes)
+    pictures: tuple[tuple[Path | None, Literal["svg", "png"]], ...] = ((svg, "svg"), (png, "png"))
+    for path, kind in pictures:
+        if path is not None and graph:
+            draw_graph(tree, names, path, format=kind)
+        elif path is not None and view.picture is None:
+            draw_tree(tree, names, path, format=kind, notes=view.notes)
     if dot:
-        emit(tree_dot(tree, names, view.notes).encode())
+        emit((graph_dot(tree, names) if graph else tree_dot(tree, names, view.notes)).encode())
+    elif graph and not (svg or png or json):
+        emit(graph_text(tree, names).encode())
 
 
 def _view(path: Path) -> "View":

@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any, Literal
 
 from jtsolve.core.files import write_atomically
+from jtsolve.draw.graph import arrange_graph
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
 from jtsolve.errors import ChoiceError
 
@@ -76,30 +77,65 @@ def _drawn(tree: JunctionTree, names: Sequence[str], kind: Format, notes: Notes 
         return _render(tree_figure(tree, names, notes), kind)
 
 
+def draw_graph(
+    tree: JunctionTree,
+    names: Sequence[str],
+    path: str | Path,
+    *,
+    format: Format,  # noqa: A002 - the word for it
+) -> None:
+    """Draws the chordal graph of the tree into a file: variables as nodes, joined if a clique has both.
+
+    Raises:
+        ChoiceError: there are more than 400 variables.
+        InputError: the file cannot be written.
+    """
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
+        write_atomically(path, _render(graph_figure(tree, names), format))
+
+
+def graph_figure(tree: JunctionTree, names: Sequence[str]) -> Any:
+    """Returns the drawing of `draw_graph` as a `matplotlib.figure.Figure`."""
+    layout = arrange_graph(tree, names)
+    figure, axes = _page(layout.extent, layout.face, layout.face.remarks)
+    for u, v in layout.edges:
+        axes.plot(*layout.centres[[u, v]].T, color=_EDGE, linewidth=1.1, zorder=1)
+    for label, (x, y), size in zip(layout.labels, layout.centres, layout.sizes, strict=True):
+        _draw_box(axes, x, y, size, "solid")
+        _write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+    return figure
+
+
 def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:
     """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`, of any size."""
+    layout = arrange(tree, names, notes)
+    figure, axes = _page(layout.extent, layout.face, layout.remarks)
+    for box in layout.boxes:
+        if box.depth:
+            _draw_edge(axes, layout, box)
+        _draw_clique(axes, layout, box)
+    return figure
+
+
+def _page(extent: tuple[float, float], face: Typeface, remarks: Sequence[str]) -> tuple[Any, Any]:
+    """Returns a figure and its axes, in inches, with room for a drawing above the remarks."""
     from matplotlib.figure import Figure
 
-    layout = arrange(tree, names, notes)
-    width, height = (side + 2 * _MARGIN for side in layout.extent)
+    width, height = (side + 2 * _MARGIN for side in extent)
     step = SEPARATOR_POINTS * LINE / 72
-    width = max(
-        [width, *(layout.face.width(line, SEPARATOR_POINTS) + 2 * _MARGIN for line in layout.remarks)]
-    )
-    height += step * len(layout.remarks)
+    width = max([width, *(face.width(line, SEPARATOR_POINTS) + 2 * _MARGIN for line in remarks)])
+    height += step * len(remarks)
     figure = Figure(figsize=(width, height), facecolor=_BACKGROUND)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_xlim(-_MARGIN, width - _MARGIN)
     axes.set_ylim(height - _MARGIN, -_MARGIN)
     axes.set_axis_off()
-    for box in layout.boxes:
-        if box.depth:
-            _draw_edge(axes, layout, box)
-        _draw_clique(axes, layout, box)
-    for k, line in enumerate(reversed(layout.remarks)):
+    for k, line in enumerate(reversed(remarks)):
         place = (0.0, height - _MARGIN - step * k)
-        _write(axes, *place, [line], SEPARATOR_POINTS, layout.face, ha="left", va="bottom", color=_TEXT)
-    return figure
+        _write(axes, *place, [line], SEPARATOR_POINTS, face, ha="left", va="bottom", color=_TEXT)
+    return figure, axes
 
 
 def _render(figure: Any, kind: Format) -> bytes:
@@ -117,10 +153,15 @@ def _render(figure: Any, kind: Format) -> bytes:
 
 
 def _draw_clique(axes: Any, layout: TreeLayout, box: Box) -> None:
+    x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
+    _draw_box(axes, x, y, box.size, (0, (4, 3)) if box.copy else "solid")
+    _write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+
+
+def _draw_box(axes: Any, x: float, y: float, size: Sequence[float], linestyle: Any) -> None:
     from matplotlib.patches import FancyBboxPatch
 
-    width, height = box.size
-    x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
+    width, height = size
     rounding = 0.07
     axes.add_patch(
         FancyBboxPatch(
@@ -131,11 +172,10 @@ def _draw_clique(axes: Any, layout: TreeLayout, box: Box) -> None:
             facecolor=_CLIQUE_FILL,
             edgecolor=_CLIQUE_EDGE,
             linewidth=1.0,
-            linestyle=(0, (4, 3)) if box.copy else "solid",
+            linestyle=linestyle,
             zorder=3,
         )
     )
-    _write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
 
 
 def _draw_edge(axes: Any, layout: TreeLayout, box: Box) -> None:

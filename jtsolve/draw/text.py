@@ -1,4 +1,4 @@
-"""Junction trees as lines of text, and in the DOT language of Graphviz."""
+"""Junction trees and their graphs as lines of text, and in the DOT language of Graphviz."""
 
 from __future__ import annotations
 
@@ -71,6 +71,31 @@ def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = Non
         style = "" if separator else ", style=dashed"
         lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names, note)}{style}];")
     return "\n".join([*lines, "}"])
+
+
+def graph_text(tree: JunctionTree, names: Sequence[str]) -> str:
+    """Returns the chordal graph as lines of text: each variable, a colon, and its neighbours.
+
+    >>> from jtsolve.core.tree import JunctionTree
+    >>> print(graph_text(JunctionTree(3, [0b011, 0b110], [(0, 1)]), "ABC"))
+    A: B
+    B: A, C
+    C: B
+    """
+    graph = tree.to_graph()
+    lines = []
+    for v, name in enumerate(names):
+        neighbours = ", ".join(quoted_name(names[u]) for u in sorted(graph[v]))
+        lines.append(f"{quoted_name(name)}: {neighbours or EMPTY_SET}")
+    return "\n".join(lines)
+
+
+def graph_dot(tree: JunctionTree, names: Sequence[str]) -> str:
+    """Returns the chordal graph in the DOT language of Graphviz."""
+    nodes = [f"  v{v} [label={_dot_label(1 << v, names)}];" for v in range(tree.n)]
+    edges = [f"  v{u} -- v{v};" for u, v in sorted(tree.graph_edges)]
+    style = '  node [shape=box, style=rounded, fontname="sans-serif"];'
+    return "\n".join(["graph markov_network {", style, *nodes, *edges, "}"])
 
 
 def _braces(mask: VarSet, names: Sequence[str]) -> str:

@@ -43,18 +43,21 @@ def width_name(treewidth: int | None) -> str:
 
 
 def solved_within(comparison: Comparison) -> list[Chart]:
-    """Returns two charts: the runs of each backend with a proof by t, and with the best known score by t."""
+    """Returns two charts: the runs of each backend with a proof by t, and with the best known score by t.
+
+    Time counts from the start of the backend.
+    """
     proofs: dict[str, list[float]] = {name: [] for name in comparison.backends}
     reached: dict[str, list[float]] = {name: [] for name in comparison.backends}
     for record in comparison.records:
         if record.is_proved:
-            proofs[record.backend].append(record.seconds)
+            proofs[record.backend].append(_solving(record))
     for row in comparison.rows:
         best = comparison.problems[row.spec.problem].score
         if best is None or row.result is None or row.spec.id in comparison.faulty:
             continue
         hits = (
-            t
+            t - (row.prepared or 0.0)
             for t, score, _ in row.result.trace
             if score is not None and score >= best - optimality_tolerance(best)
         )
@@ -157,16 +160,23 @@ def scaling(comparison: Comparison) -> list[Chart]:
     return charts
 
 
+def _solving(record: Record) -> float:
+    """Returns the seconds of the backend; of the whole process if nobody noted when the backend started."""
+    return record.seconds if record.solving is None else record.solving
+
+
 def _scaling(comparison: Comparison, treewidth: int | None, records: Sequence[Record]) -> Chart:
     sizes = sorted({record.n for record in records if record.n is not None})
-    caption = f"Time against n, {width_name(treewidth)}"
+    caption = f"Solving time against n, {width_name(treewidth)}"
     axes = _axes("variables", "seconds")
     _scale_linear(axes, "x", sizes[0] - 0.5, sizes[-1] + 0.5, whole=True)
-    _scale_log(axes, "y", [max(record.seconds, _EARLIEST) for record in records])
+    _scale_log(axes, "y", [max(_solving(record), _EARLIEST) for record in records])
     shown = []
     for name in comparison.backends:
         groups = {n: [r for r in records if r.backend == name and r.n == n] for n in sizes}
-        points = {n: max(_EARLIEST, median(r.seconds for r in group)) for n, group in groups.items() if group}
+        points = {
+            n: max(_EARLIEST, median(_solving(r) for r in group)) for n, group in groups.items() if group
+        }
         if not points:
             continue
         shown.append(name)

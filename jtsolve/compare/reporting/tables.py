@@ -27,7 +27,11 @@ ProblemKey: TypeAlias = tuple[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One run as a flat row of tables and files."""
+    """One run as a flat row of tables and files.
+
+    Of all `seconds` of the process, `starting` are those before the backend started, which load programs and
+    the instance, and `solving` those from there to its answer; None if it did not start, or not answer.
+    """
 
     instance: str
     n: int | None
@@ -43,6 +47,7 @@ class Record:
     distance: float | None
     seconds: float
     memory: float | None
+    starting: float | None
     solving: float | None
     predicted_seconds: float | None
     predicted_memory: float | None
@@ -120,6 +125,8 @@ class BackendSummary:
     failed: int
     distance: float | None
     seconds: float
+    starting: float | None
+    solving: float | None
     memory: float | None
     time_ratio: float | None
     memory_ratio: float | None
@@ -222,6 +229,7 @@ class Comparison:
             distance=None if score is None or best is None or bad else max(0.0, best - score),
             seconds=row.seconds,
             memory=None if row.peak_memory is None else row.peak_memory / 1e9,
+            starting=row.prepared,
             solving=_solving(row),
             predicted_seconds=None if predicted is None else predicted.seconds,
             predicted_memory=None if predicted is None else predicted.memory / 1e9,
@@ -279,6 +287,8 @@ class Comparison:
             failed=sum(record.faulty or record.status not in answered | declined for record in records),
             distance=_mean(record.distance for record in records),
             seconds=median(record.seconds for record in records),
+            starting=_median(record.starting for record in records),
+            solving=_median(record.solving for record in records),
             memory=max((record.memory for record in records if record.memory is not None), default=None),
             time_ratio=median(times) if times else None,
             memory_ratio=max(memories, default=None),
@@ -295,6 +305,11 @@ def _solving(row: Row) -> float | None:
 def _gap(gap: float | None, score: float | None) -> float | None:
     """Returns a gap, rounded to 0 within the tolerance of optimality."""
     return 0.0 if gap is not None and gap <= optimality_tolerance(score or 0.0) else gap
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
