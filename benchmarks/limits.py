@@ -5,8 +5,8 @@
 The overrun of a run is its processor time, children included, beyond that of its imports, which the same
 backend takes for an input of four variables, and beyond what is left of the limit after the wall clock of the
 imports. On a busy machine, the wall clock of a run would say more of the machine than of the program. Inputs:
-random tables of 200 variables (26 MB), of 60, and of 25; a data file of 100,000 rows. Asked for: at most 0.5 s
-in 95 of 100 runs. The first run of each backend, which compiles, does not count.
+random tables of 200 variables (26 MB), of 60, and of 25; data of 100,000 rows. Asked for: at most 0.5 s in 95
+of 100 runs. The first run of each backend, which compiles, does not count.
 """
 
 from __future__ import annotations
