@@ -80,7 +80,7 @@ def _view(path: Path) -> "View":
         return of_model(load(path), path.name)
     if declared == "jtsolve-results":
         return of_ranking(path)
-    if b'"jtsolve-posterior"' in beginning:
+    if declared == "jtsolve-posterior":
         from jtsolve.cli.posterior import of_posterior
 
         return of_posterior(path)
