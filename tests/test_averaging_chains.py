@@ -118,6 +118,18 @@ def test_flare_with_tempering_is_near_the_exact_posterior(shared: Path) -> None:
     assert np.abs(exact.edges - chains.edges).max() < 0.05
 
 
+def test_the_effective_size_is_the_smallest_of_score_size_and_every_uncertain_edge(shared: Path) -> None:
+    """Chains of flare passed by score and size alone, with an edge off by 0.05."""
+    problem = read_problem(shared / "data" / "scores" / "flare.score")
+    sample = run_chains(problem, 1.0, Limits(), Recording(), ladder=Ladder(rounds=2000), start=None)
+    shares = sample.edges()
+    for u in range(problem.n):
+        for v in range(u):
+            if 0.02 < shares[u, v] < 0.98:
+                trace = (sample.graphs[:, :, u] >> v & 1).astype(np.float64)
+                assert sample.diagnostics["effective_sample_size"] <= effective_size(trace) + 1e-9
+
+
 def test_the_same_seed_gives_the_same_chains_with_any_number_of_threads() -> None:
     problem = named(gaussian(1, 6))
     one, other, third = (

@@ -276,7 +276,7 @@ class _Run:
         traces = [heights, sizes.astype(np.float64)]
         traces += [(graphs[:, :, u] >> v & 1).astype(np.float64) for u, v in open_pairs]
         r_hats = [split_r_hat(trace) for trace in traces]
-        effective = min(effective_size(trace) for trace in traces[:2])
+        effective = min(map(effective_size, traces))
         spread = shares.max(axis=0) - shares.min(axis=0)
         difference = float(spread.max())
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
