@@ -192,15 +192,12 @@ def require_none(findings: Sequence[Finding], source: str) -> None:
         )
 
 
-def judge(
-    cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int, fewer: str = "--treewidth"
-) -> Finding | None:
+def judge(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int) -> Finding | None:
     """Returns a finding that names the cliques whose tables have more cells than there are rows, or None.
 
     Args:
         cliques: the names of the members, and their numbers of states.
         rows: of the data.
-        fewer: the option that bounds the cliques.
     """
     large = [(prod(arities), names) for names, arities in cliques if prod(arities) > rows]
     if not large:
@@ -211,7 +208,7 @@ def judge(
         "clique",
         tuple(dict.fromkeys(name for _, names in large for name in names)),
         f"{shown}{_more(large)}, but there are {rows} rows to fill {'them' if len(large) > 1 else 'it'}",
-        f"do not trust these cliques; ask for smaller ones with {fewer}, or give their columns fewer states",
+        "do not trust these cliques; ask for a smaller treewidth, or give their columns fewer states",
     )
 
 
