@@ -93,7 +93,7 @@ def _run_command(command: str, expected: str, place: str, folder: Path) -> list[
         check=False,
     )
     failed = done.returncode != 0
-    if failed != expected.startswith("jtsolve: "):
+    if failed != bool(re.search("^jtsolve: ", expected, re.MULTILINE)):
         return [f"{place}: '{command}' ends with exit code {done.returncode}:\n{done.stdout}"]
     if expected and not doctest.OutputChecker().check_output(expected, done.stdout, _FLAGS):
         return [f"{place}: '{command}' prints\n{done.stdout}\nand not\n{expected}"]

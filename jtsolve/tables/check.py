@@ -167,7 +167,7 @@ def examine(
         if fault[0] == "mixed":
             words[one.name] = _words(one)
     if discrete and size is not None:
-        for one, reason in _overfull(plain, size, facts[0].total):
+        for one, reason in _overfull(plain, size, coding):
             found["many-states"].append((one.name, reason))
     crowded = {name for name, _ in found["many-states"]}
     for kind, name, reason in _dependent([one for one in plain if one.name not in crowded]):
@@ -192,15 +192,12 @@ def require_none(findings: Sequence[Finding], source: str) -> None:
         )
 
 
-def judge(
-    cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int, fewer: str = "--treewidth"
-) -> Finding | None:
+def judge(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int) -> Finding | None:
     """Returns a finding that names the cliques whose tables have more cells than there are rows, or None.
 
     Args:
         cliques: the names of the members, and their numbers of states.
         rows: of the data.
-        fewer: the option that bounds the cliques.
     """
     large = [(prod(arities), names) for names, arities in cliques if prod(arities) > rows]
     if not large:
@@ -211,7 +208,7 @@ def judge(
         "clique",
         tuple(dict.fromkeys(name for _, names in large for name in names)),
         f"{shown}{_more(large)}, but there are {rows} rows to fill {'them' if len(large) > 1 else 'it'}",
-        f"do not trust these cliques; ask for smaller ones with {fewer}, or give their columns fewer states",
+        "do not trust these cliques; ask for a smaller treewidth, or give their columns fewer states",
     )
 
 
@@ -321,17 +318,19 @@ def _has_digit(word: str) -> bool:
     return any(character.isdigit() for character in word)
 
 
-def _overfull(plain: Sequence[_Facts], size: int, rows: int) -> Iterator[tuple[_Facts, str]]:
+def _overfull(plain: Sequence[_Facts], size: int, coding: Coding) -> Iterator[tuple[_Facts, str]]:
     """Yields the columns of which even the smallest clique of the wanted size has more cells than rows."""
-    arities = np.array([FEW if one.quantity else one.different for one in plain])
+    bins = 0 if coding.discretise is None else coding.discretise.bins
+    arities = np.array([max(bins, 2) if one.quantity else one.different for one in plain])
     size = min(size, arities.size)
     smallest = np.argsort(arities, kind="stable")[:size].tolist()
     for at, one in enumerate(plain):
-        if one.quantity or size < 2:  # noqa: PLR2004 - it will be cut; or no clique
+        if one.quantity or one.handled or size < 2:  # noqa: PLR2004 - it will be cut; a choice; no clique
             continue
         others = [other for other in smallest if other != at][: size - 1]
         cells = one.different * prod(int(arities[other]) for other in others)
-        if cells > rows:
+        is_largest = all(one.different >= arities[other] for other in others)  # else another is to blame
+        if cells > one.total and is_largest:
             yield one, f"{one.different} states, so at least {cells} cells in a clique of {size}"
 
 
