@@ -86,14 +86,14 @@ def test_no_edge_is_left_that_costs_nothing(n: int, seed: int, constant: bool) -
 def test_sets_without_a_score_are_not_looked_for() -> None:
     scores = SparseScores(3, {0b111: 1.0, 0b001: 0.0, 0b010: 0.0})
     problem = Problem(tuple(Variable(name) for name in "abc"), scores)
-    tree = JunctionTree(3, [0b111], [])
+    tree = JunctionTree(3, (0b111,), ())
     assert sparser(problem, tree) == tree
 
 
 def test_a_tree_that_breaks_a_constraint_is_returned_as_it_is() -> None:
     zeros = DenseScores(2, 2, np.zeros(4))
     problem = Problem((Variable("a"), Variable("b")), zeros, Constraints(max_treewidth=0))
-    tree = JunctionTree(2, [0b11], [])
+    tree = JunctionTree(2, (0b11,), ())
     assert sparser(problem, tree) == tree
 
 
