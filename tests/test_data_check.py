@@ -10,7 +10,7 @@ import shlex
 import time
 from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
     return Command(capsys)
 
 
-def raw_table(**columns: Sequence[object]) -> RawTable:
+def raw_table(**columns: Any) -> RawTable:
     """A table as read from text."""
     raw = []
     for name, values in columns.items():
@@ -63,13 +63,11 @@ def raw_table(**columns: Sequence[object]) -> RawTable:
     return RawTable(tuple(columns), tuple(raw), typed=False)
 
 
-def found(coding: Coding | None = None, size: int | None = 3, **columns: Sequence[object]) -> list[Finding]:
+def found(coding: Coding | None = None, size: int | None = 3, **columns: Any) -> list[Finding]:
     return list(examine(raw_table(**columns), coding or Coding(), "t.csv", size=size))
 
 
-def kinds(
-    coding: Coding | None = None, size: int | None = 3, **columns: Sequence[object]
-) -> dict[str, tuple[str, ...]]:
+def kinds(coding: Coding | None = None, size: int | None = 3, **columns: Any) -> dict[str, tuple[str, ...]]:
     return {finding.kind: finding.columns for finding in found(coding, size, **columns)}
 
 
@@ -119,7 +117,7 @@ def test_ordinary_columns_are_no_fault(values: Sequence[object]) -> None:
 
 def test_quantities_are_named_unless_they_are_cut_or_declared() -> None:
     rng = np.random.default_rng(0)
-    columns = {
+    columns: dict[str, Any] = {
         "age": rng.integers(18, 90, 300),
         "income": rng.normal(size=300),
         "coin": rng.integers(0, 2, 300),
@@ -134,7 +132,7 @@ def test_quantities_are_named_unless_they_are_cut_or_declared() -> None:
 
 def test_states_that_the_rows_cannot_feed_are_named() -> None:
     rng = np.random.default_rng(0)
-    columns = {"town": [f"town {i}" for i in rng.integers(0, 30, 100)]}
+    columns: dict[str, Any] = {"town": [f"town {i}" for i in rng.integers(0, 30, 100)]}
     columns |= {name: list(map(str, rng.integers(0, 2, 100))) for name in "abc"}
     (finding,) = found(size=3, **columns)
     assert (finding.kind, finding.columns) == ("many-states", ("town",))
@@ -148,7 +146,7 @@ def test_copies_and_functions_of_other_columns_are_named() -> None:
     rng = np.random.default_rng(0)
     a = rng.integers(0, 9, 200)
     b = rng.integers(0, 9, 200)
-    columns = {"a": a, "b": b, "copy": [f"<{v}>" for v in a], "coarse": a // 3, "sign": a > 4}
+    columns: dict[str, Any] = {"a": a, "b": b, "copy": [f"<{v}>" for v in a], "coarse": a // 3, "sign": a > 4}
     assert kinds(**columns) == {"duplicate": ("copy",), "function": ("coarse",)}
     almost = [*(f"<{v}>" for v in a[:-1]), "<0>" if a[-1] else "<1>"]
     assert kinds(a=a, b=almost) == {}
@@ -166,7 +164,7 @@ def test_a_gap_state_makes_a_constant_two_valued() -> None:
 
 
 def test_long_lists_are_cut_in_the_sentence_but_not_in_the_advice() -> None:
-    columns = {f"a {i}": ["same"] * 20 for i in range(6)} | {"c,d": ["x"] * 20, "coin": COIN}
+    columns: dict[str, Any] = {f"a {i}": ["same"] * 20 for i in range(6)} | {"c,d": ["x"] * 20, "coin": COIN}
     (finding,) = found(**columns)
     assert "and 3 more" in finding.sentence
     assert finding.options == ("--drop", 'a 0,a 1,a 2,a 3,a 4,a 5,"c,d"')

@@ -18,6 +18,9 @@ from jtsolve.io.result import read_result
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import TypeAlias
+
+    Call: TypeAlias = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -43,9 +46,6 @@ def chain(tmp_path: Path) -> Path:
 
 def cliques(path: Path) -> set[str]:
     return {"".join(clique) for clique in read_result(path).cliques}
-
-
-Call = "Callable[..., tuple[int, str, str]]"
 
 
 def test_constraints_hold_for_data_and_instances(command: Call, chain: Path, tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_wrong_constraints_are_named(
     (tmp_path / "c.toml").write_text('forbidden_edges = [["a", "b"]]')
     (tmp_path / "wrong.toml").write_text('forbidden = [["a", "b"]]')
     (tmp_path / "broken.json").write_text("{")
-    words = [str(tmp_path / word) if word.endswith(("toml", "json")) else word for word in words]
-    code, _, err = command("solve", chain, "--treewidth", "1", *words)
+    placed = [tmp_path / word if word.endswith(("toml", "json")) else word for word in words]
+    code, _, err = command("solve", chain, "--treewidth", "1", *placed)
     assert (code, message in err) == (2, True), err
 
 
@@ -115,7 +115,7 @@ def test_joined_constraints_are_both() -> None:
     both = one.joined(two)
     assert both == two.joined(one)
     assert (both.max_treewidth, both.min_separator_size, both.max_cliques) == (2, 1, 4)
-    assert both.allowed_separators == {2}
+    assert both.allowed_separators == frozenset({2})
     assert one.joined(Constraints()) == one
     with pytest.raises(InputError, match="both required and forbidden"):
         Constraints(forbidden_edges=frozenset({3})).joined(Constraints(required_edges=frozenset({3})))
@@ -155,7 +155,7 @@ def test_values_of_validation_alone_get_the_share_of_the_prior(
     lines = chain.read_text().splitlines()
     train.write_text("\n".join([f"{line},{'e' if i == 0 else 0}" for i, line in enumerate(lines)]) + "\n")
     validation.write_text("a,b,c,d,e\n0,0,1,1,0\n1,1,1,?,7\n")
-    words = ["fit", train, "--treewidth", "1", "--validate", validation, "--output", model]
+    words: list[str | Path] = ["fit", train, "--treewidth", "1", "--validate", validation, "--output", model]
     assert command(*words)[0] == 0
     found = json.loads(model.read_text())
     assert found["provenance"]["states_of_validation"] == {"e": ["7"]}
@@ -176,7 +176,7 @@ def test_validation_rows_are_read_before_the_search(
     monkeypatch.setattr("jtsolve.scoring.problem.plan_scores", fail)
     validation = tmp_path / "v.csv"
     validation.write_text("a,b,c\n0,0,1\n")
-    words = ["--treewidth", "1", "--validate", validation, "--output", tmp_path / "m.json"]
+    words: list[str | Path] = ["--treewidth", "1", "--validate", validation, "--output", tmp_path / "m.json"]
     code, _, err = command("fit", chain, *words)
     assert (code, "there is none called 'd'" in err) == (2, True)
 
@@ -212,7 +212,7 @@ def test_compare_takes_data_and_constraints_and_the_same_words_again(
     command: Call, chain: Path, tmp_path: Path
 ) -> None:
     folder = tmp_path / "run"
-    words = [
+    words: list[str | Path] = [
         "compare",
         chain,
         "--backends",
@@ -250,7 +250,15 @@ def test_a_grid_file_has_constraints_and_options_of_data(command: Call, chain: P
     assert (problem.names, problem.provenance["ess"]) == (("a", "b", "c"), 2.0)
     assert problem.constraints.forbidden_edges == {0b011}
     assert command("score", chain, "--max-size", "2", "--output", tmp_path / "i.json")[0] == 0
-    words = ["--backends", "brute", "--require", "a,d", "--plan", "--output", tmp_path / "other"]
+    words: list[str | Path] = [
+        "--backends",
+        "brute",
+        "--require",
+        "a,d",
+        "--plan",
+        "--output",
+        tmp_path / "other",
+    ]
     assert command("compare", tmp_path / "i.json", *words)[0] == 0
     copy = read_problem(tmp_path / "other" / "instances" / "i.json.gz")
     assert copy.constraints.required_edges == {0b1001}
