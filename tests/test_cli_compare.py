@@ -457,14 +457,18 @@ def test_recommend_gives_json(command: Command, small: InstanceFile) -> None:
     assert by_name["chowliu"]["objections"] != []
 
 
-def test_recommend_objects_to_what_exceeds_the_limits(command: Command, tmp_path: Path) -> None:
+def test_recommend_objects_to_what_exceeds_the_limits(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "twelve.json"
     write_problem(named(gaussian(3, 12)), path)
     problem = read_problem(path)
     advice = {one["name"]: one for one in advise(problem, Limits(time=1e-9, memory=10**12))}
     assert "s are left" in advice["dp"]["objections"][0]
     assert advice["forward"]["fits"] is True
-    assert command("recommend", path, "--memory-limit", "0.000001") == 4
+    for backend in REGISTRY.values():
+        monkeypatch.setattr(type(backend), "estimate", lambda *_: Estimate(10**15, 1.0))
+    assert command("recommend", path, "--memory-limit", "900") == 4
     assert "above the limit" in command.out
     assert "no backend takes this problem" in command.out
 

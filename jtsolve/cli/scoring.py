@@ -89,7 +89,8 @@ def show_findings(title: str, findings: "Sequence[Finding]") -> None:
     from jtsolve.cli.output import murmur
 
     if findings:
-        murmur("\n".join([f"{title}:", *(f"  {finding}" for finding in findings)]))
+        for line in (f"{title}:", *(f"  {finding}" for finding in findings)):
+            murmur(line)
 
 
 def plan_file(
