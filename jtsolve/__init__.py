@@ -17,9 +17,10 @@ From a data frame, or a file, to a tree with proof, its picture, and answers:
 >>> model.predict({"Age": ["61+"], "Cough": [False]}, "Smoker").to_list()
 [False]
 
-From an instance, that is a file of scores, by a backend of your choice; `jt.backends()` lists them:
+From an instance, that is a file of scores, by a backend of your choice; `jt.backends()` lists them, and
+`jt.example` names files to try:
 
->>> problem = jt.read("instances/uci/zoo.json.gz")
+>>> problem = jt.read(jt.example("zoo"))
 >>> jt.solve(problem, backend="dp", treewidth=1).status
 'optimal'
 >>> jt.backends()["dp"]
@@ -47,6 +48,7 @@ __all__ = [
     "Problem",
     "Solution",
     "backends",
+    "example",
     "learn",
     "read",
     "solve",

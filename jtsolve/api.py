@@ -15,6 +15,7 @@ from jtsolve.core.compiling import announced
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
+from jtsolve.data.examples import example
 from jtsolve.draw import as_html, draw_tree, tree_text
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.documents import (
@@ -29,13 +30,14 @@ from jtsolve.models.learning.fit import fit, fit_gaussian
 from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, tell
 from jtsolve.scoring.problem import problem_from_table, tabulation_for
 from jtsolve.scoring.registry import named_score
-from jtsolve.scoring.score import is_discrete
+from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
+from jtsolve.tables.check import require_none
 from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FrameStyle, is_path
 from jtsolve.tables.options import Coding, Discretisation
-from jtsolve.tables.reading import opened_data, read_numbers, read_states
+from jtsolve.tables.reading import Dialect, opened_data, read_checked
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.score import LocalScore
     from jtsolve.solving import Listener
+    from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.table import Table
 
@@ -63,6 +66,7 @@ __all__ = [
     "Problem",
     "Solution",
     "backends",
+    "example",
     "learn",
     "read",
     "solve",
@@ -73,7 +77,7 @@ def learn(
     data: Frame,
     treewidth: int = 2,
     *,
-    score: str | LocalScore = "bdeu",
+    score: str | LocalScore | None = None,
     ess: float | None = None,
     backend: str | Backend = "auto",
     time: float | None = None,
@@ -85,6 +89,7 @@ def learn(
     constraints: Mapping[str, Any] | None = None,
     header: bool = True,
     separator: str | None = None,
+    strict: bool = False,
     show_progress: bool | None = None,
     **coding: Any,
 ) -> Solution:
@@ -94,7 +99,8 @@ def learn(
         data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
             (rows, columns), or the path of a data file.
         treewidth: the largest clique size minus one.
-        score: the name of a score or the score itself; gaussian-bic and bge are for real numbers.
+        score: the name of a score or the score itself; gaussian-bic and bge are for real numbers. None for
+            bdeu if `ess` is given, and bic otherwise.
         ess: the equivalent sample size of bdeu; None for 1.
         backend: a name, with options as in "lns:exact=dp", or the backend itself; "auto" chooses.
         time: seconds from start to finish, reading included; None for no limit.
@@ -106,6 +112,8 @@ def learn(
         constraints: further ones, as an instance file has them: {"max_cliques": 5}.
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
+        strict: whether warnings of the data check are errors; otherwise they are logged, and kept with the
+            result.
         show_progress: on standard error; None for in terminals and notebooks.
         coding: the fields of `tables.options.Coding`, most named as on the command line: columns, drop,
             weights, missing, gaps, discretise, schema, class_column, max_states.
@@ -124,11 +132,13 @@ def learn(
     """
     limits = _limits(time, memory, threads, seed)
     searcher = _backend(backend)
+    score = score or (DEFAULT_SCORE if ess is None else "bdeu")
     of = named_score(score, ess) if isinstance(score, str) else score
     name = Path(data).name.partition(".")[0] if is_path(data) else "data"
     with _display("reading the data", show_progress) as listener:
         watch = reading_watch(opened_data(data)[1], limits, listener)
-        table = _read(data, of, _coding(coding), header=header, separator=separator, watch=watch)
+        dialect = Dialect(header, separator)
+        table = _read(data, of, _coding(coding), dialect, size=treewidth + 1, strict=strict, watch=watch)
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
         tell(listener, "scoring")
@@ -338,6 +348,7 @@ class Solution:
     def _repr_html_(self) -> str:
         remarks = {} if self.table is None else self.table.provenance
         said = [f"{key}: {value}" for key, value in remarks.items() if key in _SHOWN]
+        said += [f"{one['sentence']}. {one['advice']}" for one in remarks.get("warnings", ())]
         return as_html([repr(self), *said], self.result.tree, self.result.names)
 
 
@@ -369,7 +380,7 @@ def _coding(options: Mapping[str, Any]) -> Coding:
     given = dict(options)
     if isinstance(given.get("discretise"), str):
         given["discretise"] = Discretisation.parse(given["discretise"])
-    for name in ("columns", "drop", "gaps"):
+    for name in ("columns", "drop", "gaps", "states"):
         if given.get(name) is not None:
             given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
     return Coding(**given)
@@ -379,14 +390,22 @@ def _read(
     data: Frame,
     score: LocalScore,
     coding: Coding,
+    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
     *,
-    header: bool = True,
-    separator: str | None = None,
+    size: int | None = None,
+    strict: bool = False,
     watch: Watch = unwatched,
 ) -> Table:
-    """Returns the table of states or of numbers, as the score needs."""
-    reader = read_states if is_discrete(score) else read_numbers
-    return reader(data, coding, header=header, separator=separator, watch=watch)
+    """Returns the table of states or of numbers, as the score needs, after the data check."""
+
+    def heed(findings: Sequence[Finding]) -> None:
+        if strict:
+            require_none(findings, opened_data(data)[1])
+        for finding in findings:
+            LOGGER.warning("%s", finding)
+
+    discrete = is_discrete(score)
+    return read_checked(data, coding, dialect, discrete=discrete, size=size, tell=heed, watch=watch)
 
 
 def _style(data: Frame, table: Table) -> FrameStyle:
