@@ -261,6 +261,13 @@ BENCHMARKS = (
         "predictions.py --instances instances/uci/nursery.json.gz --backends chowliu,dp --treewidths 1,2 "
         "--output {output}/predictions",
     ),
+    Benchmark(
+        "limits",
+        "by how much runs exceed their time limit",
+        10,
+        "limits.py --output {output}/limits",
+        "limits.py --backends chowliu --repeat 1 --output {output}/limits",
+    ),
 )
 
 
