@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 import pytest
-from members import Member, Odd
+from members import Member
 from problems import Recording, from_network, gaussian, named, with_holes
 from processes import ended
 
@@ -374,8 +374,9 @@ def test_a_process_answers_whatever_happens(
     assert said == kind
     if kind == "ended":
         assert content.stats["seed"] == 5
-    else:
-        assert not isinstance(content, Odd)
+    else:  # where a library has taught pickle to take any error, `Odd` itself arrives
+        assert isinstance(content, Exception)
+        assert "1 and 2" in str(content) or what == "raise"
 
 
 def test_an_assignment_that_cannot_be_read_is_an_error() -> None:

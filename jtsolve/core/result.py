@@ -52,7 +52,7 @@ def optimality_tolerance(score: float) -> float:
 
     That is 10^-6 up to scores of 10^6 nats, and 10^-12 of the score above, where float64 sums round by more.
 
-    >>> optimality_tolerance(-1234.5), optimality_tolerance(-1e8)
+    >>> optimality_tolerance(-1234.5), round(optimality_tolerance(-1e8), 9)
     (1e-06, 0.0001)
     """
     return max(OPTIMALITY_TOLERANCE, RELATIVE_TOLERANCE * abs(score))
