@@ -28,7 +28,7 @@ from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.fit import fit, fit_gaussian
 from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, tell
-from jtsolve.scoring.problem import problem_from_table, tabulation_for
+from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.solving import LOGGER
@@ -147,6 +147,7 @@ def learn(
                 table,
                 of,
                 treewidth=treewidth,
+                max_size=largest_scored(searcher, treewidth),
                 constraints=_constraints(Constraints(), table.names, forbid, require, constraints),
                 limits=limits,
                 tabulation=tabulation_for(searcher),

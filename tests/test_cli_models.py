@@ -144,6 +144,14 @@ def test_fit_takes_the_options_of_data_that_score_takes(command: Command, data: 
     assert "leave out --columns" in command.err
 
 
+def test_sets_are_scored_as_large_as_the_backend_reads(command: Command, data: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.json"
+    options = ["--treewidth", "1", "--backend", "consistent:q=2"]
+    assert command("fit", data, *options, "--output", model) == 0
+    assert json.loads(model.read_text(encoding="utf-8"))["provenance"]["backend"] == "consistent"
+    assert command("solve", data, *options) == 0
+
+
 def test_a_model_is_fitted_on_the_tree_of_a_result(command: Command, data: Path, tmp_path: Path) -> None:
     result, out = tmp_path / "r.json", tmp_path / "m.json.gz"
     assert command("solve", data, "--score", "bic", "--treewidth", "2", "--output", result, "--quiet") == 0
@@ -171,10 +179,6 @@ def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tm
         (["--treewidth", "1", "--smoothing", "1", "--validate", "v.csv"], "give one of the two"),
         (["--treewidth", "1", "--option", "a=1"], "auto chooses that"),
         (["--treewidth", "1", "--smoothing", "-1"], "0 or more"),
-        (
-            ["--treewidth", "1", "--backend", "consistent:q=2"],
-            "enough for treewidth 0 with q = 2; score the data",
-        ),
         (
             ["--treewidth", "1", "--score", "gaussian-bic", "--validate", "v.csv"],
             "--validate is for models of states",

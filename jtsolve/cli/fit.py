@@ -165,14 +165,14 @@ def _searched(
     """Returns the best tree that the backend finds, the data, and the rows for validation."""
     from jtsolve.core.result import Status
     from jtsolve.progress import progress
-    from jtsolve.scoring.problem import tabulation_for
+    from jtsolve.scoring.problem import largest_scored, tabulation_for
     from jtsolve.solving import choose, findings_of, solve
 
-    data, size = task.data, treewidth + 1
+    data, largest = task.data, largest_scored(backend, treewidth)
     with progress(f"reading {data.path.name}", shown=shown) as listener:
-        table, rows = task.read(limits, listener, size)
+        table, rows = task.read(limits, listener, treewidth + 1)
     constraints = constrain.of(table.names)
-    plan = plan_table(table, data.score, size, limits, tabulation_for(backend), shown=shown)
+    plan = plan_table(table, data.score, largest, limits, tabulation_for(backend), shown=shown)
     problem = score_plan(plan, data.name, silent, shown=shown)
     problem = replace(problem, constraints=constraints).with_treewidth(treewidth)
     backend = backend or choose(problem, limits).backend

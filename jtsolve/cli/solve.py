@@ -100,8 +100,10 @@ def solve(
         problem = _instance(instance, [*flags_given(scoring), *flags_given(table)])
     else:
         data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=quiet)
+        from jtsolve.scoring.problem import largest_scored
+
         bound = constrain.treewidth if treewidth is None else treewidth
-        max_size = scoring.max_size or (None if bound is None else bound + 1)
+        max_size = scoring.max_size or (None if bound is None else largest_scored(backend, bound))
         if max_size is None:
             raise ChoiceError(
                 "nothing says how large the scored sets are; give --treewidth K or --max-size K"

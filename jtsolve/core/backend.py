@@ -254,6 +254,15 @@ class Backend(Protocol):
         ...
 
 
+@runtime_checkable
+class ReadsLargerSets(Protocol):
+    """A backend that reads the scores of sets larger than any clique."""
+
+    def largest_read(self, treewidth: int) -> int:
+        """Returns the size of the largest sets whose scores it reads at a treewidth."""
+        ...
+
+
 class SmallTask(NamedTuple):
     """A problem of a few variables, constrained only by its scores and `covered`.
 

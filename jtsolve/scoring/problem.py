@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.backend import Backend, Limits
+from jtsolve.core.backend import Backend, Limits, ReadsLargerSets
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.version import __version__
@@ -68,6 +68,12 @@ FOR_EACH_TREE = Tabulation(seconds=0.1, share=0.5)
 def tabulation_for(backend: Backend | None) -> Tabulation:
     """Returns the rule for one search by a backend; None stands for `auto`."""
     return WITHIN_LIMITS if backend is not None and backend.capabilities.exact else BEFORE_SEARCH
+
+
+def largest_scored(backend: Backend | None, treewidth: int) -> int:
+    """Returns the size of the sets to score for a search by a backend; None stands for `auto`."""
+    largest = treewidth + 1
+    return max(largest, backend.largest_read(treewidth)) if isinstance(backend, ReadsLargerSets) else largest
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,10 @@ class FindConsistentTree:
         """Returns q for separators of k variables."""
         return k + 2 if self.q is None else self.q
 
+    def largest_read(self, treewidth: int) -> int:
+        """See `ReadsLargerSets.largest_read`."""
+        return treewidth + self.largest_test(treewidth)
+
     def _widest(self, problem: Problem) -> int:
         """Returns the size of the largest separators that are searched; 0 if there is only one clique."""
         return max((k for k in self._sizes(problem) if k < problem.n - 1), default=0)
@@ -108,7 +112,7 @@ class FindConsistentTree:
     def _needed(self, problem: Problem) -> int:
         """Returns the size of the largest sets whose scores are needed."""
         k = self._widest(problem)
-        return min(problem.n, k + self.largest_test(k))
+        return min(problem.n, self.largest_read(k))
 
     def _has_scores(self, problem: Problem) -> str | None:
         needed, k, scored = self._needed(problem), self._widest(problem), problem.scores.max_size
