@@ -24,6 +24,7 @@ from jtsolve.backends.registry import REGISTRY, installed_backends
 from jtsolve.core.problem import Problem
 from jtsolve.kbest import k_best
 from jtsolve.models.learning.mixture_em import fit_mixture
+from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.reading import read_states
 
@@ -349,7 +350,9 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
     with pytest.raises(jt.ChoiceError, match="must be above 0"):
         jt.learn(SURVEY, time=-1)
     assert jt.learn(SURVEY, score=Bic(), memory=4, threads=1, backend="forward").result.backend == "forward"
-    assert jt.learn(SURVEY, ess=10).fit().model.provenance["smoothing_ess"] == 10
+    model = jt.learn(SURVEY, ess=10).fit().model
+    assert isinstance(model, JunctionTreeModel)
+    assert model.provenance["smoothing_ess"] == 10
 
 
 def test_a_problem_without_a_tree_says_so_in_words() -> None:
