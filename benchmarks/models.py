@@ -32,6 +32,8 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -217,8 +219,7 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     ]
     theirs = None
     if find_spec("pyagrum") is not None:
-        import pyagrum
-
+        pyagrum: Any = import_module("pyagrum")  # partly typed
         with tempfile.TemporaryDirectory() as folder:
             unpacked = Path(folder) / "munin1.bif"
             unpacked.write_bytes(gzip.decompress(path.read_bytes()))
@@ -226,7 +227,7 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     found = []
     for work, names, evidence in asked:
         groups = [[name] for name in names]
-        seconds = measured(lambda g=groups, e=evidence: posterior(network, g, e), arguments.repeat)
+        seconds = measured(partial(posterior, network, groups, evidence), arguments.repeat)
         found.append(line("network", "jtsolve", work, seconds, len(names), unit="marginals"))
         if theirs is None:
             continue
