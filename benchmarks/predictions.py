@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.reporting.exports import machine_text, short, treewidth_text
-from jtsolve.compare.reporting.report import load
+from jtsolve.compare.reporting.report import Report
 
 if TYPE_CHECKING:
     from jtsolve.compare.reporting.tables import Record
@@ -69,10 +69,10 @@ def main() -> None:
         grid = [f"--backends={arguments.backends}", f"--treewidths={arguments.treewidths}"]
         command += [*arguments.instances, *grid, *limits]
     subprocess.run(command, check=True)
-    plan, comparison = load(Folder(arguments.output))
-    print(f"{machine_text(plan)}.\n\nCommand: `{plan.command}`\n")
+    report = Report.of(Folder(arguments.output))
+    print(f"{machine_text(report.plan)}.\n\nCommand: `{report.plan.command}`\n")
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
-    rows = [cells(record) for record in comparison.records if record.predicted_memory is not None]
+    rows = [cells(record) for record in report.comparison.records if record.predicted_memory is not None]
     for row in rows:
         print("| " + " | ".join(row) + " |")
     for name, column in (("time", 6), ("memory", 9)):

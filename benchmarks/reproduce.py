@@ -251,7 +251,7 @@ BENCHMARKS = (
         10,
         "models.py --data {data} --repeat 3 --output {output}/models",
         "models.py --cases narrow --rows 1000 --their-rows 100 --repeat 1 --output {output}/models",
-        ("networks/alarm.bif.gz",),
+        ("networks/alarm.bif.gz", "networks/munin1.bif.gz"),
     ),
     Benchmark(
         "predictions",

@@ -37,6 +37,10 @@ too little time or memory. They say what is wrong and what to do:
 there is no backend 'db'
 """
 
+from collections.abc import Sequence
+from typing import Any
+
+from jtsolve.core.notebook import show_with
 from jtsolve.core.version import __version__ as __version__
 
 __all__ = [
@@ -53,6 +57,16 @@ __all__ = [
     "read",
     "solve",
 ]
+
+
+def _drawn(lines: Sequence[str], tree: Any = None, names: Sequence[str] = ()) -> str:
+    """Draws a value in a notebook; drawing is loaded when the first one is shown."""
+    from jtsolve.draw import as_html
+
+    return as_html(lines, tree, names)
+
+
+show_with(_drawn)
 
 
 def __getattr__(name: str) -> object:

@@ -14,6 +14,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.models.columns import Column
 from jtsolve.models.model import JunctionTreeModel
+from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,3 +108,32 @@ def chain(n: int, arity: int = 2, seed: int = 0) -> JunctionTreeModel:
         tables.append(table)
         marginal = table.sum(axis=0)
     return JunctionTreeModel(columns_for([arity] * n), tree, tuple(tables))
+
+
+def random_network(
+    arities: Sequence[int], parents: Sequence[Sequence[int]], seed: int, *, zeros: float = 0.0
+) -> Network:
+    """Returns a network with nodes V0, V1, … whose tables are random, with a share of zero cells."""
+    generator = np.random.default_rng(seed)
+    nodes = []
+    for v, (arity, above) in enumerate(zip(arities, parents, strict=True)):
+        table = generator.random((prod(arities[p] for p in above), arity)) + 0.01
+        table[generator.random(table.shape) < zeros] = 0
+        table[table.sum(axis=1) == 0, 0] = 1
+        table /= table.sum(axis=1, keepdims=True)
+        nodes.append(NetworkNode(f"V{v}", tuple(f"s{k}" for k in range(arity)), tuple(above), table))
+    return Network(f"random-{seed}", tuple(nodes))
+
+
+def brute_network(network: Network) -> NDArray[np.float64]:
+    """Returns the joint distribution of a network, an axis a node."""
+    arities = network.arities
+    joint = np.ones(arities)
+    for v, node in enumerate(network.nodes):
+        scope = (*node.parents, v)
+        table = node.table.reshape([arities[u] for u in scope])
+        order = np.argsort(scope)
+        joint = joint * np.transpose(table, order).reshape(
+            [k if u in scope else 1 for u, k in enumerate(arities)]
+        )
+    return joint

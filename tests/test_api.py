@@ -24,6 +24,7 @@ from jtsolve.backends.registry import REGISTRY, installed_backends
 from jtsolve.core.problem import Problem
 from jtsolve.kbest import k_best
 from jtsolve.models.learning.mixture_em import fit_mixture
+from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.reading import read_states
 
@@ -349,7 +350,9 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
     with pytest.raises(jt.ChoiceError, match="must be above 0"):
         jt.learn(SURVEY, time=-1)
     assert jt.learn(SURVEY, score=Bic(), memory=4, threads=1, backend="forward").result.backend == "forward"
-    assert jt.learn(SURVEY, ess=10).fit().model.provenance["smoothing_ess"] == 10
+    model = jt.learn(SURVEY, ess=10).fit().model
+    assert isinstance(model, JunctionTreeModel)
+    assert model.provenance["smoothing_ess"] == 10
 
 
 def test_a_problem_without_a_tree_says_so_in_words() -> None:
@@ -396,22 +399,38 @@ def test_values_show_themselves_in_a_line_and_in_notebooks_with_a_picture() -> N
         assert "<svg" in html
         assert "<?xml" not in html
     assert "index: left out" in result._repr_html_()
-    problem = jt.read(ZOO)
+    problem: Any = jt.read(ZOO)
     assert repr(problem) == "Problem('zoo': 17 variables, scores of at most 5)"
     assert "feathers" in problem._repr_html_()
-    ranking = k_best(result.problem, REGISTRY["brute"], k=2)
+    ranking: Any = k_best(result.problem, REGISTRY["brute"], k=2)
     assert repr(ranking).startswith("Ranking(2 trees, 2 proved; scores -")
     assert "<svg" in ranking._repr_html_()
-    assert "<svg" in result.tree._repr_html_()
+    tree: Any = result.tree
+    assert "<svg" in tree._repr_html_()
     gaussian: Any = jt.learn({"x": [0.0, 1.0, 3.0]}, score="gaussian-bic", treewidth=0).fit().model
     assert repr(gaussian) == "GaussianTreeModel(1 variables, 1 cliques, 2 parameters)"
     assert "<svg" in gaussian._repr_html_()
 
 
+def test_a_core_without_a_face_shows_no_html_and_any_import_brings_the_face(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from jtsolve.core import notebook
+
+    script = (
+        "import sys; from jtsolve.core.tree import JunctionTree; assert 'jtsolve.draw' not in sys.modules; "
+        "print(JunctionTree(2, (3,), ())._repr_html_()[:5])"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert shown.stdout == "<div>\n"
+    monkeypatch.setattr(notebook, "_drawings", [])
+    assert jt.read(ZOO)._repr_html_() is None
+
+
 def test_a_large_tree_is_no_picture_in_a_notebook() -> None:
     from jtsolve.core.tree import JunctionTree
 
-    path = JunctionTree(200, tuple(3 << v for v in range(199)), tuple(pairwise(range(199))))
+    path: Any = JunctionTree(200, tuple(3 << v for v in range(199)), tuple(pairwise(range(199))))
     assert "199 cliques are too many" in path._repr_html_()
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.queries import StateModel
+    from jtsolve.networks.network import Network
 
 
 def load(path: Path) -> "AnyModel":
@@ -22,19 +23,12 @@ def load(path: Path) -> "AnyModel":
         InputError: the file cannot be read, or does not match its suffix.
         LimitError: the tables need more memory than there is.
     """
-    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if kind == "bif":
-        from jtsolve.models.directed import from_network
-        from jtsolve.networks.bif import read_network
+    from jtsolve.models.directed import from_network
+    from jtsolve.models.files.opening import open_model
+    from jtsolve.networks.network import Network
 
-        return from_network(read_network(path))
-    if kind == "uai":
-        from jtsolve.models.files.uai import read_uai
-
-        return read_uai(path)
-    from jtsolve.models.files.document import read_model
-
-    return read_model(path)
+    found = open_model(path)
+    return from_network(found) if isinstance(found, Network) else found
 
 
 def one_tree(model: "AnyModel", what: str) -> "JunctionTreeModel | GaussianTreeModel":
@@ -102,7 +96,7 @@ def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dic
 
 
 def evidence(
-    model: "StateModel", given: Sequence[str] | None, likelihood: Sequence[str] | None
+    model: "StateModel | Network", given: Sequence[str] | None, likelihood: Sequence[str] | None
 ) -> "Evidence":
     """Returns hard and soft evidence.
 

@@ -162,6 +162,10 @@ Likelihood = Annotated[
         metavar="A=P:P", help="Soft evidence, NAME=P:P:…, a likelihood for each state; may be repeated."
     ),
 ]
+TableMemory = Annotated[
+    float | None,
+    typer.Option("--memory-limit", metavar="GB", help="Memory of the tables; the default is what is free."),
+]
 Rows = Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")]
 DrawSeed = Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")]
 
@@ -197,16 +201,11 @@ class LimitOptions:
     threads: Threads = None
 
     def limits(self, started: float, seed: int = 0) -> "Limits":
-        """Returns the limits, which reading keeps from now on; refuses fractions of a byte."""
+        """Returns the limits, which reading keeps from now on."""
         from jtsolve.core.backend import Limits
         from jtsolve.core.files import guard_reading
 
-        memory = None
-        if self.memory_limit is not None:
-            if not (math.isfinite(self.memory_limit) and self.memory_limit * 1e9 >= 1):
-                raise ChoiceError(f"the memory limit is {self.memory_limit} GB; give a finite number above 0")
-            memory = int(self.memory_limit * 1e9)
-        limits = Limits(self.time_limit, memory, self.threads, seed, started)
+        limits = Limits(self.time_limit, memory_bytes(self.memory_limit), self.threads, seed, started)
         guard_reading(limits.guard())
         return limits
 
@@ -337,6 +336,19 @@ class ConstraintOptions:
         """The treewidth that the file of constraints allows, or None."""
         bounds = [document.max_treewidth for document, _ in self.documents()]
         return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def memory_bytes(gigabytes: float | None) -> int | None:
+    """Returns a limit on memory in bytes; None is none.
+
+    Raises:
+        ChoiceError: it is no finite number, or a fraction of a byte.
+    """
+    if gigabytes is None:
+        return None
+    if not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
+        raise ChoiceError(f"the memory limit is {gigabytes} GB; give a finite number above 0")
+    return int(gigabytes * 1e9)
 
 
 def separator_named(name: str | None) -> str | None:

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model
+from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, memory_bytes
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
     from jtsolve.models.gaussian import GaussianTreeModel
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.queries import Asked
+    from jtsolve.models.relevance import Posterior
 
 
 def query(
@@ -22,21 +23,31 @@ def query(
     ] = None,
     given: Given = None,
     likelihood: Likelihood = None,
+    memory_limit: TableMemory = None,
     json: Json = False,
 ) -> None:
     """Compute the probabilities of the states of variables, singly or jointly, given evidence.
 
-    A joint distribution that is too large is refused with its size, before any work.
+    Of a Bayesian network (.bif), only the part that the answer depends on is looked at. A joint distribution
+    or tables that are too large are refused with their size, before any work.
     """
-    from jtsolve.cli.models import load
+    from jtsolve.cli.models import evidence
+    from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.queries import answers
+    from jtsolve.progress import is_watched, progress, tell
 
-    found = load(model)
-    groups = [_names(text, found.names) for text in target or found.names]
-    if isinstance(found, GaussianTreeModel):
-        _numbers(found, groups, given, likelihood, json=json)
-    else:
-        _states(found, groups, given, likelihood, json=json)
+    room = memory_bytes(memory_limit)
+    with progress(f"reading {model.name}", shown=is_watched()) as listener:
+        found = open_model(model)
+        groups = [_names(text, found.names) for text in target or found.names]
+        if isinstance(found, GaussianTreeModel):
+            text = _numbers(found, groups, given, likelihood, json=json)
+        else:
+            known = evidence(found, given, likelihood)
+            answered = answers(found, groups, known, memory=room, tell=lambda *say: tell(listener, *say))
+            text = _states(found, groups, answered, json=json, conditional=bool(known))
+    emit(text)
 
 
 def _names(text: str, names: tuple[str, ...]) -> list[str]:
@@ -45,38 +56,32 @@ def _names(text: str, names: tuple[str, ...]) -> list[str]:
 
 
 def _states(
-    model: "StateModel",
-    groups: list[list[str]],
-    given: list[str] | None,
-    likelihood: list[str] | None,
-    *,
-    json: bool,
-) -> None:
+    model: "Asked", groups: list[list[str]], answered: "Posterior", *, json: bool, conditional: bool
+) -> str:
+    """Returns the answers as text."""
     from itertools import product
 
-    from jtsolve.cli.models import evidence, json_text, table
-    from jtsolve.models.queries import condition, marginal, marginals
+    from jtsolve.cli.models import json_text, table
+    from jtsolve.models.queries import columns_of_states
 
-    known = condition(model, evidence(model, given, likelihood))
-    single = marginals(known.model)
-    answers = []
-    for group in groups:
-        states = [model.columns[v].states for v in model.variables(group)]
-        values = single[model.variable(group[0])] if len(group) == 1 else marginal(known.model, group)
-        answers.append((group, list(product(*states)), values.ravel().tolist()))
+    states = {column.name: column.states for column in columns_of_states(model)}
+    rows = [list(product(*(states[name] for name in group))) for group in groups]
+    values = [answer.ravel().tolist() for answer in answered.tables]
     if json:
         targets = [
-            {"variables": group, "states": rows, "probabilities": values} for group, rows, values in answers
+            {"variables": group, "states": labels, "probabilities": numbers}
+            for group, labels, numbers in zip(groups, rows, values, strict=True)
         ]
-        emit(json_text({"log_probability_of_evidence": known.log_probability, "targets": targets}))
-        return
+        return json_text({"log_probability_of_evidence": answered.log_probability, "targets": targets})
     texts = [
-        table([*group, "P"], [[*row, value] for row, value in zip(rows, values, strict=True)])
-        for group, rows, values in answers
+        table([*group, "P"], [[*label, number] for label, number in zip(labels, numbers, strict=True)])
+        for group, labels, numbers in zip(groups, rows, values, strict=True)
     ]
-    if given or likelihood:
-        texts.append(f"ln P(evidence) = {known.log_probability:.6f} nats")
-    emit("\n\n".join(texts))
+    if answered.log_probability is None:
+        texts.append(f"ln P(evidence) is left out, and the evidence taken to be possible: {answered.refusal}")
+    elif conditional:
+        texts.append(f"ln P(evidence) = {answered.log_probability:.6f} nats")
+    return "\n\n".join(texts)
 
 
 def _numbers(
@@ -86,7 +91,8 @@ def _numbers(
     likelihood: list[str] | None,
     *,
     json: bool,
-) -> None:
+) -> str:
+    """Returns the answers of a model of real numbers as text."""
     from jtsolve.cli.models import json_text, numbers, table
     from jtsolve.errors import ChoiceError
     from jtsolve.models.inference.gaussian import condition_gaussian, covariance
@@ -106,8 +112,7 @@ def _numbers(
             {"variables": group, "mean": mean, "covariance": matrix.tolist()}
             for group, mean, matrix in answers
         ]
-        emit(json_text({"log_density_of_evidence": log_density, "targets": targets}))
-        return
+        return json_text({"log_density_of_evidence": log_density, "targets": targets})
     rows = [
         [name, mean[k], float(matrix[k, k]) ** 0.5, *(float(c) for c in matrix[k])]
         if len(group) > 1
@@ -117,4 +122,4 @@ def _numbers(
     ]
     widest = max(map(len, rows))
     headings = ["variable", "mean", "deviation", *(f"cov {k + 1}" for k in range(widest - 3))]
-    emit(table(headings, [[*row, *[""] * (widest - len(row))] for row in rows]))
+    return table(headings, [[*row, *[""] * (widest - len(row))] for row in rows])

@@ -42,10 +42,11 @@ def report(
 def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
     """Judges and reports a comparison; returns whether there is a fault."""
     from jtsolve.compare.reporting import exports
-    from jtsolve.compare.reporting.report import load, write_report
+    from jtsolve.compare.reporting.report import Report
 
-    plan, comparison = load(folder)
-    paths = write_report(plan, comparison, place)
+    report = Report.of(folder)
+    paths = report.write(place)
+    comparison = report.comparison
     if not quiet:
         tables = [exports.backends_table(comparison), exports.problems_table(comparison)]
         tables += [exports.runs_table(comparison)] if runs else []

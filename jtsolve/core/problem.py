@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.notebook import as_html
 from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import VarSet, is_subset, members
 from jtsolve.errors import InputError
@@ -242,9 +243,7 @@ class Problem:
         size = f"{self.n} variables, scores of at most {self.scores.max_size}"
         return f"Problem({name}{size}{'; ' * bool(used)}{used})"
 
-    def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
-
+    def _repr_html_(self) -> str | None:
         return as_html([repr(self), ", ".join(self.names)])
 
     @property

@@ -7,6 +7,7 @@ from itertools import takewhile
 from math import inf
 from typing import TYPE_CHECKING
 
+from jtsolve.core.notebook import as_html
 from jtsolve.core.result import Status
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ class Ranking:
         count = f"{len(self.results)} tree{'s' * (len(self.results) != 1)}, {self.proved} proved"
         return f"Ranking({count}; scores {scores or 'none'}{more})"
 
-    def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
-
+    def _repr_html_(self) -> str | None:
         best = self.results[0] if self.results else self.last
         return as_html([repr(self)], best.tree, best.names)
 

@@ -8,6 +8,8 @@ from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from jtsolve.core.notebook import as_html
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -150,9 +152,7 @@ class Result:
             parts.append(f"{cliques} cliques of {n} variables, treewidth {self.treewidth}")
         return f"Result({self.status.value}: {', '.join(parts)}; {self.backend})"
 
-    def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
-
+    def _repr_html_(self) -> str | None:
         return as_html([repr(self)], self.tree, self.names)
 
     @property

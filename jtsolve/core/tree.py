@@ -16,6 +16,7 @@ from itertools import pairwise
 from math import fsum, inf
 from typing import TYPE_CHECKING
 
+from jtsolve.core.notebook import as_html
 from jtsolve.core.varset import VarSet, is_subset, members, varset
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ class JunctionTree:
         object.__setattr__(self, "cliques", cliques)
         object.__setattr__(self, "edges", _canonical_edges(cliques, edges))
 
-    def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
-
+    def _repr_html_(self) -> str | None:
         return as_html([], self, [str(v) for v in range(self.n)])
 
     @property

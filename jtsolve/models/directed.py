@@ -19,8 +19,6 @@ from jtsolve.models.triangulation import Factor, Heuristic, calibrated
 from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from jtsolve.models.model import JunctionTreeModel
 
 
@@ -71,12 +69,17 @@ def from_network(network: Network, heuristic: Heuristic = "min-fill") -> Junctio
         ChoiceError: there is no such heuristic.
         LimitError: the tables need more memory than there is.
     """
-    columns = [Column(node.name, node.states) for node in network.nodes]
-    factors = [Factor((*node.parents, i), _factor(network, node)) for i, node in enumerate(network.nodes)]
+    factors = [factor_of(network, v) for v in range(len(network.nodes))]
     provenance = {"network": network.name, "triangulation": heuristic}
-    return calibrated(columns, factors, heuristic=heuristic, provenance=provenance).model
+    return calibrated(columns_of(network), factors, heuristic=heuristic, provenance=provenance).model
 
 
-def _factor(network: Network, node: NetworkNode) -> NDArray[np.float64]:
-    """Returns the table of a node, with an axis for each parent and a last one for the node."""
-    return node.table.reshape([*(len(network.nodes[p].states) for p in node.parents), len(node.states)])
+def columns_of(network: Network) -> tuple[Column, ...]:
+    """Returns the variables of a network."""
+    return tuple(Column(node.name, node.states) for node in network.nodes)
+
+
+def factor_of(network: Network, v: int) -> Factor:
+    """Returns P(v | parents), with an axis for each parent and a last one for v."""
+    scope = (*network.nodes[v].parents, v)
+    return Factor(scope, network.nodes[v].table.reshape([network.arities[u] for u in scope]))

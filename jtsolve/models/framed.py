@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from logging import getLogger
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import read_codes, read_values
-from jtsolve.models.files.document import read_model, write_model
+from jtsolve.models.columns import position, read_codes, read_values
+from jtsolve.models.directed import from_network
+from jtsolve.models.files.document import write_model
+from jtsolve.models.files.opening import open_model
 from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
 from jtsolve.models.inference.gaussian import condition_gaussian, covariance, sample_gaussian
-from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.mixture import Mixture
-from jtsolve.models.queries import condition, log_likelihood, marginal, sample, state_log_probabilities
+from jtsolve.models.queries import (
+    answers,
+    columns_of_states,
+    condition,
+    explanations,
+    log_likelihood,
+    sample,
+    state_log_probabilities,
+)
+from jtsolve.networks.network import Network
+from jtsolve.progress import in_notebook, is_watched, progress, tell
 from jtsolve.tables.frames import FrameStyle, label_of
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from jtsolve.models.columns import Column
     from jtsolve.models.files.document import AnyModel
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.queries import Asked
+    from jtsolve.models.relevance import Tell
     from jtsolve.tables.frames import Frame
 
     Given = Mapping[str, Any]
+
+_LOGGER = getLogger("jtsolve")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -40,7 +59,8 @@ class Model:
     category. Ranges of cut columns are categories.
 
     Args:
-        model: the distribution: a junction tree of states or of real numbers, or a mixture.
+        model: the distribution: a junction tree of states or of real numbers, a mixture, or a Bayesian
+            network, of which `query` looks only at what is relevant.
         style: how the data held their values.
 
     >>> import jtsolve as jt
@@ -54,20 +74,27 @@ class Model:
     ((1000, 2), [False])
     """
 
-    model: AnyModel
+    model: AnyModel | Network
     style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
 
     @classmethod
     def read(cls, path: str | Path) -> Model:
-        """Returns the model in a file of `write` or `jtsolve fit`."""
-        found = read_model(path)
+        """Returns the model in a file of `write` or `jtsolve fit`, or the network in a .bif or .uai file."""
+        found = open_model(path)
         if isinstance(found, GaussianTreeModel):
             return cls(found)
-        return cls(found, FrameStyle.of(path, {column.name: column.states for column in found.columns}))
+        return cls(
+            found, FrameStyle.of(path, {column.name: column.states for column in columns_of_states(found)})
+        )
 
     def write(self, path: str | Path) -> None:
         """Writes the model to a file (.json, .json.gz), for `jtsolve query` and others."""
-        write_model(self.model, path)
+        write_model(self._whole, path)
+
+    @property
+    def _whole(self) -> AnyModel:
+        """The distribution of all variables; that of a network is triangulated as a whole."""
+        return _triangulated(self.model) if isinstance(self.model, Network) else self.model
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,10 +107,12 @@ class Model:
     def _repr_html_(self) -> str:
         from jtsolve.draw import as_html
 
-        tree = None if isinstance(self.model, Mixture) else self.model.tree
+        tree = None if isinstance(self.model, Mixture | Network) else self.model.tree
         return as_html([repr(self)], tree, self.names)
 
-    def query(self, variables: str | Sequence[str], given: Given | None = None) -> Frame:
+    def query(
+        self, variables: str | Sequence[str], given: Given | None = None, *, memory: float | None = None
+    ) -> Frame:
         """Returns the joint distribution of some variables, a row for each combination of states.
 
         Of real numbers: a row for each variable, with mean and deviation.
@@ -92,10 +121,11 @@ class Model:
             variables: a name, or several.
             given: the value of each observed variable; in place of a value, a list with a likelihood for each
                 state is soft evidence. A number stands for the range that it lies in.
+            memory: gigabytes of tables; None for the free memory.
 
         Raises:
             InputError: a variable or value is unknown, or the evidence is impossible.
-            LimitError: the table of the joint distribution is too large.
+            LimitError: the tables are too large; raised before they are built.
         """
         names = [variables] if isinstance(variables, str) else list(variables)
         if isinstance(self.model, GaussianTreeModel):
@@ -105,7 +135,11 @@ class Model:
             variable = FrameStyle(self.style.pandas).column("variable", names, np.arange(len(names)))
             numbers = {"mean": means, "deviation": deviations}
             return self.style.frame([variable, *(self.style.numbers(*one) for one in numbers.items())])
-        table = marginal(condition(self.model, self._evidence(given)).model, names)
+        with _display(self.model) as told:
+            found = answers(self.model, [names], self._evidence(given), memory=_bytes(memory), tell=told)
+        if found.log_probability is None:
+            _LOGGER.warning("whether the evidence is possible was not checked: %s", found.refusal)
+        (table,) = found.tables
         columns = self._columns(names, np.indices(table.shape).reshape(len(names), -1))
         return self.style.frame([*columns, self.style.numbers(_free("probability", names), table.ravel())])
 
@@ -123,7 +157,7 @@ class Model:
         Raises:
             InputError: another column of the model is missing, or a value unknown.
         """
-        model = self.model
+        model = self._whole
         v = model.variable(variable)
         others = [name for name in model.names if name != variable] or [variable]
         if isinstance(model, GaussianTreeModel):
@@ -146,19 +180,20 @@ class Model:
 
     def sample(self, rows: int, *, given: Given | None = None, seed: int = 0) -> Frame:
         """Returns independent rows; the same seed draws the same ones. For `given`, see `query`."""
-        if isinstance(self.model, GaussianTreeModel):
+        model = self._whole
+        if isinstance(model, GaussianTreeModel):
             fixed = self._numbers(given)
-            known, _ = condition_gaussian(self.model, fixed)
+            known, _ = condition_gaussian(model, fixed)
             drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))
             drawn |= {name: np.full(rows, value) for name, value in fixed.items()}
             return self.style.frame([self.style.numbers(name, drawn[name]) for name in self.names])
-        codes = sample(condition(self.model, self._evidence(given)).model, rows, seed)
+        codes = sample(condition(model, self._evidence(given)).model, rows, seed)
         return self.style.frame(self._columns(self.names, codes))
 
-    def mpe(self, given: Given | None = None, k: int = 1) -> Frame:
+    def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
         """Returns the k most probable configurations, best first, each with ln P of itself, in nats.
 
-        Of real numbers there is one: the mean. For `given`, see `query`.
+        Of real numbers there is one: the mean. For `given` and `memory`, see `query`.
 
         Raises:
             ChoiceError: the model is a mixture, k is below 1, or above 1 for real numbers.
@@ -177,14 +212,16 @@ class Model:
         elif isinstance(self.model, Mixture):
             raise ChoiceError("a mixture, a sum of trees, has no exact best configuration; fit one tree")
         else:
-            conditioned = condition(self.model, self._evidence(given))
-            assert not isinstance(conditioned.model, Mixture), "as the model"
-            found = most_probable(conditioned.model, k)
+            with _display(self.model) as told:
+                found, of_evidence = explanations(
+                    self.model, self._evidence(given), k, memory=_bytes(memory), tell=told
+                )
             codes = [
-                [column.code(one.states[v]) for one in found] for v, column in enumerate(self.model.columns)
+                [column.code(one.states[v]) for one in found]
+                for v, column in enumerate(columns_of_states(self.model))
             ]
             columns = self._columns(self.names, np.array(codes))
-            logs = np.array([one.log_probability for one in found]) + conditioned.log_probability
+            logs = np.array([one.log_probability for one in found]) + of_evidence
         return self.style.frame([*columns, self.style.numbers(_free("log_probability", self.names), logs)])
 
     def loglik(self, data: Frame) -> Any:
@@ -193,24 +230,25 @@ class Model:
         Raises:
             InputError: a column of the model is missing, or a value unknown.
         """
-        if isinstance(self.model, GaussianTreeModel):
-            logs = gaussian_log_likelihood(self.model, read_values(data, self.names))
+        model = self._whole
+        if isinstance(model, GaussianTreeModel):
+            logs = gaussian_log_likelihood(model, read_values(data, self.names))
         else:
-            logs = log_likelihood(self.model, read_codes(data, self.model.columns))
+            logs = log_likelihood(model, read_codes(data, model.columns))
         return self.style.labelled(self.style.numbers("loglik", logs), data)
 
     def _columns(self, names: Sequence[str], codes: NDArray[np.integer[Any]]) -> list[Any]:
         """Returns the columns of states of some variables."""
         assert not isinstance(self.model, GaussianTreeModel), "asked of models of states"
-        states = {column.name: column.states for column in self.model.columns}
+        states = {column.name: column.states for column in columns_of_states(self.model)}
         return [self.style.column(name, states[name], row) for name, row in zip(names, codes, strict=True)]
 
     def _evidence(self, given: Given | None) -> dict[str, str | Sequence[float]]:
         """Returns evidence with labels in place of values."""
         assert not isinstance(self.model, GaussianTreeModel), "asked of models of states"
-        columns = self.model.columns
+        columns = columns_of_states(self.model)
         return {
-            name: _label(columns[self.model.variable(name)], value) for name, value in (given or {}).items()
+            name: _label(columns[position(self.names, name)], value) for name, value in (given or {}).items()
         }
 
     def _numbers(self, given: Given | None) -> dict[str, float]:
@@ -219,6 +257,24 @@ class Model:
             if not isinstance(value, Real):
                 raise InputError("given", f"'{name}'", f"{value!r} is no number", "give a number")
         return {name: float(value) for name, value in (given or {}).items()}
+
+
+@lru_cache(maxsize=1)
+def _triangulated(network: Network) -> JunctionTreeModel:
+    """Returns the network as a junction tree; kept for the next question."""
+    return from_network(network)
+
+
+def _bytes(gigabytes: float | None) -> int | None:
+    return None if gigabytes is None else int(gigabytes * 1e9)
+
+
+@contextmanager
+def _display(model: Asked) -> Iterator[Tell]:
+    """Shows progress in terminals and notebooks on a network, whose junction tree is still to be made."""
+    shown = isinstance(model, Network) and (is_watched() or in_notebook())
+    with progress("looking for the relevant part", shown=shown) as listener:
+        yield lambda note, done: tell(listener, note, done)
 
 
 def _label(column: Column, value: Any) -> str | Sequence[float]:

@@ -77,17 +77,26 @@ def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:
     return sum(prod(arities[v] for v in members(clique)) for clique in tree.cliques)
 
 
-def require_room(cells: int, what: str, remedy: str, bytes_per_cell: int = BYTES_PER_CELL) -> None:
+def require_room(
+    cells: int, what: str, remedy: str, bytes_per_cell: int = BYTES_PER_CELL, *, limit: int | None = None
+) -> None:
     """Checks that tables of this many cells fit in memory.
+
+    Args:
+        cells: their number.
+        what: they are, for the message.
+        remedy: for the message.
+        bytes_per_cell: working memory.
+        limit: most bytes; None for the free memory.
 
     Raises:
         LimitError: they do not.
     """
-    free = free_memory()
-    if cells * bytes_per_cell > free:
+    room = free_memory() if limit is None else limit
+    if cells * bytes_per_cell > room:
+        end = f"{room / 1e9:.3g} GB are {'free' if limit is None else 'allowed'}. Ways out: {remedy}"
         raise LimitError(
-            f"{what}: {cells:.3g} cells need {cells * bytes_per_cell / 1e9:.3g} GB of memory, "
-            f"and {free / 1e9:.3g} GB are free. Ways out: {remedy}"
+            f"{what}: {cells:.3g} cells need {cells * bytes_per_cell / 1e9:.3g} GB of memory, and {end}"
         )
 
 

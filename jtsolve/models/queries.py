@@ -7,22 +7,31 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from jtsolve.models import mixture as of_mixture
+from jtsolve.models.directed import columns_of
 from jtsolve.models.inference import evidence as of_evidence
 from jtsolve.models.inference import likelihood as of_likelihood
 from jtsolve.models.inference import marginals as of_marginals
 from jtsolve.models.inference import sampling as of_sampling
+from jtsolve.models.inference.mpe import most_probable
+from jtsolve.models.layout import require_room
 from jtsolve.models.mixture import Mixture, log_sum
+from jtsolve.models.relevance import Posterior, explaining, posterior, require_targets, silent
+from jtsolve.networks.network import Network
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.models.columns import Column
     from jtsolve.models.inference.evidence import Conditioned, Evidence
+    from jtsolve.models.inference.mpe import Configuration
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.relevance import Tell
     from jtsolve.tables.table import Codes, DataTable
 
     StateModel: TypeAlias = JunctionTreeModel | Mixture
+    Asked: TypeAlias = StateModel | Network
 
 
 def log_likelihood(model: StateModel, rows: DataTable | Codes) -> NDArray[np.float64]:
@@ -55,6 +64,80 @@ def state_log_probabilities(model: StateModel, rows: Codes, v: int) -> NDArray[n
         with np.errstate(invalid="ignore"):
             out[start : start + block] = logs - log_sum(logs.T)[:, None]
     return out
+
+
+def columns_of_states(model: Asked) -> tuple[Column, ...]:
+    """Returns the variables of a model of states or of a Bayesian network."""
+    return columns_of(model) if isinstance(model, Network) else model.columns
+
+
+def answers(
+    model: Asked,
+    groups: Sequence[Sequence[str]],
+    evidence: Evidence,
+    *,
+    memory: int | None = None,
+    tell: Tell = silent,
+) -> Posterior:
+    """Returns the joint distribution of each group of variables given evidence.
+
+    Names and sizes are checked first. Of a Bayesian network, only the part that the answer depends on is
+    triangulated; see `relevance.posterior`, which has the arguments.
+
+    Raises:
+        InputError: a variable or state is unknown, a group names none or one twice, or the evidence is
+            impossible.
+        LimitError: the tables do not fit in memory.
+    """
+    if isinstance(model, Network):
+        return posterior(model, groups, evidence, memory=memory, tell=tell)
+    for group in groups:
+        require_targets(group, model.names, [column.arity for column in model.columns])
+    _require_copies(model, memory)
+    tell("passing messages", None)
+    known = condition(model, evidence)
+    single = dict(zip(model.names, marginals(known.model), strict=True))
+    tables = [single[group[0]] if len(group) == 1 else marginal(known.model, group) for group in groups]
+    return Posterior(tuple(tables), known.log_probability)
+
+
+def explanations(
+    model: JunctionTreeModel | Network,
+    evidence: Evidence,
+    k: int = 1,
+    *,
+    memory: int | None = None,
+    tell: Tell = silent,
+) -> tuple[list[Configuration], float]:
+    """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
+
+    Args:
+        model: the distribution. In the tables of a Bayesian network, evidence takes no room.
+        evidence: hard and soft.
+        k: at least 1.
+        memory: see `answers`.
+        tell: see `answers`.
+
+    Raises:
+        ChoiceError: k is below 1.
+        InputError: a variable or state is unknown, or the evidence is impossible.
+        LimitError: the tables or the lists of configurations do not fit in memory.
+    """
+    tell("passing messages", None)
+    if isinstance(model, Network):
+        known = explaining(model, evidence, memory=memory)
+    else:
+        _require_copies(model, memory)
+        known = of_evidence.condition(model, evidence)
+    tell("following the maxima", None)
+    return most_probable(known.model, k), known.log_probability
+
+
+def _require_copies(model: StateModel, memory: int | None) -> None:
+    """Checks that there is room for the tables with evidence."""
+    trees = model.components if isinstance(model, Mixture) else (model,)
+    cells = sum(tree.layout.cells for tree in trees)
+    require_room(cells, "the tables with the evidence", "a smaller model", limit=memory)
 
 
 def condition(model: StateModel, evidence: Evidence) -> Conditioned[JunctionTreeModel] | Conditioned[Mixture]:

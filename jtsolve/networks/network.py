@@ -30,7 +30,7 @@ class NetworkNode:
     table: NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Network:
     """A Bayesian network.
 
@@ -57,6 +57,19 @@ class Network:
                 raise ValueError(f"the table of '{node.name}' has shape {node.table.shape}, not {shape}")
         arcs = {i: node.parents for i, node in enumerate(self.nodes)}
         object.__setattr__(self, "order", tuple(TopologicalSorter(arcs).static_order()))
+
+    def __repr__(self) -> str:
+        return f"Network('{self.name}': {len(self.nodes)} variables, {self.arc_count} arcs)"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the nodes."""
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def arities(self) -> tuple[int, ...]:
+        """The numbers of states of the nodes."""
+        return tuple(len(node.states) for node in self.nodes)
 
     @property
     def arc_count(self) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jtsolve.compare.reporting.exports import csv_text, latex, markdown, parquet
 from jtsolve.compare.reporting.judge import judge
+from jtsolve.compare.reporting.notebook import notebook_html
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.core.files import write_atomically
@@ -17,37 +19,55 @@ if TYPE_CHECKING:
     from jtsolve.compare.folder import ComparisonPlan, Folder
 
 
-def load(folder: Folder, done: Callable[[int], None] | None = None) -> tuple[ComparisonPlan, Comparison]:
-    """Returns the plan of a comparison and its judged rows, in the order of the plan.
+@dataclass(frozen=True, slots=True, repr=False)
+class Report:
+    """A comparison, judged; in a notebook, it shows a table and charts.
 
-    Args:
-        folder: of the comparison, which may still be running.
-        done: called with the number of rows checked so far.
-
-    Raises:
-        InputError: there is no comparison, or a file of it is damaged.
-    """
-    plan = folder.plan()
-    rows = folder.rows()
-    ordered = [rows[spec.id] for spec in plan.specs if spec.id in rows]
-    return plan, Comparison(ordered, judge(ordered, done), len(plan.specs))
-
-
-def write_report(plan: ComparisonPlan, comparison: Comparison, place: Path) -> list[Path]:
-    """Writes the report in every format, and returns the files: HTML, Markdown, CSV, LaTeX, Parquet.
-
-    Args:
+    Attributes:
         plan: of the comparison.
-        comparison: its judged rows.
-        place: an existing folder.
+        comparison: its rows, in the order of the plan, with their faults.
     """
-    contents = {
-        "report.html": html(comparison, plan).encode(),
-        "report.md": markdown(comparison, plan).encode(),
-        "runs.csv": csv_text(comparison).encode(),
-        "tables.tex": latex(comparison).encode(),
-        "runs.parquet": parquet(comparison),
-    }
-    for name, data in contents.items():
-        write_atomically(place / name, data)
-    return [place / name for name in contents]
+
+    plan: ComparisonPlan
+    comparison: Comparison
+
+    @classmethod
+    def of(cls, folder: Folder, done: Callable[[int], None] | None = None) -> Report:
+        """Returns the report of a comparison.
+
+        Args:
+            folder: of the comparison, which may still be running.
+            done: called with the number of rows checked so far.
+
+        Raises:
+            InputError: there is no comparison, or a file of it is damaged.
+        """
+        plan = folder.plan()
+        rows = folder.rows()
+        ordered = [rows[spec.id] for spec in plan.specs if spec.id in rows]
+        return cls(plan, Comparison(ordered, judge(ordered, done), len(plan.specs)))
+
+    def __repr__(self) -> str:
+        compared = self.comparison
+        size = f"{len(compared.rows)} of {compared.planned} runs, {len(compared.problems)} problems"
+        return f"Report({size}, {len(compared.faults)} faults; {', '.join(compared.backends)})"
+
+    def _repr_html_(self) -> str:
+        return notebook_html(self.comparison, repr(self))
+
+    def write(self, place: Path) -> list[Path]:
+        """Writes the report in every format, and returns the files: HTML, Markdown, CSV, LaTeX, Parquet.
+
+        Args:
+            place: an existing folder.
+        """
+        contents = {
+            "report.html": html(self.comparison, self.plan).encode(),
+            "report.md": markdown(self.comparison, self.plan).encode(),
+            "runs.csv": csv_text(self.comparison).encode(),
+            "tables.tex": latex(self.comparison).encode(),
+            "runs.parquet": parquet(self.comparison),
+        }
+        for name, data in contents.items():
+            write_atomically(place / name, data)
+        return [place / name for name in contents]

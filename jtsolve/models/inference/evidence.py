@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.models.columns import Column
+
 Evidence: TypeAlias = "Mapping[str, str | Sequence[float]]"
 """By variable: the label of its state, or a non-negative likelihood for each of its states."""
 
@@ -56,7 +58,10 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
     """
     from jtsolve.models.kernels.cliques import propagate
 
-    weights = {model.variable(name): _weights(model, name, what) for name, what in evidence.items()}
+    weights = {
+        model.variable(name): likelihood(model.columns[model.variable(name)], what)
+        for name, what in evidence.items()
+    }
     if not weights:
         return Conditioned(model, 0.0)
     layout = model.layout
@@ -75,9 +80,12 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
     return Conditioned(given, float(log_probability))
 
 
-def _weights(model: JunctionTreeModel, name: str, what: str | Sequence[float]) -> NDArray[np.float64]:
-    """Returns the likelihood of each state."""
-    column = model.columns[model.variable(name)]
+def likelihood(column: Column, what: str | Sequence[float]) -> NDArray[np.float64]:
+    """Returns the likelihood of each state of a variable: of the one given, 1.
+
+    Raises:
+        InputError: there is no such state, or the numbers are no likelihood of its states.
+    """
     if isinstance(what, str):
         weight = np.zeros(column.arity)
         weight[column.code(what)] = 1.0
@@ -86,7 +94,7 @@ def _weights(model: JunctionTreeModel, name: str, what: str | Sequence[float]) -
     if weight.shape != (column.arity,) or not np.isfinite(weight).all() or weight.min() < 0:
         raise InputError(
             "evidence",
-            f"'{name}'",
+            f"'{column.name}'",
             f"a likelihood needs {column.arity} finite non-negative numbers",
             f"give one for each of the states {', '.join(column.states)}",
         )

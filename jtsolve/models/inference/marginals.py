@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import InputError, LimitError
+from jtsolve.models.columns import position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,7 @@ def marginals(model: JunctionTreeModel) -> tuple[NDArray[np.float64], ...]:
 
 def marginal_cells(model: JunctionTreeModel, names: Sequence[str]) -> int:
     """Returns the number of cells of the largest table that `marginal` needs."""
-    return _QuerySubtree.of(model.layout, _positions(model, names)).cells
+    return _QuerySubtree.of(model.layout, targets_of(names, model.names)).cells
 
 
 def marginal(
@@ -59,15 +60,10 @@ def marginal(
         InputError: a variable is unknown or named twice.
         LimitError: a table would be larger; raised before any work.
     """
-    wanted = _positions(model, names)
+    wanted = targets_of(names, model.names)
     layout = model.layout
     plan = _QuerySubtree.of(layout, wanted)
-    if plan.cells > most_cells:
-        raise LimitError(
-            f"the joint marginal of {len(wanted)} variables needs a table of {plan.cells:.3g} cells, "
-            f"{8 * plan.cells / 1e9:.3g} GB, but {most_cells:.3g} cells are allowed. Ways out: fewer "
-            "variables, or separate marginals of variables that are close in the tree"
-        )
+    require_small(plan.cells, len(wanted), most_cells)
     messages: dict[int, tuple[tuple[int, ...], NDArray[np.float64]]] = {}
     for place in reversed(plan.places):
         variables, table = layout.cliques[place], _conditional(model, place, plan.parent[place])
@@ -81,8 +77,27 @@ def marginal(
     return np.ascontiguousarray(np.transpose(table, [variables.index(v) for v in wanted]))
 
 
-def _positions(model: JunctionTreeModel, names: Sequence[str]) -> tuple[int, ...]:
-    wanted = model.variables(names)
+def require_small(cells: int, variables: int, most_cells: int = MOST_CELLS) -> None:
+    """Checks the size of the largest table of a joint marginal.
+
+    Raises:
+        LimitError: it has more cells than allowed.
+    """
+    if cells > most_cells:
+        raise LimitError(
+            f"the joint marginal of {variables} variables needs a table of {cells:.3g} cells, "
+            f"{8 * cells / 1e9:.3g} GB, but {most_cells:.3g} cells are allowed. Ways out: fewer "
+            "variables, or separate marginals of variables that are close in the tree"
+        )
+
+
+def targets_of(names: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
+    """Returns the positions of the variables of a query among those known.
+
+    Raises:
+        InputError: there is none, one is unknown, or one is named twice.
+    """
+    wanted = tuple(position(known, name) for name in names)
     if not wanted or len(set(wanted)) < len(wanted):
         raise InputError("query", "variables", "there are none, or one is named twice", "name each one once")
     return wanted

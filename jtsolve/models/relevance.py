@@ -1,0 +1,319 @@
+"""Queries of Bayesian networks that look only at the part on which the answer depends.
+
+P(targets | evidence) depends on the ancestors of targets and evidence only: summing out any other node, a
+barren one, gives 1 (R. D. Shachter, Probabilistic inference and influence diagrams, Operations Research 36,
+1988; M. Baker and T. E. Boult, Pruning Bayesian networks for efficient computation, UAI 1990). Among these,
+it depends on the nodes that a path in the moral graph joins to a target once the observed nodes are taken
+out, since these are the ones that are d-connected to it (S. L. Lauritzen, A. P. Dawid, B. N. Larsen, H.-G.
+Leimer, Independence properties of directed Markov fields, Networks 20, 1990, proposition 3). They are the
+requisite nodes of D. Geiger, T. Verma and J. Pearl (Identifying independence in Bayesian networks, Networks
+20, 1990) and of R. D. Shachter's Bayes-ball (UAI 1998). Only this part is triangulated, and variables whose
+state is known take no room in its tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import prod
+from operator import or_
+from typing import TYPE_CHECKING
+
+from jtsolve.core.varset import VarSet, members, varset
+from jtsolve.errors import InputError, LimitError
+from jtsolve.models.columns import position
+from jtsolve.models.directed import columns_of, factor_of
+from jtsolve.models.inference.evidence import Conditioned, likelihood
+from jtsolve.models.inference.marginals import marginal, marginals, require_small, targets_of
+from jtsolve.models.layout import require_room, table_cells
+from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.columns import Column
+    from jtsolve.models.inference.evidence import Evidence
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.networks.network import Network
+
+    Tell = Callable[[str, float | None], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Answers of a network.
+
+    Attributes:
+        tables: of each group of targets, P(targets | evidence), one axis each.
+        log_probability: ln P(evidence), in nats; None if its tables do not fit in memory. The answers then
+            assume that the evidence is possible.
+        refusal: why it is None; otherwise empty.
+    """
+
+    tables: tuple[NDArray[np.float64], ...]
+    log_probability: float | None
+    refusal: str = ""
+
+
+def silent(note: str, done: float | None) -> None:
+    """Tells nobody."""
+
+
+def require_targets(group: Sequence[str], names: Sequence[str], arities: Sequence[int]) -> VarSet:
+    """Returns the variables of a group.
+
+    Raises:
+        InputError: there is none, one is unknown, or one is named twice.
+        LimitError: their joint table is too large.
+    """
+    found = targets_of(group, names)
+    require_small(prod(arities[v] for v in found), len(found))
+    return varset(found)
+
+
+def posterior(
+    network: Network,
+    groups: Sequence[Sequence[str]],
+    evidence: Evidence,
+    *,
+    memory: int | None = None,
+    tell: Tell = silent,
+) -> Posterior:
+    """Returns the joint distribution of each group of variables given evidence.
+
+    The groups share a junction tree if it fits in memory and has no more cells than one for each of them.
+
+    Args:
+        network: the distribution.
+        groups: names, at least one a group.
+        evidence: hard and soft.
+        memory: most bytes of tables; None for the free memory.
+        tell: is given notes on progress, and the fraction done.
+
+    Raises:
+        InputError: a variable or state is unknown, or the evidence is impossible.
+        LimitError: the tables of the relevant part do not fit in memory; raised before they are built.
+    """
+    entered = _Entered.of(network, evidence)
+    wanted = [require_targets(group, network.names, network.arities) for group in groups]
+    tell("ordering the elimination", None)
+    parts = _plan(entered, wanted, memory)
+    for part in parts:
+        part.require(memory)
+    log_probability, refusal = _log_probability(entered, memory)
+    tables: dict[int, NDArray[np.float64]] = {}
+    for done, part in enumerate(parts):
+        tell("passing messages", done / len(parts))
+        model = part.compiled().model
+        single = dict(zip(model.names, marginals(model), strict=True))
+        for k, (group, targets) in enumerate(zip(groups, wanted, strict=True)):
+            if k not in tables and not targets & ~part.targets:
+                tables[k] = single[group[0]] if len(group) == 1 else marginal(model, group)
+    return Posterior(tuple(tables[k] for k in range(len(groups))), log_probability, refusal)
+
+
+def explaining(
+    network: Network, evidence: Evidence, *, memory: int | None = None
+) -> Conditioned[JunctionTreeModel]:
+    """Returns P(all variables | evidence), of which the most probable configuration may be asked.
+
+    A maximum, unlike a sum, depends on every node; evidence still takes its variables out of the tables.
+
+    Raises:
+        InputError: a variable or state is unknown, or the evidence is impossible.
+        LimitError: the tables do not fit in memory; raised before they are built.
+    """
+    part = _Entered.of(network, evidence).part((1 << len(network.nodes)) - 1, None)
+    part.require(memory)
+    return part.compiled()
+
+
+def _plan(entered: _Entered, wanted: Sequence[VarSet], memory: int | None) -> list[_Part]:
+    """Returns one part for all targets, or one for each group, whichever is cheaper and fits."""
+    union = reduce(or_, wanted)
+    together = entered.part(entered.observed | union, union)
+    most = together.cells if together.fits(memory) else None
+    apart: list[_Part] = []
+    for targets in dict.fromkeys(wanted):
+        apart.append(entered.part(entered.observed | targets, targets))
+        if most is not None and sum(part.cells for part in apart) >= most:
+            return [together]
+    return apart
+
+
+def _log_probability(entered: _Entered, memory: int | None) -> tuple[float | None, str]:
+    """Returns ln P(evidence), on which the ancestors of the evidence decide, or why it is not computed."""
+    if not entered.observed:
+        return 0.0, ""
+    part = entered.part(entered.observed, None)
+    try:
+        part.require(memory)
+    except LimitError as error:
+        return None, str(error)
+    return part.compiled().log_probability, ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entered:
+    """A network with evidence.
+
+    Attributes:
+        network: the network.
+        columns: its variables.
+        evidence: as it was given.
+        likelihoods: by observed variable, of each state.
+        codes: by variable whose state is known, the state.
+    """
+
+    network: Network
+    columns: tuple[Column, ...]
+    evidence: Evidence
+    likelihoods: dict[int, NDArray[np.float64]]
+    codes: dict[int, int]
+
+    @classmethod
+    def of(cls, network: Network, evidence: Evidence) -> _Entered:
+        columns = columns_of(network)
+        named = {position(network.names, name): what for name, what in evidence.items()}
+        likelihoods = {v: likelihood(columns[v], what) for v, what in named.items()}
+        codes = {v: columns[v].code(what) for v, what in named.items() if isinstance(what, str)}
+        return cls(network, columns, evidence, likelihoods, codes)
+
+    @property
+    def observed(self) -> VarSet:
+        """The variables with evidence."""
+        return varset(self.likelihoods)
+
+    def part(self, roots: VarSet, targets: VarSet | None) -> _Part:
+        """Returns the part on which targets depend, within the roots and their ancestors.
+
+        Args:
+            roots: targets and evidence.
+            targets: variables; None for all.
+        """
+        kept = self._ancestors(roots)
+        factors = [self._factor(v) for v in members(kept)]
+        factors += [
+            Factor((v,), weight)
+            for v, weight in self.likelihoods.items()
+            if v not in self.codes and kept >> v & 1
+        ]
+        fixed = kept & varset(self.codes)
+        free = kept & ~fixed
+        if targets is not None:
+            free = _joined(factors, targets & free)
+            fixed &= targets
+            factors = [factor for factor in factors if varset(factor.variables) & free]
+        # A known state is a factor of its own, since the tables of the others no longer have the variable.
+        factors += [Factor((v,), self.likelihoods[v]) for v in members(fixed)]
+        return _Part(self, free | fixed, free | fixed if targets is None else targets, tuple(factors))
+
+    def _ancestors(self, roots: VarSet) -> VarSet:
+        """Returns the roots and all their ancestors."""
+        found = 0
+        left = roots
+        while left:
+            found |= left
+            left = varset(u for v in members(left) for u in self.network.nodes[v].parents) & ~found
+        return found
+
+    def _factor(self, v: int) -> Factor:
+        """Returns the table of a node, in which known states are entered."""
+        whole = factor_of(self.network, v)
+        at = tuple(self.codes.get(u, slice(None)) for u in whole.variables)
+        return Factor(tuple(u for u in whole.variables if u not in self.codes), whole.table[at])
+
+
+def _joined(factors: Sequence[Factor], start: VarSet) -> VarSet:
+    """Returns the variables that a chain of factors joins to the start."""
+    scopes = [varset(factor.variables) for factor in factors]
+    found, before = start, None
+    while found != before:
+        before = found
+        left = []
+        for scope in scopes:
+            if scope & found:
+                found |= scope
+            else:
+                left.append(scope)
+        scopes = left
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part of a network with evidence.
+
+    Attributes:
+        whole: the network.
+        variables: of the part; their positions within it are their ranks.
+        targets: asked of it.
+        factors: over positions of the network.
+    """
+
+    whole: _Entered
+    variables: VarSet
+    targets: VarSet
+    factors: tuple[Factor, ...]
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the variables."""
+        return tuple(self.whole.columns[v] for v in members(self.variables))
+
+    @cached_property
+    def renumbered(self) -> list[Factor]:
+        """The factors, over positions of the part."""
+        place = {v: k for k, v in enumerate(members(self.variables))}
+        return [Factor(tuple(place[v] for v in one.variables), one.table) for one in self.factors]
+
+    @cached_property
+    def tree(self) -> JunctionTree:
+        """A junction tree of the part."""
+        scopes = [varset(factor.variables) for factor in self.renumbered]
+        return triangulated([column.arity for column in self.columns], scopes)
+
+    @cached_property
+    def cells(self) -> int:
+        """The number of cells of its tables."""
+        return table_cells(self.tree, tuple(column.arity for column in self.columns))
+
+    def require(self, memory: int | None) -> None:
+        """Checks that the tables fit.
+
+        Raises:
+            LimitError: they do not.
+        """
+        require_room(
+            self.cells,
+            f"the tables of the {len(self.columns)} variables on which the answer depends",
+            "more evidence, which takes its variables out of the tables; fewer targets at a time",
+            limit=memory,
+        )
+
+    def fits(self, memory: int | None) -> bool:
+        """Returns whether the tables fit."""
+        try:
+            self.require(memory)
+        except LimitError:
+            return False
+        return True
+
+    def compiled(self) -> Conditioned[JunctionTreeModel]:
+        """Returns the distribution of the variables given the evidence within, and ln P of that evidence.
+
+        Raises:
+            InputError: the evidence is impossible.
+        """
+        try:
+            found = calibrated_on(self.tree, self.columns, self.renumbered)
+        except InputError:
+            listed = ", ".join(f"{name} = {what}" for name, what in self.whole.evidence.items())
+            raise InputError(
+                "evidence", "", f"the network gives {listed} probability 0", "check it, or drop some of it"
+            ) from None
+        return Conditioned(found.model, found.log_sum)
