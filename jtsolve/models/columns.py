@@ -289,7 +289,8 @@ def _coded(
         codes[words] = unseen
     elif occurring := set(raw.occurring().tolist()).intersection(words):
         raise _unseen(source, column, raw.labels[min(occurring)])
-    return np.append(codes, np.int32(gap))[raw.codes]
+    coded: NDArray[np.int32] = np.append(codes, np.int32(gap))[raw.codes]
+    return coded
 
 
 def _unseen(source: str, column: Column, label: str) -> InputError:

@@ -66,9 +66,9 @@ def complete(codes, families, shape):
                     place += np.int64(codes[shape.member[i, k], r]) * shape.own[i, k]
             for k in range(shape.size[i]):
                 if codes[shape.member[i, k], r] < 0:
-                    codes[shape.member[i, k], r] = (best[place] - shape.offset[i]) // shape.stride[
-                        i, k
-                    ] % shape.arity[i, k]
+                    codes[shape.member[i, k], r] = (
+                        (best[place] - shape.offset[i]) // shape.stride[i, k] % shape.arity[i, k]
+                    )
 
 
 @kernel
