@@ -143,13 +143,15 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             raise ChoiceError(f"missing={self.missing!r}; choose among {', '.join(_MISSING)}")
         if getattr(self, "unseen", "share") not in ("share", "error"):
             raise ChoiceError(f"unseen={self.unseen!r}; choose share or error")
-        if self.ess is not None and not self.ess > 0:
-            raise ChoiceError(f"ess={self.ess}; give a number above 0, so that no row is impossible")
+        if self.smoothing is not None and not self.smoothing > 0:
+            raise ChoiceError(
+                f"smoothing={self.smoothing}; give a number above 0, so that no row is impossible"
+            )
 
     @property
     def _smoothing(self) -> float:
         """The equivalent sample size of the tables' prior: as given, else that of the score, else 1."""
-        return float(self.ess if self.ess is not None else getattr(self._score, "ess", 1.0))
+        return float(self.smoothing if self.smoothing is not None else getattr(self._score, "ess", 1.0))
 
     @property
     def _score(self) -> DiscreteScore:

@@ -56,7 +56,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             "class-conditional": a tree over the features for each class, learned from its rows.
         class_prior: shape (classes,), probabilities that replace those of the classes in training; or None.
         local_score: see `JunctionTreeDensity`; so are the parameters below.
-        ess: equivalent sample size.
+        smoothing: equivalent sample size.
         backend: its name, or itself.
         discretise: "mdlp" cuts by the class.
         states: columns that are not cut.
@@ -91,7 +91,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         trees: Literal["joint", "class-conditional"] = "joint",
         class_prior: Any = None,
         local_score: str | DiscreteScore = DEFAULT_SCORE,
-        ess: float | None = None,
+        smoothing: float | None = None,
         backend: str | Backend = "auto",
         discretise: str | Discretisation | None = "quantile:4",
         states: str | tuple[str, ...] = (),
@@ -107,7 +107,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         self.trees = trees
         self.class_prior = class_prior
         self.local_score = local_score
-        self.ess = ess
+        self.smoothing = smoothing
         self.backend = backend
         self.discretise = discretise
         self.states = states

@@ -40,7 +40,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     Args:
         treewidth: of the trees; at least 0.
         local_score: name of a discrete score ("bic", "bdeu", …), or the score itself; `score` is a method.
-        ess: equivalent sample size of the prior of the tables, above 0; None for that of the score, else 1.
+        smoothing: equivalent sample size a of the prior of the tables, above 0; None for that of the score,
+            else 1.
         backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
             stands for "forward" in mixtures.
         components: 1 for a single tree, more for a mixture.
@@ -52,7 +53,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
             "refuse". Elsewhere, missing values without a state are summed over.
         unseen: treatment of values that training did not have: "share": a value has the share that the prior
-            gives to one more state, whatever the rest of the row, a / ((states + 1) (rows + a)) with a = ess;
+            gives to one more state, whatever the rest of the row, a / ((states + 1) (rows + a));
             "error". States that a categorical column declares are not unseen.
         time: seconds for the search of a tree; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
@@ -76,7 +77,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         treewidth: int = 2,
         *,
         local_score: str | DiscreteScore = DEFAULT_SCORE,
-        ess: float | None = None,
+        smoothing: float | None = None,
         backend: str | Backend = "auto",
         components: int = 1,
         discretise: str | Discretisation | None = "quantile:4",
@@ -91,7 +92,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     ) -> None:
         self.treewidth = treewidth
         self.local_score = local_score
-        self.ess = ess
+        self.smoothing = smoothing
         self.backend = backend
         self.components = components
         self.discretise = discretise

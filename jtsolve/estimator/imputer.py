@@ -50,7 +50,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             columns as by "mode".
         max_iter: most trees learned, one after another; 1 trains on the most frequent values only.
         local_score: see `JunctionTreeDensity`; so are the parameters below.
-        ess: equivalent sample size.
+        smoothing: equivalent sample size.
         backend: its name, or itself.
         discretise: how numbers are cut.
         states: columns that are not cut.
@@ -82,7 +82,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         strategy: Literal["mode", "joint", "mean"] = "mode",
         max_iter: int = 10,
         local_score: str | DiscreteScore = DEFAULT_SCORE,
-        ess: float | None = None,
+        smoothing: float | None = None,
         backend: str | Backend = "auto",
         discretise: str | Discretisation | None = "quantile:4",
         states: str | tuple[str, ...] = (),
@@ -97,7 +97,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         self.strategy = strategy
         self.max_iter = max_iter
         self.local_score = local_score
-        self.ess = ess
+        self.smoothing = smoothing
         self.backend = backend
         self.discretise = discretise
         self.states = states

@@ -46,10 +46,10 @@ def features_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, A
     if not is_frame(X):
         data = validate_data(estimator, X, dtype=None, ensure_all_finite="allow-nan", reset=reset)
         return {f"x{i}": column for i, column in enumerate(data.T)}
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
     names, columns = named_columns(X)
     if len(set(names)) < len(names):
         raise ValueError(f"two columns of X have the same name; the names are {', '.join(names)}")
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
     return {name or f"x{i}": column for i, (name, column) in enumerate(zip(names, columns, strict=True))}
 
 
