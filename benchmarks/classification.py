@@ -34,16 +34,22 @@ from jtsolve.core.machine import cores, describe
 from jtsolve.estimator import DataWarning, JunctionTreeClassifier
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "instances"))
-from raw_tables import RECIPES
+from raw_tables import RECIPES, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ADULT = (
-    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship",
-    "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "class",
+ADULT = Recipe(
+    name="adult",
+    file="adult.data.gz",
+    sha256="",
+    columns=(
+        "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+        "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country",
+        "class",
+    ),
 )  # fmt: skip
-"""The columns of adult (B. Becker and R. Kohavi, UCI 1996), whose instance the project does not have."""
+"""B. Becker and R. Kohavi, UCI 1996; the project has no instance of it, and hence no hash."""
 
 CLASSES = {"voting": "party"}
 """Class columns that are not called "class"."""
@@ -56,18 +62,13 @@ MOST_STATES = 31
 
 def read(name: str, folder: Path) -> tuple[pd.DataFrame, pd.Series]:
     """Returns the features of a set, quantities as numbers and all else as words, and the classes."""
-    if name == "adult":
-        path, separator, skip, columns, drop = folder / "adult.data.gz", ",", 0, ADULT, ()
-    else:
-        recipe = RECIPES[name]
-        path, separator, skip = folder / recipe.file, recipe.separator, recipe.skip
-        columns, drop = recipe.columns, recipe.drop
+    recipe = ADULT if name == "adult" else RECIPES[name]
+    path = folder / recipe.file
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("ascii")
-    cells = [
-        [cell.strip() for cell in line.split(separator)] for line in text.splitlines()[skip:] if line.strip()
-    ]
-    frame = pd.DataFrame(cells, columns=list(columns)).drop(columns=list(drop))
+    lines = [line for line in text.splitlines()[recipe.skip :] if line.strip()]
+    cells = [[cell.strip() for cell in line.split(recipe.separator)] for line in lines]
+    frame = pd.DataFrame(cells, columns=list(recipe.columns)).drop(columns=list(recipe.drop))
     for column in frame:
         numbers = pd.to_numeric(frame[column], errors="coerce")
         if numbers.notna().all() and numbers.nunique() > MOST_STATES:
@@ -102,11 +103,10 @@ def measured(model: Any, X: pd.DataFrame, y: pd.Series, folds: int) -> tuple[flo
         shares = model.predict_proba(X.iloc[test])
         seconds += time.process_time() - began
         truth, classes = y.iloc[test], model.classes_
-        found.append((
-            accuracy_score(truth, classes[shares.argmax(axis=1)]),
-            log_loss(truth, shares, labels=classes),
-            roc_auc_score(truth, shares[:, 1] if classes.size == 2 else shares, multi_class="ovr", labels=classes),  # noqa: PLR2004
-        ))  # fmt: skip
+        ranked = shares[:, 1] if classes.size == 2 else shares
+        area = roc_auc_score(truth, ranked, multi_class="ovr", labels=classes)
+        right = accuracy_score(truth, classes[shares.argmax(axis=1)])
+        found.append((right, log_loss(truth, shares, labels=classes), area))
     accuracy, loss, area = np.mean(found, axis=0).tolist()
     return accuracy, loss, area, seconds
 

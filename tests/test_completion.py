@@ -6,13 +6,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from random_models import random_model
 
 from jtsolve.errors import InputError
 from jtsolve.models.inference.completion import completed
 from jtsolve.models.inference.evidence import condition
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.mpe import most_probable
-from random_models import random_model
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -31,9 +31,9 @@ from jtsolve.estimator.rows import Weights
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import Marginal
 from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.scoring.scores.bic import Bic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,8 +74,8 @@ def survey(count: int = 240) -> tuple[pd.DataFrame, pd.Series]:
     return frame, pd.Series(smoker ^ (generator.random(count) < 0.2), name="cough", index=frame.index)
 
 
-def tree_of(density: JunctionTreeDensity) -> JunctionTreeModel:
-    model = density.model_.model
+def tree_of(estimator: Any) -> JunctionTreeModel:
+    model = estimator.model_.model
     assert isinstance(model, JunctionTreeModel)
     return model
 
@@ -241,8 +241,7 @@ def test_scores_of_counts_in_units_are_the_scores_of_the_weights() -> None:
     weights = Weights.of([0.3, 1.7, 2.25, 0.0], 4)
     assert weights.times * weights.unit == pytest.approx([0.3, 1.7, 2.25, 0.0])
     marginal = Marginal(1, 3, int(weights.times.sum()), 2)
-    score = named_score("bic")
-    assert hasattr(score, "rest")
+    score = Bic()
     counts = weights.times[:3].astype(float)
     inside = (counts * np.log(counts)).sum() + weights.score(score).rest(marginal)
     m = counts * weights.unit
@@ -268,7 +267,7 @@ def test_classes_of_a_joint_tree_are_predicted_by_bayes_rule() -> None:
     X = rows()
     features, y = X[:, :3], np.array(["low", "middle", "high"])[X[:, 3]]
     classifier = JunctionTreeClassifier(treewidth=1).fit(features, y)
-    model = classifier.model_.model
+    model = tree_of(classifier)
     joint = np.exp([
         log_likelihood(model, np.vstack([features.T, np.full(len(features), code)])) for code in range(3)
     ])  # fmt: skip
@@ -291,6 +290,7 @@ def test_class_conditional_trees_are_those_of_the_rows_of_each_class() -> None:
     logs = []
     for label, model in zip(classifier.classes_, classifier.models_, strict=True):
         alone = JunctionTreeDensity().fit(features[y == label])
+        assert isinstance(model.model, JunctionTreeModel)
         assert model.model.tree == tree_of(alone).tree
         assert model.model.provenance["class"] == str(label)
         logs.append(alone.score_samples(features) + log(((y == label).sum() + 0.5) / 301))
@@ -301,7 +301,7 @@ def test_class_conditional_trees_are_those_of_the_rows_of_each_class() -> None:
 
 @pytest.mark.parametrize("trees", ["joint", "class-conditional"])
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_scores_of_awkward_frames_are_never_nan(trees: str, library: str) -> None:
+def test_scores_of_awkward_frames_are_never_nan(trees: Any, library: str) -> None:
     frame, y = survey()
     X: Any = frame if library == "pandas" else pl.from_pandas(frame)
     for scoring, least in (("roc_auc", 0.6), ("neg_log_loss", -1.1), ("accuracy", 0.6)):
@@ -363,7 +363,7 @@ def test_strategies_are_the_mode_the_best_completion_and_the_mean() -> None:
     X = rows().astype(float)
     query = np.array([[0.0, np.nan, np.nan, 2.0]])
     fitted = {name: JunctionTreeImputer(strategy=name).fit(X) for name in ("mode", "joint", "mean")}
-    model = fitted["mode"].model_.model
+    model = tree_of(fitted["mode"])
     cells = list(product(range(3), repeat=2))
     logs = log_likelihood(model, np.array([[0, a, b, 2] for a, b in cells]).T)
     table = np.exp(logs - logs.max()).reshape(3, 3)
@@ -380,6 +380,7 @@ def test_strategies_are_the_mode_the_best_completion_and_the_mean() -> None:
 def test_cells_of_cut_columns_become_the_median_or_mean_of_their_range() -> None:
     X = np.repeat(np.arange(40.0), 5)[:, None] * np.array([[1.0, 10.0]])
     X[3, 1] = np.nan
+    strategy: Any
     for strategy, expected in (("mode", 50.0), ("mean", 45.0)):
         imputer = JunctionTreeImputer(strategy=strategy, smoothing=1e-9).fit(
             X, sample_weight=1 + (X[:, 0] > 100)
