@@ -84,6 +84,14 @@ BENCHMARKS = (
         "exact.py --backends dp --cases nursery:2 --time-limit 60 --output {output}/dp_uci",
     ),
     Benchmark(
+        "classification",
+        "classifiers of the estimators beside those of scikit-learn",
+        5,
+        "classification.py --data {data}/uci",
+        "classification.py --data {data}/uci --sets voting --folds 2",
+        ("uci/adult.data.gz",),
+    ),
+    Benchmark(
         "exact",
         "proofs by clutter on real data",
         5,

@@ -6,6 +6,7 @@ import os
 import platform
 import resource
 import sys
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 def cores() -> int:
     """Returns the number of cores that this process may use."""
-    process = psutil.Process()
+    process = _process(os.getpid())
     allowed = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(os.cpu_count() or 1)
     return len(allowed)
 
@@ -35,7 +36,7 @@ def free_memory() -> int:
 
 def resident_memory() -> int:
     """Returns the resident memory of this process in bytes."""
-    return int(psutil.Process().memory_info().rss)
+    return int(_process(os.getpid()).memory_info().rss)
 
 
 def peak_memory() -> int:
@@ -48,6 +49,12 @@ def peak_memory() -> int:
     # Not on Linux, where this also counts the memory of the parent before exec.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+@lru_cache(maxsize=1)
+def _process(number: int) -> psutil.Process:
+    """Returns this process; making it reads the table of processes, and estimates ask dozens of times."""
+    return psutil.Process(number)
 
 
 def describe(threads: int) -> dict[str, Any]:

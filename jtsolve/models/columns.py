@@ -37,8 +37,8 @@ class Column:
     Args:
         name: not empty.
         states: labels, at least one, unique.
-        cuts: increasing boundaries of the ranges that the states stand for, one fewer than states; None if
-            the column was not discretised.
+        cuts: increasing boundaries of the ranges that the states stand for, one fewer than ranges; None if
+            the column was not discretised. After the ranges, there may be the state for a missing value.
 
     Raises:
         ValueError: a condition above is violated.
@@ -58,8 +58,9 @@ class Column:
             return
         numbers = [*self.cuts, *map(float, self.cuts)]
         increasing = all(low < high for low, high in pairwise(self.cuts))
-        if len(self.cuts) + 1 != len(self.states) or not np.isfinite(numbers).all() or not increasing:
-            raise ValueError(f"column '{self.name}' needs increasing cuts, one fewer than its states")
+        ranges = len(self.states) - (self.states[-1] == GAP_STATE)
+        if len(self.cuts) + 1 != ranges or not np.isfinite(numbers).all() or not increasing:
+            raise ValueError(f"column '{self.name}' needs increasing cuts, one fewer than its ranges")
 
     @property
     def arity(self) -> int:
@@ -152,17 +153,21 @@ class FileRows:
                     found[column.name] = new
         return found
 
-    def codes(self, columns: Sequence[Column]) -> NDArray[np.int32]:
+    def codes(self, columns: Sequence[Column], *, unseen: int | None = None) -> NDArray[np.int32]:
         """Returns the rows in the coding of a model, shape (columns, rows); -1 where missing.
 
         If a column has the state "?", a gap is coded as that state.
+
+        Args:
+            columns: of the model.
+            unseen: the code, below 0, of values that are not among the states; None to refuse them.
 
         Raises:
             InputError: a value is not among the states of its column.
         """
         pairs = zip(self.columns, columns, strict=True)
         return np.array(
-            [_coded(raw, column, self.gaps, self.source) for raw, column in pairs], dtype=np.int32
+            [_coded(raw, column, self.gaps, self.source, unseen) for raw, column in pairs], dtype=np.int32
         )
 
 
@@ -265,24 +270,27 @@ def _raw_columns(
     return raw, [raw.columns[place[name]] for name in names]
 
 
-def _coded(raw: RawColumn, column: Column, gaps: Sequence[str], source: str) -> NDArray[np.int32]:
+def _coded(
+    raw: RawColumn, column: Column, gaps: Sequence[str], source: str, unseen: int | None
+) -> NDArray[np.int32]:
     """Returns the codes of a column of a file."""
     known = {label: code for code, label in enumerate(column.states)}
-    numbers = raw.numbers() if column.cuts is not None else None
     gap = known.get(GAP_STATE, GAP)
-    occurring = set(raw.occurring().tolist())
-    codes = np.full(len(raw.labels), GAP, dtype=np.int32)
-    for i, label in enumerate(raw.labels):
-        if column.cuts is not None and numbers is not None and np.isfinite(numbers[i]):
-            codes[i] = np.searchsorted(np.array(column.cuts), numbers[i], side="left")
-        elif label in known:
-            codes[i] = known[label]
-        elif label in gaps:
-            codes[i] = gap
-        elif i in occurring:
-            raise _unseen(source, column, label)
-    coded = raw.recoded(codes).codes
-    return np.where(raw.codes == GAP, np.int32(gap), coded)
+    codes = np.array([known.get(label, GAP) for label in raw.labels], dtype=np.int32)
+    strange = codes == GAP
+    if column.cuts is not None:
+        numbers = raw.numbers()
+        inside = np.isfinite(numbers)
+        codes[inside] = np.searchsorted(np.array(column.cuts), numbers[inside], side="left")
+        strange &= ~inside
+    words = [i for i in np.flatnonzero(strange).tolist() if raw.labels[i] not in gaps]
+    codes[strange] = gap
+    if unseen is not None:
+        codes[words] = unseen
+    elif occurring := set(raw.occurring().tolist()).intersection(words):
+        raise _unseen(source, column, raw.labels[min(occurring)])
+    coded: NDArray[np.int32] = np.append(codes, np.int32(gap))[raw.codes]
+    return coded
 
 
 def _unseen(source: str, column: Column, label: str) -> InputError:

@@ -46,13 +46,13 @@ class Marginal:
     Args:
         size: |A|, at least 1.
         cells: q, the product of the numbers of states of A.
-        rows: N, the number of rows, counting weights.
+        rows: N, the number of rows, counting weights; whole unless rows weigh fractions.
         n: the number of variables of the data.
     """
 
     size: int
     cells: float
-    rows: int
+    rows: float
     n: int
 
     @property

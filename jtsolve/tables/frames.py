@@ -85,7 +85,7 @@ def polars_frame(data: Frame) -> pl.DataFrame:
     """
     import polars as pl
 
-    names, columns = _columns(data)
+    names, columns = named_columns(data)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated or "" in names[1:]:
         reason = f"two columns are called '{repeated[0]}'" if repeated else "a column has an empty name"
@@ -98,7 +98,7 @@ def polars_frame(data: Frame) -> pl.DataFrame:
     return pl.DataFrame(dict(zip(names, series, strict=True)))
 
 
-def _columns(data: Frame) -> tuple[list[str], list[Any]]:
+def named_columns(data: Frame) -> tuple[list[str], list[Any]]:
     """Returns the names and the columns of a frame, uncopied; an array's columns are V1, V2, …."""
     import polars as pl
 
@@ -194,7 +194,7 @@ class FrameStyle:
         if is_path(data):
             numbers = {name: found for name, labels in states.items() if (found := _numbers(labels))}
             return cls(values=numbers)
-        names, columns = _columns(data)
+        names, columns = named_columns(data)
         values, dtypes = {}, {}
         for name, column in zip(names, columns, strict=True):
             if name in states and (distinct := _distinct(column)):
@@ -274,6 +274,8 @@ def _distinct(column: Any) -> list[Any]:
         if isinstance(column.dtype, pl.Enum):
             return _few(column.dtype.categories.to_list())
         return _few(column.unique().to_list())
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        return _few(np.unique(column).tolist())
     return _few(list({label_of(value): value for value in _listed(column)}.values()))
 
 

@@ -40,7 +40,7 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
         gaps = None
     else:
         codes = np.asarray(rows)
-        gaps = _gaps(model, codes)
+        gaps = require_codes(model, codes)
         # A single type besides those of tables limits the kernels' compiled variants.
         codes = codes.astype(np.int32)
     out = np.zeros(codes.shape[1])
@@ -57,8 +57,8 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
     return out
 
 
-def _gaps(model: JunctionTreeModel, codes: Codes) -> NDArray[np.bool_]:
-    """Returns which rows have a missing value.
+def require_codes(model: JunctionTreeModel, codes: Codes) -> NDArray[np.bool_]:
+    """Checks the codes of rows, and returns which rows have a missing value.
 
     Raises:
         InputError: the codes have a wrong shape or type, or one is out of range.

@@ -19,6 +19,7 @@ from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
+    from jtsolve.core.result import Result
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.score import DiscreteScore
     from jtsolve.tables.table import DataTable
@@ -62,7 +63,13 @@ class Learner:
             raise ChoiceError(f"the treewidth is {self.treewidth}; give a number of 0 or more")
 
     def __call__(self, table: DataTable, deadline: float | None = None) -> JunctionTree:
-        """Returns the best tree that the backend finds.
+        """Returns the best tree that the backend finds; see `search`."""
+        tree = self.search(table, deadline).tree
+        assert tree is not None, "search raises an error"
+        return tree
+
+    def search(self, table: DataTable, deadline: float | None = None) -> Result:
+        """Returns the result of the search for the best tree, which has one.
 
         Args:
             table: the data.
@@ -94,7 +101,7 @@ class Learner:
                 f"backend '{result.backend}' found no tree within {seconds} s; allow more time, or use a "
                 "faster backend, such as forward"
             )
-        return result.tree
+        return result
 
     def seconds(self, deadline: float | None) -> float | None:
         """Returns the time limit of the next tree; None for no limit.

@@ -55,7 +55,7 @@ class Qnml:
 
     def rest(self, marginal: Marginal) -> float:
         """See `DiscreteScore`."""
-        return MaximumLikelihood().rest(marginal) - log_normaliser(marginal.cells, marginal.rows)
+        return MaximumLikelihood().rest(marginal) - log_normaliser(marginal.cells, int(marginal.rows))
 
 
 @lru_cache(maxsize=1 << 16)

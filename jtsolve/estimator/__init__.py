@@ -1,0 +1,21 @@
+"""scikit-learn estimators: `JunctionTreeDensity`, `JunctionTreeClassifier`, `JunctionTreeImputer`.
+
+They learn as `jtsolve fit` does, with its defaults, from arrays and data frames by the rules of `jt.learn`,
+and follow scikit-learn's conventions: `check_estimator` passes for all three.
+"""
+
+try:
+    import sklearn as _required  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "sklearn":
+        raise
+    raise ImportError(
+        "jtsolve.estimator needs scikit-learn, which is not installed: pip install 'jtsolve[sklearn]'"
+    ) from None
+
+from jtsolve.estimator.base import DataWarning
+from jtsolve.estimator.classifier import JunctionTreeClassifier
+from jtsolve.estimator.density import JunctionTreeDensity
+from jtsolve.estimator.imputer import JunctionTreeImputer
+
+__all__ = ["DataWarning", "JunctionTreeClassifier", "JunctionTreeDensity", "JunctionTreeImputer"]

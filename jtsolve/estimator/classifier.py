@@ -1,0 +1,236 @@
+"""`JunctionTreeClassifier`: P(class | x) by one tree over features and class, or by a tree for each class.
+
+The trees of all classes together are a multinet: P(c) P_c(x), each P_c with its own tree (D. Geiger and
+D. Heckerman, Artificial Intelligence 82, 1996; N. Friedman, D. Geiger and M. Goldszmidt, Machine Learning 29,
+1997, section 4.2).
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import assert_all_finite, check_is_fitted
+
+from jtsolve.errors import ChoiceError
+from jtsolve.estimator.base import Classes, Training, TreeEstimator, known
+from jtsolve.estimator.rows import features_of
+from jtsolve.models.framed import Model
+from jtsolve.models.mixture import log_sum
+from jtsolve.models.queries import log_likelihood, marginals, state_log_probabilities
+from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.tables.frames import is_missing
+from jtsolve.tables.raw import GAP
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.backend import Backend
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.scoring.score import DiscreteScore
+    from jtsolve.tables.options import Discretisation
+
+CLASS = "class"
+"""Name of the class column, unless y has a name."""
+
+_ROUNDING = 1e-9
+"""How far the sum of given priors may be from 1."""
+
+
+class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc]
+    """Classification by Bayes' rule from junction trees.
+
+    Missing and unseen values are summed over: they change the probability of a row, but not that of its
+    class, unless missing values are a state.
+
+    Args:
+        treewidth: of the trees; at least 0.
+        trees: "joint": one tree over features and class, with class priors and all else in one score;
+            "class-conditional": a tree over the features for each class, learned from its rows.
+        class_prior: shape (classes,), probabilities that replace those of the classes in training; or None.
+        local_score: see `JunctionTreeDensity`; so are the parameters below.
+        smoothing: equivalent sample size.
+        backend: its name, or itself.
+        discretise: "mdlp" cuts by the class.
+        states: columns that are not cut.
+        max_states: their largest number.
+        missing: treatment of missing values.
+        unseen: treatment of unseen values.
+        time: seconds for each tree.
+        memory: gigabytes.
+        threads: their number.
+        random_state: seed.
+
+    Attributes:
+        classes_: the values of y, sorted.
+        class_log_prior_: shape (classes,), ln P(class), in nats; that of `class_prior` if given.
+        model_: the `jtsolve.Model` of features and class, of a joint tree.
+        models_: the model of the features in each class, of class-conditional trees.
+        class_name_: the name of the class column: that of y, or "class".
+        n_features_in_: number of features.
+        feature_names_in_: their names, if X has names.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> classifier = JunctionTreeClassifier(discretise="mdlp").fit(X, y)
+    >>> classifier.predict_proba(X[:1]).round(2).tolist()
+    [[1.0, 0.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        treewidth: int = 2,
+        *,
+        trees: Literal["joint", "class-conditional"] = "joint",
+        class_prior: Any = None,
+        local_score: str | DiscreteScore = DEFAULT_SCORE,
+        smoothing: float | None = None,
+        backend: str | Backend = "auto",
+        discretise: str | Discretisation | None = "quantile:4",
+        states: str | tuple[str, ...] = (),
+        max_states: int = 1000,
+        missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
+        unseen: Literal["share", "error"] = "share",
+        time: float | None = None,
+        memory: float | None = None,
+        threads: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.treewidth = treewidth
+        self.trees = trees
+        self.class_prior = class_prior
+        self.local_score = local_score
+        self.smoothing = smoothing
+        self.backend = backend
+        self.discretise = discretise
+        self.states = states
+        self.max_states = max_states
+        self.missing = missing
+        self.unseen = unseen
+        self.time = time
+        self.memory = memory
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JunctionTreeClassifier:
+        """Learns the trees and fits their tables.
+
+        Args:
+            X: shape (rows, features): an array or a frame.
+            y: shape (rows,): the class of each row.
+            sample_weight: shape (rows,): how often each row counts; fractions only for bic, aic, mdl and ml.
+
+        Raises:
+            ValueError: a shape, a class or a weight is invalid.
+            InputError: a column cannot be read as states.
+            ChoiceError: a parameter is invalid.
+            LimitError: the backend found no tree within the limits.
+        """
+        if self.trees not in ("joint", "class-conditional"):
+            raise ChoiceError(f"trees={self.trees!r}; choose joint or class-conditional")
+        features = features_of(self, X, reset=True)
+        classes = self._classes(features, y)
+        training = self._read(X, features, sample_weight, classes)
+        self.class_name_, self.classes_ = classes.name, classes.values
+        if self.trees == "joint":
+            self._models: tuple[JunctionTreeModel, ...] = (self._learned(training),)
+            self.model_ = Model(self._models[0], training.style)
+            shares = marginals(self._models[0])[-1]
+        else:
+            shares = self._fit_each(training)
+        self._log_shares = np.log(shares)
+        self.class_log_prior_ = self._log_shares if self.class_prior is None else np.log(self._given_prior())
+        return self
+
+    def _classes(self, features: Mapping[str, Any], y: Any) -> Classes:
+        """Returns the classes of the rows, checked.
+
+        Raises:
+            ValueError: there are none, not one for each row, missing ones, or continuous ones.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give the classes"
+            )
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(next(iter(features.values())), labels)
+        assert_all_finite(labels, input_name="y")
+        if labels.dtype == object and any(map(is_missing, labels)):
+            raise ValueError("y has missing values; leave out their rows")
+        check_classification_targets(labels)
+        values, codes = np.unique(labels, return_inverse=True)
+        own = getattr(y, "name", None)
+        name = own if isinstance(own, str) and own else CLASS
+        while name in features:
+            name += "_"
+        return Classes(name, values, codes)
+
+    def _given_prior(self) -> NDArray[np.float64]:
+        prior = np.asarray(self.class_prior, dtype=np.float64)
+        if prior.shape != self.classes_.shape or not (prior > 0).all() or abs(prior.sum() - 1) > _ROUNDING:
+            raise ValueError(
+                f"class_prior={self.class_prior}; give a probability above 0 for each of the "
+                f"{self.classes_.size} classes, with sum 1"
+            )
+        return prior
+
+    def _fit_each(self, training: Training) -> NDArray[np.float64]:
+        """Fits a model for each class; returns P(class), smoothed like the tables."""
+        table = training.table
+        *rest, classes = table.codes
+        times = np.ones(table.rows, dtype=np.int64) if table.weights is None else table.weights
+        models = []
+        for code, label in enumerate(table.states[-1]):
+            inside = classes == code
+            if not inside.any():
+                raise ValueError(
+                    f"no row of class '{label}' counts; give one a weight, or leave out the class"
+                )
+            part = DataTable(
+                table.names[:-1],
+                table.states[:-1],
+                np.array(rest)[:, inside],
+                times[inside],
+                MappingProxyType({**table.provenance, self.class_name_: label}),
+            )
+            models.append(self._learned(training._replace(table=part)))
+        self._models = tuple(models)
+        self.models_ = tuple(Model(model, training.style) for model in models)
+        a = self._smoothing
+        counts = np.bincount(classes, times, minlength=self.classes_.size) * training.weights.unit
+        shares: NDArray[np.float64] = (counts + a / counts.size) / (counts.sum() + a)
+        return shares
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Returns ln P(class | x), shape (rows, classes), in the order of `classes_`."""
+        check_is_fitted(self)
+        if self.trees == "joint":
+            (model,) = self._models
+            codes = known(self._codes(X, model.columns[:-1]))
+            gaps = np.full((1, codes.shape[1]), GAP, dtype=np.int32)
+            logs = state_log_probabilities(model, np.vstack([codes, gaps]), len(codes))
+            logs += self.class_log_prior_ - self._log_shares
+        else:
+            codes = known(self._codes(X, self._models[0].columns))
+            each = [log_likelihood(model, codes) for model in self._models]
+            logs = np.array(each).T + self.class_log_prior_
+        normalised: NDArray[np.float64] = logs - log_sum(logs.T)[:, None]
+        return normalised
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Returns P(class | x), shape (rows, classes), in the order of `classes_`."""
+        probabilities: NDArray[np.float64] = np.exp(self.predict_log_proba(X))
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Returns the most probable class of every row; ties go to the first."""
+        check_is_fitted(self)
+        best: NDArray[Any] = self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        return best

@@ -1,0 +1,182 @@
+"""`JunctionTreeDensity`: P(x) by a junction tree, or by a mixture of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.errors import ChoiceError
+from jtsolve.estimator.base import UNSEEN, TreeEstimator, known
+from jtsolve.estimator.rows import features_of, is_frame
+from jtsolve.estimator.values import values_of
+from jtsolve.models.framed import Model
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
+from jtsolve.models.queries import log_likelihood, sample
+from jtsolve.scoring.score import DEFAULT_SCORE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.backend import Backend
+    from jtsolve.estimator.base import Training
+    from jtsolve.models.mixture import Mixture
+    from jtsolve.models.queries import StateModel
+    from jtsolve.scoring.score import DiscreteScore
+    from jtsolve.tables.options import Discretisation
+
+
+class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
+    """Density estimation by a junction tree, or by a mixture of junction trees.
+
+    Columns become states by the rules of `jt.learn`. The defaults are those of `jtsolve fit --treewidth 2`,
+    with `--discretise quantile:4 --missing state`.
+
+    Args:
+        treewidth: of the trees; at least 0.
+        local_score: name of a discrete score ("bic", "bdeu", …), or the score itself; `score` is a method.
+        smoothing: equivalent sample size a of the prior of the tables, above 0; None for that of the score,
+            else 1.
+        backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
+            stands for "forward" in mixtures.
+        components: 1 for a single tree, more for a mixture.
+        discretise: how columns of many different numbers are cut: "quantile:4", "width:4", "mdlp:COLUMN";
+            None to refuse them. Columns of at most 20 different numbers, or 31 whole ones, are not cut.
+        states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
+        max_states: columns with more states are refused.
+        missing: treatment of missing values (None, NaN, NA) in training: "state": a state of columns that
+            have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
+            "refuse". Elsewhere, missing values without a state are summed over.
+        unseen: treatment of values that training did not have: "share": a value has the share that the prior
+            gives to one more state, whatever the rest of the row, a / ((states + 1) (rows + a));
+            "error". States that a categorical column declares are not unseen.
+        time: seconds for the search of a tree; None for no limit.
+        memory: gigabytes; None for 80 % of the free memory.
+        threads: None for all cores.
+        random_state: seed of everything random; see scikit-learn.
+
+    Attributes:
+        model_: the `jtsolve.Model`, with queries by names and values.
+        n_features_in_: number of features.
+        feature_names_in_: their names, if X has names.
+
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 0], [1, 1], [1, 1], [1, 1], [0, 1]])
+    >>> density = JunctionTreeDensity(treewidth=1).fit(X)
+    >>> density.score_samples(X).shape
+    (6,)
+    """
+
+    def __init__(
+        self,
+        treewidth: int = 2,
+        *,
+        local_score: str | DiscreteScore = DEFAULT_SCORE,
+        smoothing: float | None = None,
+        backend: str | Backend = "auto",
+        components: int = 1,
+        discretise: str | Discretisation | None = "quantile:4",
+        states: str | tuple[str, ...] = (),
+        max_states: int = 1000,
+        missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
+        unseen: Literal["share", "error"] = "share",
+        time: float | None = None,
+        memory: float | None = None,
+        threads: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.treewidth = treewidth
+        self.local_score = local_score
+        self.smoothing = smoothing
+        self.backend = backend
+        self.components = components
+        self.discretise = discretise
+        self.states = states
+        self.max_states = max_states
+        self.missing = missing
+        self.unseen = unseen
+        self.time = time
+        self.memory = memory
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeDensity:
+        """Learns the tree and fits its tables.
+
+        Args:
+            X: shape (rows, features): an array or a frame.
+            y: ignored.
+            sample_weight: shape (rows,): how often each row counts; fractions only for bic, aic, mdl and ml.
+
+        Raises:
+            ValueError: a shape or a weight is invalid.
+            InputError: a column cannot be read as states.
+            ChoiceError: a parameter is invalid.
+            LimitError: the backend found no tree within the limits.
+        """
+        del y
+        training = self._read(X, features_of(self, X, reset=True), sample_weight)
+        self._model: StateModel = self._learned(training) if self.components == 1 else self._mixture(training)
+        self.model_ = Model(self._model, training.style)
+        self._values = values_of(training, self._model.columns)
+        self._is_frame = is_frame(X)
+        a = self._smoothing
+        self._log_shares = np.log(a / ((training.table.arities + 1) * (training.total + a)))
+        return self
+
+    def _mixture(self, training: Training) -> Mixture:
+        table, weights = training.table, training.weights
+        if not 1 <= self.components <= table.rows:
+            raise ValueError(f"components={self.components} for n_samples={table.rows}; give 1 to n_samples")
+        if weights.unit != 1:
+            raise ChoiceError("sample_weight has fractions, but mixtures need whole weights; give those")
+        learner = self._learner(weights)
+        learner = replace(learner, backend=learner.backend or REGISTRY["forward"])
+        return fit_mixture(table, self.components, EmOptions(learner, ess=self._smoothing, seed=learner.seed))
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """Returns ln P(x) for every row, in nats, shape (rows,)."""
+        check_is_fitted(self)
+        codes = self._codes(X, self._model.columns)
+        logs: NDArray[np.float64] = log_likelihood(self._model, known(codes))
+        logs += self._log_shares @ (codes == UNSEEN)
+        return logs
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Returns the mean of ln P(x), in nats; y is ignored."""
+        del y
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Returns sampled rows, shape (n_samples, features): a frame if X was one.
+
+        Values of cut columns are uniform within their range.
+
+        Args:
+            n_samples: at least 0.
+            random_state: see scikit-learn.
+        """
+        check_is_fitted(self)
+        generator = check_random_state(random_state)
+        codes = sample(self._model, n_samples, int(generator.randint(1 << 31)))
+        drawn = [values.drawn(row, generator) for values, row in zip(self._values, codes, strict=True)]
+        if self._is_frame:
+            return self._framed(codes, drawn)
+        kinds = {column.dtype.kind for column in drawn}
+        return np.column_stack(drawn if kinds <= set("biuf") else [column.astype(object) for column in drawn])
+
+    def _framed(self, codes: NDArray[np.integer[Any]], drawn: list[NDArray[Any]]) -> Any:
+        """Returns drawn rows as a frame."""
+        style = self.model_.style
+        columns = []
+        for column, values, row, numbers in zip(self._model.columns, self._values, codes, drawn, strict=True):
+            if values.edges is None:
+                columns.append(style.column(column.name, column.states, row))
+            else:
+                columns.append(style.numbers(column.name, numbers))
+        return style.frame(columns)

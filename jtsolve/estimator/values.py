@@ -1,0 +1,143 @@
+"""From states back to values: of columns in the rows that estimators return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.estimator.rows import is_frame
+from jtsolve.tables.coding import GAP_STATE
+from jtsolve.tables.frames import is_pandas
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.estimator.base import Training
+    from jtsolve.models.columns import Column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """What the states of a column stand for.
+
+    Attributes:
+        typical: a value for each state; of a range, the median of its rows, the lower of two. None for the
+            state of a missing value.
+        means: the mean number of each state; None if the values are no numbers.
+        edges: of a cut column, its cuts between the least and the largest number; otherwise None.
+    """
+
+    typical: tuple[Any, ...]
+    means: NDArray[np.float64] | None
+    edges: NDArray[np.float64] | None
+
+    def at(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """Returns the typical value of each code."""
+        values: NDArray[Any] = _array(self.typical)[codes]
+        return values
+
+    def drawn(self, codes: NDArray[np.integer[Any]], generator: np.random.RandomState) -> NDArray[Any]:
+        """Returns a value for each code: that of the state, or a uniform number from its range."""
+        codes = np.asarray(codes, dtype=np.int64)
+        if self.edges is None:
+            return self.at(codes)
+        edges = np.append(self.edges, np.nan)  # after the ranges, the state of a missing value
+        low, high = edges[codes], edges[codes + 1]
+        made: NDArray[np.float64] = high - (high - low) * generator.random_sample(codes.shape)
+        return made
+
+
+def _array(values: Sequence[Any]) -> NDArray[Any]:
+    """Returns values as numbers or booleans if they are, with NaN for None; otherwise as objects."""
+    found = [value for value in values if value is not None]
+    if all(isinstance(value, Real) for value in found):
+        return np.array([np.nan if value is None else value for value in values])
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def values_of(training: Training, columns: Sequence[Column]) -> tuple[Values, ...]:
+    """Returns the values of columns that were coded for training."""
+    times = training.raw.times
+    by_name = {column.name: column for column in training.raw.columns}
+    found = []
+    for column in columns:
+        if column.cuts is None:
+            known = training.style.values[column.name]
+            typical = tuple(known.get(label) for label in column.states)
+            present = [v for v, label in zip(typical, column.states, strict=True) if label != GAP_STATE]
+            is_number = all(isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in present)
+            means = np.array([np.nan if v is None else float(v) for v in typical]) if is_number else None
+            found.append(Values(typical, means, None))
+            continue
+        raw = by_name[column.name]
+        there = raw.present()
+        numbers = raw.numbers()[raw.codes[there]]
+        weights = np.ones(numbers.size) if times is None else times[there].astype(np.float64)
+        found.append(_ranges(numbers, weights, column.cuts, column.arity))
+    return tuple(found)
+
+
+def _ranges(
+    numbers: NDArray[np.float64], weights: NDArray[np.float64], cuts: Sequence[float], arity: int
+) -> Values:
+    """Returns the values of a cut column; an empty range has the mean of its ends."""
+    edges = np.array([numbers.min(), *cuts, numbers.max()])
+    place = np.searchsorted(np.array(cuts), numbers, side="left")
+    typical: list[float | None] = [None] * arity
+    means = np.full(arity, np.nan)
+    for code in range(len(cuts) + 1):
+        inside = place == code
+        if not inside.any():
+            typical[code] = means[code] = float(edges[code : code + 2].mean())
+            continue
+        order = np.argsort(numbers[inside])
+        up_to = np.cumsum(weights[inside][order])
+        typical[code] = float(numbers[inside][order][np.searchsorted(2 * up_to, up_to[-1])])
+        means[code] = np.average(numbers[inside], weights=weights[inside])
+    return Values(tuple(typical), means, edges)
+
+
+def with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]]) -> Any:
+    """Returns a copy of a table with other values in some rows of some columns, by their positions."""
+    if is_pandas(X):
+        return _pandas_with_fills(X, fills)
+    if is_frame(X):
+        return _polars_with_fills(X, fills)
+    out = np.array(X)
+    for v, (at, values) in fills.items():
+        out[at, v] = values
+    return out
+
+
+def _pandas_with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]]) -> Any:
+    out = X.copy()
+    for v, (at, values) in fills.items():
+        column = out.iloc[:, v].copy()
+        if column.dtype.kind in "iu" and values.dtype.kind == "f":  # means of nullable whole numbers
+            column = column.astype("Float64")
+        column.iloc[at] = values
+        out.isetitem(v, column)
+    return out
+
+
+def _polars_with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]]) -> Any:
+    import polars as pl
+
+    frame = X if isinstance(X, pl.DataFrame) else pl.DataFrame(X)
+    columns = frame.get_columns()
+    for v, (at, values) in fills.items():
+        column = columns[v]
+        if column.dtype.is_integer() and values.dtype.kind == "f":
+            column = column.cast(pl.Float64)
+        place = np.arange(len(column))
+        place[at] = len(column) + np.arange(at.size)
+        more = pl.Series(column.name, values.tolist(), dtype=column.dtype, strict=False)
+        columns[v] = pl.concat([column, more]).gather(place)
+    return pl.DataFrame(columns)
