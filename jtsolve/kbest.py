@@ -62,8 +62,8 @@ def k_best(
     require_number(k, within)
     if getattr(backend, "certificate", None) is not None:
         raise ChoiceError(
-            "a certificate proves one bound, and each tree's would replace the last; to prove one result, "
-            "solve again with the option and with the graphs of the better trees in 'forbidden_graphs'"
+            "the option 'certificate' is for one tree, and each tree's would replace the last; for one of "
+            "all trees, use --certificate, or jtsolve.proving.prove_ranking"
         )
     limits = limits or Limits()
     backend = choose_ranker(problem, limits).backend if backend is None else backend
