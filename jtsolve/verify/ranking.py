@@ -8,11 +8,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.core.ranking import Ranking
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Status
+from jtsolve.core.result import Status, optimality_tolerance
 from jtsolve.errors import InputError
 from jtsolve.io.ranking import RankingDocument, ranking_to_document
 from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
-from jtsolve.verify.result import BOUND_TOLERANCE, check
+from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,13 +66,15 @@ def _claims(ranking: RankingDocument) -> Iterator[str]:
     for number, score in enumerate(scores, 1):
         if score == -inf:
             yield f"Result {number} has no tree."
-        elif ranking.within is not None and score < scores[0] - ranking.within - OPTIMALITY_TOLERANCE:
+        elif ranking.within is not None and score < scores[0] - ranking.within - optimality_tolerance(
+            scores[0]
+        ):
             yield f"Result {number} is {scores[0] - score} nats below the first, not within {ranking.within}."
     proved = sum(1 for _ in takewhile(lambda result: result.status is Status.OPTIMAL, ranking.results))
     if ranking.proved != proved:
         yield f"{ranking.proved} results are said to be proved, but {proved} are optimal in sequence."
     for number in range(1, len(scores)):
-        if scores[number] > bounds[number - 1] + BOUND_TOLERANCE:
+        if scores[number] > bounds[number - 1]:
             yield f"Result {number + 1} scores more than the bound of the one before it."
     if bound > min(bounds, default=inf):
         yield "The bound on other trees is above that of a result."
