@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from problems import dense, named
 
 from jtsolve.backends.brute import Brute
 from jtsolve.compare.reporting.ranks import mid_ranks
-from jtsolve.core.problem import Problem
 from jtsolve.core.result import optimality_tolerance
 from jtsolve.kbest import k_best
 from jtsolve.verify.ranking import check_ranking
+
+if TYPE_CHECKING:
+    from jtsolve.core.problem import Problem
 
 LARGE = -1e9
 TOLERANCE = optimality_tolerance(LARGE)
