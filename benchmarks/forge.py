@@ -4,10 +4,11 @@
 
 Problems are random, of one to six variables, under up to three constraints, with scores of 10^-9 to 10^9
 nats. `clutter` solves each and writes a certificate, which `jtsolve.verify.certificate` and
-`tools/verify_certificate.py` have to accept. Then certificate and result are forged: one to three mutations
-each, most with a claim that is made false too. The truth is known by all chordal graphs. Both verifiers have
-to agree on every certificate, and neither may accept a false claim: a bound below a permitted tree's score,
-"infeasible" where there is one, constraints that do not answer the instance.
+`tools/verify_certificate.py` have to accept; some are of the best trees in order. Then certificate and result
+are forged: one to three mutations each, most with a claim that is made false too. The truth is known by all
+chordal graphs. Both verifiers have to agree on every certificate, and neither may accept a false claim: a
+bound below a permitted tree's score, "infeasible" where there is one, constraints that do not answer the
+instance.
 
 The journal has a line a problem, so that a run can be stopped and continued. What is wrong is written to the
 folder of findings: instance, result and certificate. Exit code 1: there is a finding.
@@ -41,11 +42,15 @@ from jtsolve.backends.clutter.backend import ClutterCuts  # noqa: E402
 from jtsolve.core.backend import Limits  # noqa: E402
 from jtsolve.core.problem import Constraints, Feature, Problem  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
-from jtsolve.errors import InputError  # noqa: E402
+from jtsolve.errors import InputError, LimitError  # noqa: E402
 from jtsolve.io.certificate import CertificateDocument  # noqa: E402
 from jtsolve.io.documents import constraints_from_document  # noqa: E402
 from jtsolve.io.instance import read_problem, write_problem  # noqa: E402
+from jtsolve.io.ranking import FORMAT as RANKING  # noqa: E402
+from jtsolve.io.ranking import RankingDocument, ranking_to_document  # noqa: E402
 from jtsolve.io.result import ResultDocument, plain_result  # noqa: E402
+from jtsolve.kbest import k_best  # noqa: E402
+from jtsolve.proving import prove_ranking  # noqa: E402
 from jtsolve.solving import solve  # noqa: E402
 from jtsolve.verify.certificate import verify  # noqa: E402
 
@@ -149,24 +154,41 @@ def _score(problem: Problem, tree: JunctionTree) -> float:
     return fsum([*cliques, *(-problem.scores.score(mask) for mask in tree.separators)])
 
 
+def typed(result: dict[str, Any]) -> ResultDocument | RankingDocument:
+    """Returns a result, or a ranking if it says so, as a document."""
+    if result["format"] == RANKING:
+        return msgspec.convert(result, RankingDocument)
+    return msgspec.convert(result, ResultDocument)
+
+
+def edges_of(problem: Problem, result: dict[str, Any]) -> frozenset[int]:
+    """Returns the pairs within the cliques of a result; a KeyError is for an unknown name."""
+    at = {name: v for v, name in enumerate(problem.names)}
+    cliques = [[at[name] for name in names] for names in result["cliques"]]
+    return frozenset(1 << u | 1 << v for clique in cliques for u in clique for v in clique if u != v)
+
+
 def is_true(problem: Problem, result: dict[str, Any]) -> bool:
     """Tells whether a result's claim is true, and its constraints answer the instance's."""
     try:
-        document = msgspec.convert(result, ResultDocument)
+        document = typed(result)
         own = constraints_from_document(document.instance.constraints, problem.names, "", "")
-    except (InputError, msgspec.ValidationError):
+        graphs = {edges_of(problem, one) for one in result.get("results", ())}
+    except (InputError, KeyError, msgspec.ValidationError):
         return False
+    several = isinstance(document, RankingDocument)
+    found = bool(graphs) if several else result["status"] in ("optimal", "feasible")
     asked = problem.constraints
     mine, theirs = permitted(problem, own), permitted(problem, asked)
     if (mine & ~theirs).any():
         return False
-    if document.status.value not in ("optimal", "feasible"):
+    if not found:
         bounded = problem.with_treewidth(own.max_treewidth).constraints
         if (mine != permitted(problem, bounded)).any():
             return False
-    best = best_score(problem, own)
+    best = best_score(problem, replace(own, forbidden_graphs=own.forbidden_graphs | graphs))
     if document.bound is None:
-        return document.status.value == "infeasible" and best == -inf
+        return (several or result["status"] == "infeasible") and best == -inf
     return best <= document.bound
 
 
@@ -199,19 +221,36 @@ def case_of(seed: int, number: int, folder: Path, n: int | None = None) -> Case:
     write_problem(problem, folder / "instance.json")
     problem = read_problem(folder / "instance.json")
     treewidth = random.randrange(n) if random.random() < 0.2 else None
-    path = folder / "proof.json"
-    result = solve(
-        problem.with_treewidth(treewidth), ClutterCuts(certificate=str(path)), Limits(time=SECONDS, threads=1)
-    )
+    chosen, limits = problem.with_treewidth(treewidth), Limits(time=SECONDS, threads=1)
+    k = random.choice((1, 2, 4, None, None, None, None, None, None, None))
+    try:
+        result, certificate = (
+            single(chosen, limits, folder / "proof.json") if k is None else several(chosen, k)
+        )
+    except LimitError:  # `clutter` left a gap, which a ranking may not have
+        result, certificate = single(chosen, limits, folder / "proof.json")
     plain = json.loads((folder / "instance.json").read_text(encoding="utf-8"))
-    return Case(problem, plain, plain_result(result), json.loads(path.read_text(encoding="utf-8")))
+    return Case(problem, plain, result, certificate)
+
+
+def single(problem: Problem, limits: Limits, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns a result of `clutter`, which may have a gap, and its certificate."""
+    result = solve(problem, ClutterCuts(certificate=str(path)), limits)
+    return plain_result(result), json.loads(path.read_text(encoding="utf-8"))
+
+
+def several(problem: Problem, k: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the k best trees and their certificate; a LimitError if there is a gap."""
+    ranking = k_best(problem, ClutterCuts(), Limits(time=SECONDS, threads=1), k=k)
+    ranking, certificate = prove_ranking(problem, ranking, Limits(time=SECONDS, threads=1))
+    return msgspec.to_builtins(ranking_to_document(ranking)), msgspec.to_builtins(certificate)
 
 
 def verdicts(case: Case, result: dict[str, Any], certificate: dict[str, Any]) -> tuple[str, str]:
     """Returns why each verifier refuses, "" if it accepts."""
     try:
         document = msgspec.convert(certificate, CertificateDocument)
-        faults = verify(case.problem, msgspec.convert(result, ResultDocument), document)
+        faults = verify(case.problem, typed(result), document)
         first = " ".join(faults)
     except msgspec.ValidationError as error:
         first = f"form: {error}"
@@ -447,11 +486,32 @@ class Forger:
 
     def infeasible(self) -> None:
         """Claims that there is no tree."""
-        self.result |= {"bound": None, "status": self.random.choice(("infeasible",) * 5 + ("unknown",))}
+        self.result["bound"] = None
+        if "status" in self.result:
+            self.result["status"] = self.random.choice(("infeasible",) * 5 + ("unknown",))
+
+    def ranked(self) -> None:
+        """Makes a ranking of a result; of a ranking, drops a tree, repeats one, or names another graph."""
+        results = self.result.get("results")
+        way = self.random.randrange(3)
+        if results is None:
+            old = self.result
+            kept = {key: old[key] for key in ("instance", "backend", "stop", "bound", "seconds")}
+            kept |= {"k": 1, "within": None, "proved": 1, "complete": True, "results": [old] if way else []}
+            self.result = {"format": RANKING, "version": 1, **kept}
+        elif results and way == 0:
+            results.pop(self.random.randrange(len(results)))
+        elif results and way == 1:
+            results.append(results[0])
+        elif results:
+            names = list(self.case.problem.names)
+            drawn = self.random.sample(names, self.random.randint(0, len(names)))
+            self.random.choice(results)["cliques"] = [drawn, names[:1]]
 
     def status(self) -> None:
         """Changes the status alone."""
-        self.result["status"] = self.random.choice(("optimal", "feasible", "infeasible", "unknown"))
+        if "status" in self.result:
+            self.result["status"] = self.random.choice(("optimal", "feasible", "infeasible", "unknown"))
 
 
 MUTATIONS: dict[str, Callable[[Forger], None]] = {

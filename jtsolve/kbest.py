@@ -5,7 +5,7 @@ forbidden by a linear condition on edges, Σ_{ab∈G} (1 − e_ab) + Σ_{ab∉G}
 backend implements as the constraint `forbidden_graphs`. All junction trees of a
 graph have the same score; one is returned for each graph.
 
-Trees with equal scores are in no particular order; scores within 10^-6 nats count as equal.
+Trees with equal scores are in no particular order; scores within `optimality_tolerance` count as equal.
 
 Time and memory: those of one solve per tree, which grow with the number of forbidden graphs.
 """
@@ -20,7 +20,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature
 from jtsolve.core.ranking import Ranking, score_of
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Stop
+from jtsolve.core.result import Result, Stop, optimality_tolerance
 from jtsolve.errors import ChoiceError, RefusedError
 from jtsolve.solving import Choice, Recorder, choose, interruptible, verified
 
@@ -62,8 +62,8 @@ def k_best(
     require_number(k, within)
     if getattr(backend, "certificate", None) is not None:
         raise ChoiceError(
-            "a certificate proves one bound, and each tree's would replace the last; to prove one result, "
-            "solve again with the option and with the graphs of the better trees in 'forbidden_graphs'"
+            "the option 'certificate' is for one tree, and each tree's would replace the last; for one of "
+            "all trees, use --certificate, or jtsolve.proving.prove_ranking"
         )
     limits = limits or Limits()
     backend = choose_ranker(problem, limits).backend if backend is None else backend
@@ -87,7 +87,8 @@ def _near(result: Result, results: list[Result], within: float | None) -> bool:
     """Tells whether a result is within the gap of the first, up to the tolerance of "optimal"."""
     if within is None or not results:
         return True
-    return score_of(result) >= score_of(results[0]) - within - OPTIMALITY_TOLERANCE
+    best = score_of(results[0])
+    return score_of(result) >= best - within - optimality_tolerance(best)
 
 
 def graph_of(result: Result) -> frozenset[VarSet]:

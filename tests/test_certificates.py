@@ -17,15 +17,18 @@ from forge import SECOND
 from problems import dense, gaussian, named, random_problem
 from verifiers import verify
 
+from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import FixedPoint
 from jtsolve.cli import run
+from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.io.certificate import CertificateDocument, read_certificate
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import ResultDocument, result_to_document, result_to_json
+from jtsolve.proving import prove
 from jtsolve.solving import solve
 from jtsolve.verify.result import check
 
@@ -151,6 +154,37 @@ def test_a_set_of_forty_variables_is_too_large_to_verify() -> None:
     many = replace(gaussian(0, 3), n=60, max_size=1, values=np.zeros(61))
     whole = named(DenseScores(60, 1, many.values))
     assert verify(whole, claim(whole, Status.UNKNOWN, 1.0), certificate(whole, LAST)) == ()
+
+
+def test_a_certificate_that_would_take_hours_is_refused_at_once() -> None:
+    repeated: list[dict[str, Any]] = [{"last": {"cuts": [[0, 1]] * 50_000}}]
+    hostile = certificate(PAIR, repeated, sets=[[0]], cuts=[[0] * 100_000])
+    faults = verify(PAIR, claim(PAIR, Status.UNKNOWN, 0.0), hostile)
+    assert faults == ("It would take too much work to verify it.",)
+
+
+@pytest.mark.parametrize("most", [0, 50, 100])
+def test_nodes_multipliers_and_closing_count_as_work(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = named(gaussian(1, 3))
+    result, proof = prove(problem, solve(problem, Brute()), Limits(threads=1))
+    assert verify(problem, result_to_document(result), proof) == ()
+    monkeypatch.setattr("jtsolve.verify.certificate.MOST_WORK", most)
+    monkeypatch.setattr(SECOND, "MOST_WORK", most)
+    assert "too much work" in verify(problem, result_to_document(result), proof)[0]
+
+
+def test_branches_may_not_be_too_deep_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = claim(PAIR, Status.UNKNOWN, -15.0)
+    assert verify(PAIR, result, certificate(PAIR, BRANCHES)) == ()
+    monkeypatch.setattr("jtsolve.verify.certificate.DEEPEST", 7)  # the table has 4 sets of 2 at most
+    monkeypatch.setattr(SECOND, "DEEPEST", 7)
+    assert "below too many branches" in verify(PAIR, result, certificate(PAIR, BRANCHES))[0]
+
+
+def test_a_pair_in_no_permitted_clique_is_not_branched_on() -> None:
+    apart = replace(PAIR, constraints=Constraints(forbidden_edges=frozenset({0b11})))
+    faults = verify(apart, claim(apart, Status.UNKNOWN, -20.0), certificate(apart, BRANCHES))
+    assert "in no permitted clique" in faults[0]
 
 
 HUGE = 10**30

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import comb, inf
+from math import comb, inf, ulp
 from typing import Any
 
 import numpy as np
 import pytest
-from problems import Recording, gaussian, integers, named, repeatable
+from problems import Recording, dense, gaussian, integers, named, repeatable
 from reference_dp import optimum
 
 from jtsolve.backends.chowliu import ChowLiu
@@ -29,6 +29,7 @@ from jtsolve.solving import solve
 
 PLAIN = DynamicProgramming()
 FIXED = DynamicProgramming(precision="int32")
+EXACT = DynamicProgramming(precision="int64")
 
 
 def constrained(seed: int, n: int) -> Problem:
@@ -61,7 +62,7 @@ def test_agrees_with_the_papers_recurrences(n: int, treewidth: int | None) -> No
 
 
 @pytest.mark.parametrize("seed", range(60))
-@pytest.mark.parametrize("backend", [PLAIN, FIXED])
+@pytest.mark.parametrize("backend", [PLAIN, FIXED, EXACT])
 def test_constraints_agree_with_the_papers_recurrences(seed: int, backend: DynamicProgramming) -> None:
     problem = constrained(seed, 6)
     best = optimum(problem)
@@ -136,6 +137,26 @@ def test_fixed_point_is_optimal_only_within_the_tolerance() -> None:
     result = solve(wide, FIXED)
     assert result.status is Status.FEASIBLE
     assert 1e-6 < result.gap < 10
+
+
+def test_large_scores_that_cancel_do_not_cost_the_proof() -> None:
+    # Of a thousand problems with scores near 10^8, float64 left 12 "feasible".
+    problem = named(dense(2, 2, np.array([0.0, 1e9, -1e9, 0.5])))
+    assert solve(problem, replace(PLAIN, precision="float64")).status is Status.FEASIBLE
+    result = solve(problem, PLAIN)
+    assert (result.status, result.score, result.stats["precision"]) == (Status.OPTIMAL, 0.5, "int64")
+    assert result.gap < 1e-7
+
+
+def test_sums_in_64_bits_are_exact() -> None:
+    for seed in range(10):
+        wide = named(gaussian(seed, 6, scale=1e9))
+        result = solve(wide, EXACT)
+        assert result.score == pytest.approx(optimum(wide), rel=1e-14)
+        assert result.gap <= 2 * ulp(optimum(wide))
+        assert solve(named(gaussian(seed, 6)), PLAIN).stats["precision"] == "float64"
+    tiny = solve(named(gaussian(0, 6, scale=1e-200)), EXACT)
+    assert tiny.status is Status.OPTIMAL
 
 
 # Plan ---------------------------------------------------------------------------------------------------

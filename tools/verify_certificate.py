@@ -16,19 +16,21 @@ import sys
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations
-from math import floor
+from math import comb, floor
 from operator import getitem
 from pathlib import Path
 from typing import Any
 
-ROOM, MOST_ENTRIES, LARGEST_SHIFT, REAL = 2**61, 2**23, 2000, (int, float)
-LARGEST, LARGEST_SCORE = sys.float_info.max, 1e100
+ROOM, MOST_ENTRIES, MOST_WORK, DEEPEST = 2**61, 2**23, 2**32, 2**26
+LARGEST_SHIFT, LARGEST, LARGEST_SCORE, REAL = 2000, sys.float_info.max, 1e100, (int, float)
 MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques")
 EDGES = ("forbidden_edges", "required_edges")
 LISTS = ("forbidden_cliques", "forbidden_separators", "allowed_separators", *EDGES)
 ROWS = ("cuts", "balances", "graphs")
 KEYS = ("format", "version", "digest", "variables", "root", "shift", "sets", "nodes", *ROWS)
 NODE = ("stages", "last", "graph", "edge", "absent", "present")
+Family = tuple[int, int]  # (P∪v, v)
+State = tuple[set[int], set[Family], set[int], set[int]]  # alive, allowed, decided, edges of every graph
 
 
 def need(holds: bool, reason: str) -> None:  # noqa: FBT001 - reads like an assertion
@@ -47,13 +49,8 @@ def distinct(entries: Any) -> frozenset[Any]:
 def read(path: str) -> Any:
     """Returns the JSON value in a file, which may be packed."""
     data = Path(path).read_bytes()
-    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        distinct(key for key, _ in pairs)
-        return dict(pairs)
-
-    return json.loads(data.decode(), object_pairs_hook=unique)
+    text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
+    return json.loads(text, object_pairs_hook=lambda p: dict(p) if distinct(k for k, _ in p) else {})
 
 
 def number(value: Any, least: float, most: float, kinds: tuple[type, ...] = (int,)) -> Any:
@@ -175,12 +172,6 @@ def check_form(plain: Any, n: int) -> None:
                 pairs(listed, kind, 0)
 
 
-Family = tuple[int, int]  # (P∪v, v)
-State = tuple[
-    set[int], set[Family], set[int], set[int]
-]  # alive, allowed, decided pairs, edges of every graph
-
-
 class Verifier:
     """The table, the units, the target, and the nodes."""
 
@@ -191,17 +182,17 @@ class Verifier:
         self.scored = {mask for mask in self.scores if 0 < mask.bit_count() <= largest}
         width = max(map(int.bit_count, self.scored), default=0)
         need(len(self.scored) * width <= MOST_ENTRIES, "there are too many sets")
-        waiting = [mask for mask in self.scored if self.permits_clique(mask)]
+        waiting = list(filter(self.permits_clique, self.scored))
         covered: set[int] = set()
         while waiting:
-            mask = waiting.pop()
-            if mask and mask not in covered:
+            if (mask := waiting.pop()) and mask not in covered:
                 covered.add(mask)
                 need(len(covered) * width <= MOST_ENTRIES, "there are too many sets")
                 waiting += [mask ^ 1 << v for v in members(mask)]
         everything = covered | {0} | {1 << v for v in range(n)}
         self.table = sorted(everything, key=int.bit_count)
-        self.width = self.table[-1].bit_count()
+        self.width, self.work = self.table[-1].bit_count(), 0
+        self.entries = self.width * len(self.table)
         self.facets = {mask: [mask ^ 1 << v for v in members(mask)] for mask in self.table}
         unit = Fraction(2) ** plain["shift"]
         r = {mask: round(Fraction(self.scores.get(mask, 0.0)) * unit) for mask in self.table}
@@ -239,6 +230,9 @@ class Verifier:
             need(at not in visited, f"node {at} is reached twice")
             visited.add(at)
             node = self.plain["nodes"][at]
+            self.work += self.entries + (self.n**3 if node.get("graph") else 0)
+            need(self.work <= MOST_WORK, "it would take too much work")
+            need(len(state[2]) * self.entries <= DEEPEST, f"node {at} is below too many branches")
             for stage in node.get("stages", []):
                 if not self.nothing_left(state):
                     value, gains, best = self.evaluate(state, stage)
@@ -253,7 +247,7 @@ class Verifier:
                 self.look_at(alive, complete)
             else:
                 pair = bits(node["edge"])
-                need(pair not in decided, f"node {at} branches on a decided pair")
+                need(pair in self.units and pair not in decided, f"node {at} branches on no open pair")
                 without = self.closed({mask for mask in alive if mask & pair != pair}, allowed)
                 waiting.append((node["absent"], (*without, decided | {pair}, complete)))
                 waiting.append((node["present"], (alive, allowed, decided | {pair}, complete | {pair})))
@@ -264,29 +258,34 @@ class Verifier:
 
     def evaluate(self, state: State, part: dict[str, Any]) -> tuple[int, dict[Family, int], dict[int, int]]:
         """Returns D, the gains of families, and the variables' maxima; the rows have to be valid."""
-        cuts = [([self.sets[k] for k in self.plain["cuts"][at]], w) for at, w in part.get("cuts", ())]
-        balances = [(self.plain["balances"][at], w) for at, w in part.get("balances", [])]
-        graphs = [(self.plain["graphs"][at], w) for at, w in part.get("graphs", [])]
+        cuts, balances, graphs = ([(self.plain[key][at], w) for at, w in part.get(key, ())] for key in ROWS)
+        passes = 1 - -len(cuts) // 64 + len(balances) + sum(len(graph) for graph, _ in graphs)
+        sizes = sum(len(cut) for cut, _ in cuts) + sum(len(row["sets"]) for row, _ in balances)
+        self.work += passes * self.entries + sizes
+        need(self.work <= MOST_WORK, "it would take too much work")
+        cuts = [([self.sets[k] for k in cut], w) for cut, w in cuts]
         for cut, _ in cuts:
             need(0 not in cut, "a cut has an empty set")
             need(any(m.bit_count() == 1 or m in state[3] for m in cut), "a cut has no set that is complete")
-        weights = sum(w for _, w in cuts) + sum(w for _, w in graphs) * (self.width * (self.width - 1) // 2)
+        weights = sum(w for _, w in cuts) + sum(w for _, w in graphs) * comb(self.width, 2)
         weights += sum(w * max((abs(c) for _, c in row["sets"]), default=0) for row, w in balances)
         need(2 * self.n * weights < ROOM, "the weights are too large")
-        holds = dict.fromkeys(self.table, 0)  # bit i: whether the set includes one of the i-th cut
-        for i, (cut, _) in enumerate(cuts):
-            for mask in holds.keys() & cut:
-                holds[mask] |= 1 << i
-        sums: list[list[int]] = []  # of eight weights each, for all choices among them
-        for first in range(0, len(cuts), 8):
-            sums.append([0])
-            for _, weight in cuts[first : first + 8]:
-                sums[-1] += [total + weight for total in sums[-1]]
-        t = {}
-        for mask in self.table:
-            for facet in self.facets[mask]:
-                holds[mask] |= holds[facet]
-            t[mask] = self.units[mask] + sum(map(getitem, sums, holds[mask].to_bytes(len(sums), "little")))
+        t = dict(self.units)
+        for start in range(0, len(cuts), 4096):  # at a time, for the memory
+            block = cuts[start : start + 4096]
+            holds = dict.fromkeys(self.table, 0)  # bit i: whether the set includes one of the i-th cut
+            for i, (cut, _) in enumerate(block):
+                for mask in holds.keys() & cut:
+                    holds[mask] |= 1 << i
+            sums: list[list[int]] = []  # of eight weights each, for all choices among them
+            for first in range(0, len(block), 8):
+                sums.append([0])
+                for _, weight in block[first : first + 8]:
+                    sums[-1] += [total + weight for total in sums[-1]]
+            for mask in self.table:
+                for facet in self.facets[mask]:
+                    holds[mask] |= holds[facet]
+                t[mask] += sum(map(getitem, sums, holds[mask].to_bytes(len(sums), "little")))
         value = -sum(w for _, w in cuts)
         for row, w in balances:
             for mask, c in self.balance(row):
@@ -296,8 +295,7 @@ class Verifier:
             edges = distinct(map(bits, graph))
             need(edges in self.rules.graphs, "a graph is not forbidden")
             for mask in self.table:
-                inside = sum(edge & mask == edge for edge in edges)
-                t[mask] += w * (mask.bit_count() * (mask.bit_count() - 1) // 2 - 2 * inside)
+                t[mask] += w * (comb(mask.bit_count(), 2) - 2 * sum(edge & mask == edge for edge in edges))
             value -= w * (1 - len(edges))
         gains = {(mask, v): t[mask] - t[mask ^ 1 << v] for mask, v in state[1]}
         best = dict(sorted((v, gain) for (_, v), gain in gains.items()))  # the last value is the largest
@@ -319,6 +317,8 @@ class Verifier:
     def closed(self, alive: set[int], allowed: set[Family]) -> tuple[set[int], set[Family]]:
         """Returns what is left without sets that are complete in no graph, and without their families."""
         while True:
+            self.work += self.entries
+            need(self.work <= MOST_WORK, "it would take too much work")
             last = dict.fromkeys(self.table, 0)  # of each A the v with an allowed family (v,Q), Q ⊇ A∖v
             for mask, v in allowed:
                 last[mask] |= 1 << v
@@ -345,11 +345,9 @@ class Verifier:
             return
         possible = all(map(self.permits_clique, parts[0])) and all(map(self.permits_separator, parts[1]))
         if possible and edges >= self.rules.sets["required_edges"]:
-            exact = sum((Fraction(self.scores[mask]) for mask in parts[0]), Fraction(0))
-            exact -= sum(Fraction(self.scores[mask]) for mask in parts[1])
-            need(
-                self.bound is not None and float(exact) <= self.bound, "a permitted graph is above the bound"
-            )
+            exact = [sum((Fraction(self.scores[mask]) for mask in part), Fraction(0)) for part in parts]
+            below = self.bound is not None and float(exact[0] - exact[1]) <= self.bound
+            need(below, "a permitted graph is above the bound")
 
 
 def clique_tree(edges: set[int], n: int) -> tuple[list[int], list[int]] | None:
@@ -358,10 +356,9 @@ def clique_tree(edges: set[int], n: int) -> tuple[list[int], list[int]] | None:
     count: Counter[int] = Counter({0: 1})  # by (2) of the page; the first component hangs on nothing
     while left:
         for v in members(left):
-            around = sum(1 << w for w in members(left) if 1 << v | 1 << w in edges and w != v)
-            if all(1 << u | 1 << w in edges for u, w in combinations(members(around), 2)):
-                count[around | 1 << v] += 1
-                count[around] -= 1
+            around = [w for w in members(left) if v != w and 1 << v | 1 << w in edges]
+            if edges.issuperset(map(bits, combinations(around, 2))):
+                count.update({bits([v, *around]): 1, bits(around): -1})
                 left ^= 1 << v
                 break
         else:
@@ -372,14 +369,17 @@ def clique_tree(edges: set[int], n: int) -> tuple[list[int], list[int]] | None:
 def verify(instance: Instance, result: Any, certificate: Any) -> None:
     """Raises ValueError, LookupError or TypeError unless the certificate proves the result's bound."""
     rules = Rules(result["instance"]["constraints"], instance.index)
-    found = result["status"] in ("optimal", "feasible")
+    several = result["results"] if result["format"] == "jtsolve-results" else None
+    found = result["status"] in ("optimal", "feasible") if several is None else bool(several)
     need(rules.answer(instance.rules, found=found), "the result has other constraints than the instance")
-    need(result["instance"]["digest"] == instance.digest, "the result is for another instance")
     bound = None if result["bound"] is None else float(number(result["bound"], -LARGEST, LARGEST, REAL))
-    need(bound is not None or result["status"] == "infeasible", "the result claims no bound")
+    need(bound is not None or several is not None or result["status"] == "infeasible", "there is no claim")
+    for cliques in (one["cliques"] for one in several or ()):
+        sets = [distinct(instance.index[name] for name in names) for names in cliques]
+        rules.graphs |= {frozenset(bits(edge) for clique in sets for edge in combinations(clique, 2))}
     check_form(certificate, instance.n)
-    need(certificate["digest"] == instance.digest, "the certificate is for another instance")
-    need(certificate["variables"] == instance.names, "the certificate has other variables")
+    same = result["instance"]["digest"] == certificate["digest"] == instance.digest
+    need(same and certificate["variables"] == instance.names, "the files are for different instances")
     Verifier(instance, rules, bound, certificate).run()
 
 

@@ -7,7 +7,6 @@ import typer
 
 from jtsolve.cli.options import Instance, Json
 from jtsolve.cli.output import FAULTY, complain, emit
-from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.io.ranking import RankingDocument
@@ -25,8 +24,8 @@ def check(
 ) -> None:
     """Check a result, or the results of solve --k-best, against its instance.
 
-    Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as clutter
-    writes it, also that no tree scores more than the bound.
+    Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as 'solve
+    --certificate' writes it, also that no tree, or no other one, scores more than the bound.
 
     Exit code 0: the result is right; 1: it is not, and every fault is named.
     """
@@ -43,14 +42,11 @@ def check(
     tighter: tuple[str, ...] = ()
     if isinstance(document, ResultDocument):
         faults, status = faults_of(problem, document), document.status.value
-    elif certificate is None:
-        faults, status = check_ranking(problem, document), _status(document)
     else:
-        raise ChoiceError("a certificate proves one result, and this file has several; check without it")
+        faults, status = check_ranking(problem, document), _status(document)
     for fault in faults:
         complain(f"{result}: {fault}")
     if certificate is not None:
-        assert isinstance(document, ResultDocument), "refused before"
         found = verify(problem, document, read_certificate(certificate))
         wrong = tuple(fault for fault in found if fault not in faults)
         for fault in wrong:

@@ -1,7 +1,8 @@
 """`jtsolve solve`: the best junction tree of an instance, or the k best."""
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import typer
 
@@ -23,7 +24,7 @@ from jtsolve.cli.options import (
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
 from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, show_findings, silent
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.progress import is_watched
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.suffixes import DATA_SUFFIXES
@@ -34,8 +35,11 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
+    from jtsolve.io.certificate import CertificateDocument
     from jtsolve.solving import Choice
     from jtsolve.tables.check import Finding
+
+Answer = TypeVar("Answer")
 
 
 class KBestQuery(NamedTuple):
@@ -46,9 +50,10 @@ class KBestQuery(NamedTuple):
 
 
 class Printout(NamedTuple):
-    """The exit code, findings about the answer, and functions that return the document and a text."""
+    """The exit code, why a certificate is missing, findings, and functions for the document and a text."""
 
     code: int
+    refusal: LimitError | None
     findings: "tuple[Finding, ...]"
     data: "Callable[[], bytes]"
     text: "Callable[[], str]"
@@ -66,6 +71,10 @@ def solve(
     output: ResultFile = None,
     json: Json = False,
     quiet: Quiet = False,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Write a proof of the bound (.json, .json.gz)."),
+    ] = None,
     k_best: Annotated[int | None, typer.Option(metavar="K", help="The K best trees, in order.")] = None,
     within: Annotated[
         float | None,
@@ -82,10 +91,16 @@ def solve(
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
 
+    With --certificate, 'clutter' proves the bound of any exact backend in the time that is left; see 'jtsolve
+    check'. Where it cannot, the answer is written without, and the exit code is 4.
+
     The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
-    if output is not None:
-        require_writable(output, instance)
+    for path in (output, certificate):
+        if path is not None:
+            require_writable(path, instance)
+    if certificate is not None and output is not None and certificate.resolve() == output.resolve():
+        raise ChoiceError(f"--certificate and --output both name {output}; give two files")
     query = None
     if k_best is not None or within is not None:
         from jtsolve.kbest import require_number
@@ -111,9 +126,9 @@ def solve(
         problem = _scored(data, max_size, backend, limits, silent if json or quiet else emit, shown=shown)
     problem = constrain.on(problem).with_treewidth(treewidth)
     if query is None:
-        answer = _one(problem, backend, limits, shown=shown)
+        answer = _one(problem, backend, limits, certificate, shown=shown)
     else:
-        answer = _several(problem, backend, limits, query, shown=shown)
+        answer = _several(problem, backend, limits, query, certificate, shown=shown)
 
     from jtsolve.core.files import write_atomically
 
@@ -127,6 +142,8 @@ def solve(
             emit(answer.text())
         if not quiet:
             show_findings("check of the answer", answer.findings)
+    if answer.refusal is not None:
+        raise answer.refusal
     raise typer.Exit(answer.code)
 
 
@@ -153,21 +170,35 @@ def _scored(
     return score_plan(plan, data.name, say, shown=shown)
 
 
-def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, shown: bool) -> Printout:
+def _one(
+    problem: "Problem",
+    backend: "Backend | None",
+    limits: "Limits",
+    certificate: Path | None,
+    *,
+    shown: bool,
+) -> Printout:
     """Returns the best tree."""
     from jtsolve.cli.summary import describe
     from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.progress import progress
+    from jtsolve.proving import prove, require_exact, with_own_certificate
     from jtsolve.solving import choose, findings_of, require_backend
     from jtsolve.solving import solve as solve_problem
 
     if backend is not None:
         require_backend(problem, backend)
     choice = _choice(problem, backend, limits, choose)
+    if certificate is not None:
+        require_exact(choice.backend)
+    chosen, certificate = with_own_certificate(choice.backend, certificate)
     with progress(_predicted(choice), shown=shown) as listener:
-        result = solve_problem(problem, choice.backend, limits, listener)
+        result = solve_problem(problem, chosen, limits, listener)
+        proof = partial(prove, problem, result, limits, listener)
+        result, refusal = _certified(result, proof, certificate)
     return Printout(
         _exit_code(result),
+        refusal,
         findings_of(problem, result.tree),
         lambda: result_to_json(result),
         lambda: describe(result_to_document(result), "the result", _facts(choice)),
@@ -175,26 +206,54 @@ def _one(problem: "Problem", backend: "Backend | None", limits: "Limits", *, sho
 
 
 def _several(
-    problem: "Problem", backend: "Backend | None", limits: "Limits", query: KBestQuery, *, shown: bool
+    problem: "Problem",
+    backend: "Backend | None",
+    limits: "Limits",
+    query: KBestQuery,
+    certificate: Path | None,
+    *,
+    shown: bool,
 ) -> Printout:
     """Returns the best trees in order."""
     from jtsolve.cli.summary import describe_ranking
     from jtsolve.io.ranking import ranking_to_document, ranking_to_json
     from jtsolve.kbest import choose_ranker, k_best, require_ranker
     from jtsolve.progress import progress
+    from jtsolve.proving import prove_ranking, require_exact
     from jtsolve.solving import findings_of
 
     if backend is not None:
         require_ranker(problem, backend)
     choice = _choice(problem, backend, limits, choose_ranker)
+    if certificate is not None:
+        require_exact(choice.backend)
     with progress(_predicted(choice), shown=shown) as listener:
         ranking = k_best(problem, choice.backend, limits, listener, k=query.k, within=query.within)
+        proof = partial(prove_ranking, problem, ranking, limits, listener)
+        ranking, refusal = _certified(ranking, proof, certificate)
     return Printout(
         _exit_code(best := ranking.results[0] if ranking.results else ranking.last),
+        refusal,
         findings_of(problem, best.tree),
         lambda: ranking_to_json(ranking),
         lambda: describe_ranking(ranking_to_document(ranking), "the results", _facts(choice)),
     )
+
+
+def _certified(
+    answer: Answer, prove: "Callable[[], tuple[Answer, CertificateDocument]]", path: Path | None
+) -> tuple[Answer, LimitError | None]:
+    """Writes a certificate if one is asked for; returns the answer, and why there is none."""
+    from jtsolve.io.certificate import write_certificate
+
+    if path is None:
+        return answer, None
+    try:
+        answer, proof = prove()
+    except LimitError as refusal:
+        return answer, refusal
+    write_certificate(path, proof)
+    return answer, None
 
 
 def _choice(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from jtsolve.core.files import read_file
+from jtsolve.core.files import pack, read_file, write_atomically
 from jtsolve.io.documents import decode
 
 if TYPE_CHECKING:
@@ -73,3 +73,13 @@ def read_certificate(path: str | Path) -> CertificateDocument:
         InputError: the file cannot be read, or is not in the format.
     """
     return decode(read_file(path), CertificateDocument, str(path))
+
+
+def write_certificate(path: str | Path, certificate: CertificateDocument) -> None:
+    """Writes a certificate to a file, packed if its name ends in .gz.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    data = msgspec.json.encode(certificate) + b"\n"
+    write_atomically(path, pack(data) if str(path).endswith(".gz") else data)

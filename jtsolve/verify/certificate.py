@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import comb, floor, inf, isfinite
+from math import ceil, comb, floor, inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,8 +21,9 @@ from jtsolve.core.result import Status
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError
-from jtsolve.verify.constraints import declared_constraints, unasked
-from jtsolve.verify.form import ROOM, Wrong, check_form, require
+from jtsolve.io.ranking import RankingDocument
+from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
+from jtsolve.verify.form import DEEPEST, MOST_WORK, ROOM, Wrong, check_form, require
 from jtsolve.verify.table import Table
 
 if TYPE_CHECKING:
@@ -35,15 +36,22 @@ if TYPE_CHECKING:
     from jtsolve.io.result import ResultDocument
 
 
-def verify(problem: Problem, result: ResultDocument, certificate: CertificateDocument) -> tuple[str, ...]:
+def verify(
+    problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
+) -> tuple[str, ...]:
     """Returns what is wrong with a certificate of a result's bound, or nothing if it holds.
 
     The result itself is verified by `jtsolve.verify.result`; here, that no tree under its constraints scores
-    more than its bound, or that there is none if its bound is null and its status "infeasible".
+    more than its bound, or that there is none if its bound is null and its status "infeasible". Of a ranking,
+    that no tree but its own does.
     """
     try:
         constraints = declared_constraints(problem, result)
-        found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
+        if isinstance(result, RankingDocument):
+            listed, infeasible, found = result.results, result.bound is None, bool(result.results)
+        else:
+            listed, infeasible = [], result.status is Status.INFEASIBLE
+            found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
         faults = tuple(unasked(problem.constraints, constraints, found=found))
         if faults:
             return faults
@@ -51,9 +59,11 @@ def verify(problem: Problem, result: ResultDocument, certificate: CertificateDoc
         require(result.instance.digest == digest, "The result is for other scores.")
         require(certificate.digest == digest, "It is a certificate for other scores.")
         require(tuple(certificate.variables) == problem.names, "Its variables are not the problem's.")
+        graphs = constraints.forbidden_graphs | {graph_of(problem, one) for one in listed}
         bound = -inf if result.bound is None else result.bound
-        claims = isfinite(bound) if result.bound is not None else result.status is Status.INFEASIBLE
+        claims = isfinite(bound) if result.bound is not None else infeasible
         require(claims, "The result claims no bound.")
+        constraints = replace(constraints, forbidden_graphs=graphs)
         _Verifier(replace(problem, constraints=constraints), certificate, bound).run()
     except (InputError, Wrong) as wrong:
         return (str(wrong),)
@@ -76,6 +86,8 @@ class _Verifier:
         self.n, self.shift = problem.n, certificate.shift
         check_form(certificate, problem.n)
         self.table = table = Table(problem)
+        self.entries = table.width * len(table.masks)
+        self.work = 0
         self.no_clique = np.array([not problem.permits_clique(mask) for mask in table.masks])
         self.no_separator = np.array([not problem.permits_separator(mask) for mask in table.masks])
         self.sets = [varset(names) for names in certificate.sets]
@@ -113,6 +125,22 @@ class _Verifier:
         units = np.where(known, whole - own[table.member].sum(axis=1), 0)
         return units, int(own.sum())
 
+    def _spend(self, steps: int) -> None:
+        """Counts steps; refuses a certificate that needs too many."""
+        self.work += steps
+        require(self.work <= MOST_WORK, "It would take too much work to verify it.")
+
+    def _closed(
+        self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns the sets and families that are left without those that closing rules out."""
+        while True:
+            self._spend(self.entries)
+            now, fewer = self.table.closer(alive, allowed)
+            if (now == alive).all() and (fewer == allowed).all():
+                return now, fewer
+            alive, allowed = now, fewer
+
     def run(self) -> None:
         """Visits all nodes from the first.
 
@@ -126,7 +154,10 @@ class _Verifier:
             number, state = waiting.pop()
             require(number not in seen, f"Node {number} is reached twice.")
             seen.add(number)
+            deep = len(state.decided) * self.entries > DEEPEST
+            require(not deep, f"Node {number} is below too many branches.")
             node = nodes[number]
+            self._spend(self.entries + (self.n**3 if node.graph else 0))
             impossible = self._impossible(state)
             for stage, multipliers in enumerate(node.stages):
                 if not impossible:
@@ -141,9 +172,10 @@ class _Verifier:
             assert node.absent is not None, "checked before"
             assert node.present is not None, "checked before"
             pair = varset(node.edge)
-            require(pair not in state.decided, f"Node {number} branches on an edge that is decided.")
+            fresh = pair in self.table.index and pair not in state.decided
+            require(fresh, f"Node {number} branches on an edge that is decided, or in no permitted clique.")
             both = self.table.holding(*node.edge)
-            without = self.table.closed(state.alive & ~both, state.allowed & ~both[:, None])
+            without = self._closed(state.alive & ~both, state.allowed & ~both[:, None])
             return [
                 (node.absent, _State(*without, {**state.decided, pair: False})),
                 (node.present, state._replace(decided={**state.decided, pair: True})),
@@ -176,6 +208,11 @@ class _Verifier:
     ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         """Returns D, the gains of all families, and the vertices' maxima."""
         document = self.certificate
+        passes = 1 + ceil(len(multipliers.cuts) / 64) + len(multipliers.balances)
+        passes += sum(len(document.graphs[at]) for at, _ in multipliers.graphs)
+        sizes = sum(len(document.cuts[at]) for at, _ in multipliers.cuts)
+        sizes += sum(len(document.balances[at].sets) for at, _ in multipliers.balances)
+        self._spend(passes * self.entries + sizes)
         self._check_cuts(state, multipliers, place)
         weights = sum(weight for _, weight in multipliers.cuts)
         for at, weight in multipliers.balances:
@@ -199,11 +236,10 @@ class _Verifier:
     def _check_cuts(self, state: _State, multipliers: Multipliers, place: str) -> None:
         """Checks that each cut has a set within one that is complete in every tree, and no empty one."""
         complete = set(self._complete(state))
-        starts = [mask.bit_count() == 1 or mask in complete for mask in self.sets]
         for at, _ in multipliers.cuts:
-            cut = self.certificate.cuts[at]
-            require(all(self.sets[k] for k in cut), f"A cut of {place} has an empty set.")
-            holds = any(starts[k] for k in cut)
+            cut = [self.sets[k] for k in self.certificate.cuts[at]]
+            require(all(cut), f"A cut of {place} has an empty set.")
+            holds = any(mask.bit_count() == 1 or mask in complete for mask in cut)
             require(holds, f"A cut of {place} has no set that is complete in every tree.")
 
     def _add_cuts(self, total: NDArray[np.int64], cuts: Sequence[tuple[int, int]]) -> None:
@@ -258,7 +294,7 @@ class _Verifier:
         value, gains, best = self._bound(state, multipliers, place)
         # The right-hand side is a Python number: limits of rows may exceed 64 bits.
         keep = state.allowed & (gains - best[self.table.member] > self.target - value)
-        return _State(*self.table.closed(state.alive, keep), state.decided)
+        return _State(*self._closed(state.alive, keep), state.decided)
 
     def _look_at(self, state: _State, number: int) -> None:
         """Looks at the one graph of a node in which every pair is decided."""

@@ -7,25 +7,37 @@ from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
 from jtsolve.core.varset import members
-from jtsolve.io.documents import constraints_from_document
+from jtsolve.io.documents import constraints_from_document, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from jtsolve.core.problem import Constraints, Problem
     from jtsolve.core.varset import VarSet
+    from jtsolve.io.ranking import RankingDocument
     from jtsolve.io.result import ResultDocument
 
 Set: TypeAlias = frozenset[int]
 
 
-def declared_constraints(problem: Problem, result: ResultDocument) -> Constraints:
-    """Returns the constraints that a result says it was solved under.
+def declared_constraints(problem: Problem, result: ResultDocument | RankingDocument) -> Constraints:
+    """Returns the constraints that a result, or ranking, says it was solved under.
 
     Raises:
         InputError: they name unknown variables or contradict each other.
     """
     return constraints_from_document(result.instance.constraints, problem.names, "the result", "constraints")
+
+
+def graph_of(problem: Problem, result: ResultDocument) -> frozenset[VarSet]:
+    """Returns the edges of a result's tree, in which the members of a clique are adjacent.
+
+    Raises:
+        InputError: a clique names an unknown variable, or one twice.
+    """
+    index = {name: v for v, name in enumerate(problem.names)}
+    cliques = [set_of_names(names, index, "the result", "cliques") for names in result.cliques]
+    return frozenset(1 << u | 1 << v for clique in cliques for u, v in combinations(members(clique), 2))
 
 
 def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:

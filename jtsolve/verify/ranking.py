@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, takewhile
+from itertools import takewhile
 from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.core.ranking import Ranking
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Status
+from jtsolve.core.result import Status, optimality_tolerance
 from jtsolve.errors import InputError
-from jtsolve.io.documents import constraints_from_document
 from jtsolve.io.ranking import RankingDocument, ranking_to_document
-from jtsolve.verify.result import BOUND_TOLERANCE, check
+from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
+from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jtsolve.core.problem import Constraints, Problem
-    from jtsolve.core.varset import VarSet
-    from jtsolve.io.result import ResultDocument
+    from jtsolve.core.problem import Problem
 
 
 def check_ranking(problem: Problem, ranking: Ranking | RankingDocument) -> tuple[str, ...]:
     """Returns every fault of a ranking as one sentence; none if it is right.
 
-    Every tree and score is verified in full. That no better tree is missing rests on the bounds, which are
-    not verified here.
+    Every tree and score is verified in full. That no better tree is missing rests on the bound, which needs a
+    certificate (`jtsolve.verify.certificate`).
     """
     if isinstance(ranking, Ranking):
         ranking = ranking_to_document(ranking)
@@ -48,24 +46,14 @@ def check_ranking(problem: Problem, ranking: Ranking | RankingDocument) -> tuple
 
 def _sequence(problem: Problem, ranking: RankingDocument) -> Iterator[str]:
     """Checks that every result forbids the graphs of those before it, and asks for nothing else."""
-
-    def constraints_of(document: RankingDocument | ResultDocument) -> Constraints:
-        return constraints_from_document(document.instance.constraints, problem.names, "results", "instance")
-
-    index = {name: v for v, name in enumerate(problem.names)}
-    expected = constraints_of(ranking)
+    expected = declared_constraints(problem, ranking)
+    if not ranking.results:
+        yield from unasked(problem.constraints, expected, found=False)
     for number, result in enumerate(ranking.results, 1):
-        if constraints_of(result) != expected:
+        if declared_constraints(problem, result) != expected:
             yield f"Result {number} was not made with the graphs of those before it forbidden, and no others."
-        graph = _graph(result, index)
-        expected = replace(expected, forbidden_graphs=expected.forbidden_graphs | {graph})
-
-
-def _graph(result: ResultDocument, index: dict[str, int]) -> frozenset[VarSet]:
-    """Returns the edges of a result's tree, in which the members of a clique are adjacent."""
-    return frozenset(
-        1 << index[u] | 1 << index[v] for clique in result.cliques for u, v in combinations(clique, 2)
-    )
+        graphs = expected.forbidden_graphs | {graph_of(problem, result)}
+        expected = replace(expected, forbidden_graphs=graphs)
 
 
 def _claims(ranking: RankingDocument) -> Iterator[str]:
@@ -78,13 +66,15 @@ def _claims(ranking: RankingDocument) -> Iterator[str]:
     for number, score in enumerate(scores, 1):
         if score == -inf:
             yield f"Result {number} has no tree."
-        elif ranking.within is not None and score < scores[0] - ranking.within - OPTIMALITY_TOLERANCE:
+        elif ranking.within is not None and score < scores[0] - ranking.within - optimality_tolerance(
+            scores[0]
+        ):
             yield f"Result {number} is {scores[0] - score} nats below the first, not within {ranking.within}."
     proved = sum(1 for _ in takewhile(lambda result: result.status is Status.OPTIMAL, ranking.results))
     if ranking.proved != proved:
         yield f"{ranking.proved} results are said to be proved, but {proved} are optimal in sequence."
     for number in range(1, len(scores)):
-        if scores[number] > bounds[number - 1] + BOUND_TOLERANCE:
+        if scores[number] > bounds[number - 1]:
             yield f"Result {number + 1} scores more than the bound of the one before it."
     if bound > min(bounds, default=inf):
         yield "The bound on other trees is above that of a result."

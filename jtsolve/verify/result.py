@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Result, Status, optimality_tolerance
+from jtsolve.core.result import Result, Status, optimality_tolerance
 from jtsolve.errors import InputError
 from jtsolve.io.result import ResultDocument, result_to_document
 from jtsolve.verify.constraints import Set, broken, declared_constraints, named_set, unasked
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Constraints, Problem
     from jtsolve.core.scores import LocalScores
-
-SCORE_TOLERANCE = 1e-6
-"""Nats by which a score may differ from the exact sum, in addition to the relative part: float64 sums of 10^4
-terms of 10^4 nats each err by less."""
-RELATIVE_TOLERANCE = 1e-12
-BOUND_TOLERANCE = 1e-9
-"""Nats by which the bound may be below the score; both come from the same numbers."""
 
 
 def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
@@ -103,12 +96,11 @@ def _gap(result: ResultDocument, status: str) -> Iterator[str]:
         if gap != expected:
             yield f"The gap is {gap}, but without a score or bound it is {expected}."
         return
-    if bound < score - BOUND_TOLERANCE:
+    if bound < score:
         yield f"The bound {bound!r} is below the score {score!r}."
-    slack = BOUND_TOLERANCE + RELATIVE_TOLERANCE * abs(score)
-    if gap is None or not abs(gap - (bound - score)) <= slack:
-        yield f"The gap is {gap}, but bound minus score is {bound - score}."
     most = optimality_tolerance(score)
+    if gap is None or not abs(gap - (bound - score)) <= most:
+        yield f"The gap is {gap}, but bound minus score is {bound - score}."
     if (result.status is Status.OPTIMAL) != (bound - score <= most):
         yield f"{status} bound minus score is {bound - score}; up to {most:g} is optimal."
 
@@ -133,7 +125,8 @@ def _trace(result: ResultDocument) -> Iterator[str]:
             yield f"The bound rises in step {number} of the trace."
     if steps and steps[-1][0] > result.seconds.get("total", inf):
         yield f"The trace ends after {steps[-1][0]} seconds, later than the total."
-    if result.bound is not None and any(step[2] < result.bound - OPTIMALITY_TOLERANCE for step in steps):
+    least = -inf if result.bound is None else result.bound - optimality_tolerance(result.bound)
+    if any(step[2] < least for step in steps):
         yield f"The trace has a bound below the bound {result.bound!r}."
     if steps and result.trace[-1][1] != result.score:
         yield f"The last score of the trace is {result.trace[-1][1]}, but the score is {result.score}."
@@ -282,7 +275,7 @@ def _score(
     if missing or result.score is None:
         return
     score = fsum(terms)
-    if not abs(score - result.score) <= SCORE_TOLERANCE + RELATIVE_TOLERANCE * abs(score):
+    if not abs(score - result.score) <= optimality_tolerance(score):
         yield f"The score is {score!r}, not {result.score!r}."
 
 

@@ -1,6 +1,6 @@
 """The sets that may be complete, as a table: what the verification of certificates computes on.
 
-See docs/certificates.md, "Table" and "Closure".
+See docs/certificates.md, "Table" and "Nodes".
 """
 
 from __future__ import annotations
@@ -65,31 +65,27 @@ class Table:
             for j in range(size):
                 bits[layer] |= bits[self.facet[layer, j]]
 
-    def closed(
+    def closer(
         self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Returns the sets and families that are left without those that the closure rules out.
+        """Returns the sets and families that are left after one round of closing.
 
         Args:
             alive: shape (sets,); the sets that may be complete.
             allowed: shape (sets, width); the families that a tree may use, of each set and its j-th member.
         """
-        while True:
-            last = allowed.copy()  # last[A, j]: an allowed family (v,Q) of the j-th member with Q ⊇ A∖v
-            for size in range(self.width, 1, -1):
-                layer = self.layers[size]
-                for j in range(size):
-                    for gone in range(size):
-                        if gone != j:
-                            facets = self.facet[layer, gone][last[layer, j]]
-                            last[facets, j - (gone < j)] = True
-            now = alive & (last.any(axis=1) | (self.sizes <= 1))
-            for size, layer in enumerate(self.layers[2:], start=2):
-                now[layer] &= now[self.facet[layer, :size]].all(axis=1)
-            fewer = allowed & now[:, None]
-            if (now == alive).all() and (fewer == allowed).all():
-                return now, fewer
-            alive, allowed = now, fewer
+        last = allowed.copy()  # last[A, j]: an allowed family (v,Q) of the j-th member with Q ⊇ A∖v
+        for size in range(self.width, 1, -1):
+            layer = self.layers[size]
+            for j in range(size):
+                for gone in range(size):
+                    if gone != j:
+                        facets = self.facet[layer, gone][last[layer, j]]
+                        last[facets, j - (gone < j)] = True
+        now = alive & (last.any(axis=1) | (self.sizes <= 1))
+        for size, layer in enumerate(self.layers[2:], start=2):
+            now[layer] &= now[self.facet[layer, :size]].all(axis=1)
+        return now, allowed & now[:, None]
 
 
 def _covered(problem: Problem) -> set[VarSet]:

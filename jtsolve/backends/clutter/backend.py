@@ -37,7 +37,7 @@ from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-from jtsolve.backends.clutter.certificate import write_certificate
+from jtsolve.backends.clutter.certificate import certificate_of
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
@@ -47,11 +47,13 @@ from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.errors import InputError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
+from jtsolve.io.certificate import write_certificate
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
+    from jtsolve.io.certificate import CertificateDocument
 
 _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
@@ -92,7 +94,7 @@ class ClutterCuts:
         The seconds are a rough guess: they depend on the scores more than on the sizes.
         """
         families = predicted_sets(problem) * problem.max_clique_size
-        memory = resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
+        memory = self._memory(problem)
         columns = self._columns(problem, limits)
         if columns is not None:  # the retained ones, and those of a round
             memory = resident_memory() + _LIBRARIES + memory_of(problem, (PRICING.kept + 1) * columns)
@@ -108,22 +110,42 @@ class ClutterCuts:
         """See `Backend.solve`."""
         from jtsolve.core.compiling import announced
 
+        columns = self._columns(problem, limits)
+        if columns is None:
+            keep_stages = self.certificate is not None
+            outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
+            if self.certificate is not None:
+                write_certificate(self.certificate, certificate_of(problem, search))
+            return outcome
         self.estimate(problem, limits).require_memory(self.name, limits)
         with announced(lambda: report(note="compiling the kernels (first run only)")):
-            first = self._first(problem, limits, report)
-            root = choose_root(problem, first) if self.root is None else self._named_root(problem)
-            columns = self._columns(problem, limits)
-            if columns is not None:
-                with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
-                    return ColumnGeneration(problem, root, limits, report, columns).run(first, pool)
+            first, root = self._start(problem, limits, report)
+            with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+                return ColumnGeneration(problem, root, limits, report, columns).run(first, pool)
+
+    def prove(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, CertificateDocument]:
+        """Solves a problem, beginning with the best tree reported; returns a certificate of the bound, too.
+
+        Raises:
+            LimitError: the work needs more memory than the limit; raised before anything is allocated.
+        """
+        outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=True)
+        return outcome, certificate_of(problem, search)
+
+    def _branch_and_bound(
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
+    ) -> tuple[Outcome, BranchAndBound]:
+        """Searches with all families; returns the search after its end, too."""
+        from jtsolve.core.compiling import announced
+
+        Estimate(self._memory(problem), inf).require_memory(self.name, limits)
+        with announced(lambda: report(note="compiling the kernels (first run only)")):
+            first, root = self._start(problem, limits, report)
             families = families_of(problem, root)
-            keep_stages = self.certificate is not None
             search = BranchAndBound(problem, families, limits, report, keep_stages=keep_stages)
             if first is not None:
                 search.best.offer(first)
             stop = search.run()
-        if self.certificate is not None:
-            write_certificate(self.certificate, problem, root, search.scale.shift, search.root.proof)
         bound = search.bound
         if stop is Stop.FINISHED and search.best.tree is None:
             bound = -inf
@@ -135,7 +157,7 @@ class ClutterCuts:
             "families": int(families.allowed.sum()),
             "root": problem.names[root],
         }
-        return Outcome(search.best.tree, bound, stop, stats)
+        return Outcome(search.best.tree, bound, stop, stats), search
 
     def _columns(self, problem: Problem, limits: Limits) -> int | None:
         """Returns how many sets of the largest size become active in a round; None to hold all.
@@ -144,9 +166,9 @@ class ClutterCuts:
             InputError: the option does not suit the problem, or a certificate.
         """
         if self.columns is None:
-            need = resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
-            fits = need <= limits.memory_bytes or self.certificate is not None or not can_price(problem)
-            return None if fits else PRICING.columns
+            fits = self._memory(problem) <= limits.memory_bytes
+            whole = fits or self.certificate is not None or not can_price(problem)
+            return None if whole else PRICING.columns
         if self.columns < 1:
             raise InputError("clutter", "columns", f"{self.columns} is less than 1", "give a number above 0")
         if not can_price(problem) or self.certificate is not None:
@@ -158,6 +180,10 @@ class ClutterCuts:
                 "leave the option out",
             )
         return self.columns
+
+    def _memory(self, problem: Problem) -> int:
+        """Returns the bytes of the process with all families."""
+        return resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
 
     def relaxation_memory(self, problem: Problem) -> int:
         """See `support.relaxation.Relaxes`."""
@@ -181,10 +207,15 @@ class ClutterCuts:
             )
         return problem.names.index(self.root)
 
-    def _first(self, problem: Problem, limits: Limits, report: Report) -> JunctionTree | None:
-        """Returns a tree near a forbidden graph where there are any, else that of `start`; None without."""
-        if problem.constraints.forbidden_graphs:
-            return best_neighbour(problem)
-        if self.start is None or self.start.capabilities.objections(problem):
-            return None
-        return self.start.solve(problem, limits, report).tree
+    def _start(self, problem: Problem, limits: Limits, report: Report) -> tuple[JunctionTree | None, int]:
+        """Returns the first tree, or None, and the root.
+
+        The tree is the best one reported, as when the optimum of another backend is to be proved; else one
+        near a forbidden graph where there are any, else that of `start`.
+        """
+        first = report.incumbent
+        if first is None and problem.constraints.forbidden_graphs:
+            first = best_neighbour(problem)
+        elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
+            first = self.start.solve(problem, limits, report).tree
+        return first, choose_root(problem, first) if self.root is None else self._named_root(problem)

@@ -1,10 +1,9 @@
-"""Writes the proof of a branch and bound as a certificate, for `jtsolve.verify.certificate`."""
+"""The proof of a branch and bound as a certificate, for `jtsolve.verify.certificate`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from jtsolve.core.files import pack, write_atomically
 from jtsolve.core.varset import varset
 from jtsolve.io.certificate import (
     FORMAT,
@@ -18,23 +17,16 @@ from jtsolve.io.certificate import (
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from jtsolve.backends.clutter.branch_and_bound import ProofNode
+    from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
     from jtsolve.backends.clutter.subproblem import Stage
     from jtsolve.core.problem import Problem
 
     Key = TypeVar("Key", bound=Hashable)
 
 
-def write_certificate(path: str, problem: Problem, root: int, shift: int, first: ProofNode) -> None:
-    """Writes the certificate of a tree of nodes to a file, packed if it is called .gz."""
-    import msgspec
-
-    data = msgspec.json.encode(_document(problem, root, shift, first)) + b"\n"
-    write_atomically(path, pack(data) if path.endswith(".gz") else data)
-
-
-def _document(problem: Problem, root: int, shift: int, first: ProofNode) -> CertificateDocument:
-    """Returns the certificate; sets and rows that occur several times are listed once."""
+def certificate_of(problem: Problem, search: BranchAndBound) -> CertificateDocument:
+    """Returns the certificate of a search that kept its stages; equal sets and rows are listed once."""
+    first = search.root.proof
     nodes = [first]
     number = {id(first): 0}
     for node in nodes:  # grows while it is read: breadth first
@@ -77,8 +69,8 @@ def _document(problem: Problem, root: int, shift: int, first: ProofNode) -> Cert
         version=VERSION,
         digest=problem.digest(),
         variables=list(problem.names),
-        root=root,
-        shift=shift,
+        root=search.root.subproblem.families.root,
+        shift=search.scale.shift,
         sets=[list(names) for names in sets],
         cuts=[list(cut) for cut in cuts],
         balances=[Balance(limit, list(row)) for limit, row in balances],

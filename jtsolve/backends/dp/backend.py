@@ -35,7 +35,7 @@ from jtsolve.backends.dp.plan import COSTS, Precision, TableClass, TablePlan, pl
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem
-from jtsolve.core.result import Outcome
+from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
 
@@ -47,19 +47,23 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import SmallSolver
     from jtsolve.core.varset import VarSet
 
+_LOOSE = OPTIMALITY_TOLERANCE / 4
+"""Nats of rounding in a bound above which int64 pays."""
+
 
 @dataclass(frozen=True, slots=True)
 class DynamicProgramming:
     """The dynamic programming over recursive partition trees. Exact, for all that fits the memory.
 
     Args:
-        precision: "float64"; "int32", fixed point in half the memory, with the rounding in the bound; or
-            "auto", float64 where it fits the memory limit, else int32.
+        precision: "float64"; "int64", fixed point without any rounding of sums; "int32", the same in half the
+            memory; or "auto": float64 where it fits the memory limit, or int64 if the bound would be too
+            loose for "optimal", as with scores of 10^8 nats; else int32. The bound includes the rounding.
         start: the backend that finds the first incumbent, or None.
         forest: the backend that solves problems of treewidth 1 if it accepts them, or None.
     """
 
-    precision: Literal["auto", "float64", "int32"] = "auto"
+    precision: Literal["auto", "float64", "int64", "int32"] = "auto"
     start: Backend | None = None
     forest: Backend | None = None
 
@@ -100,7 +104,8 @@ class DynamicProgramming:
             first = self.start.solve(problem, limits, report)
             if not report(tree=first.tree, bound=first.bound):
                 return Outcome(first.tree, first.bound, report.stop or first.stop)
-        return _LayeredRun(problem, plan, precision, limits, report).outcome()
+        adapts = self.precision == "auto"
+        return _LayeredRun(problem, plan, precision, limits, report, adapts=adapts).outcome()
 
     def small_solver(self, width: int) -> SmallSolver:
         """Returns a solver for batches of small problems; always in float64."""
@@ -121,13 +126,13 @@ class DynamicProgramming:
     @property
     def _smallest(self) -> Precision:
         """The precision with the least memory that the options allow."""
-        return "float64" if self.precision == "float64" else "int32"
+        return "int32" if self.precision == "auto" else self.precision
 
     def _refusal(self, plan: TablePlan, held: int, limit: int) -> str:
         """Returns the message for a run that does not fit: the need, the limit and the ways out."""
         precision = self._smallest
         ways = []
-        if precision == "float64" and held + plan.memory("int32") <= limit:
+        if precision != "int32" and held + plan.memory("int32") <= limit:
             ways.append("--option precision=int32")
         for width in range(plan.width - 1, 1, -1):
             need = held + plan_of(plan.n, width).memory(precision)
@@ -165,11 +170,18 @@ class _LayeredRun:
     """One run: tables, layers, tree."""
 
     def __init__(
-        self, problem: Problem, plan: TablePlan, precision: Precision, limits: Limits, report: Report
+        self,
+        problem: Problem,
+        plan: TablePlan,
+        precision: Precision,
+        limits: Limits,
+        report: Report,
+        *,
+        adapts: bool,
     ) -> None:
         self.problem, self.plan, self.precision, self.report = problem, plan, precision, report
+        self.adapts = adapts  # whether int64 may replace float64
         self.workers = limits.workers
-        self.dtype = np.dtype(precision)
         self.seconds: dict[str, float] = {}
         self.work = 0.0  # finished, in predicted seconds of one core
         self.total_work = plan.core_seconds(precision) or 1.0  # n = 1: nothing to do
@@ -178,11 +190,6 @@ class _LayeredRun:
         """Runs the recurrences and recovers the tree."""
         from jtsolve.core.compiling import announced
 
-        stats = {
-            "precision": self.precision,
-            "additions": self.plan.additions,
-            "predicted_bytes": self.plan.memory(self.precision),
-        }
         pool = ThreadPoolExecutor(self.workers)
         try:
             with announced(lambda: self.report(note="compiling the kernels (first run only)")):
@@ -192,10 +199,17 @@ class _LayeredRun:
         except _StopRequested:
             stop = self.report.stop
             assert stop is not None, "the report asked to stop without a reason"
-            return Outcome(None, inf, stop, stats, self.seconds)
+            return Outcome(None, inf, stop, self._stats(), self.seconds)
         finally:
             pool.shutdown(cancel_futures=True)
-        return Outcome(tree, value, stats=stats, seconds=self.seconds)
+        return Outcome(tree, value, stats=self._stats(), seconds=self.seconds)
+
+    def _stats(self) -> dict[str, Any]:
+        return {
+            "precision": self.precision,
+            "additions": self.plan.additions,
+            "predicted_bytes": self.plan.memory(self.precision),
+        }
 
     def _timed(self, name: str, part: Callable[[], Any]) -> Any:
         began = time.perf_counter()
@@ -214,6 +228,10 @@ class _LayeredRun:
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
         self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
+        if self.adapts and self.precision == "float64" and self.scale.slack > _LOOSE:
+            self.precision = "int64"
+            self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
+        self.dtype = np.dtype(self.precision)
         classes = np.array(
             [(c.roots[0], c.roots[-1], c.inner, c.outer, c.elements, c.base) for c in plan.classes]
         )

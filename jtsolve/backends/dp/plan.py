@@ -15,8 +15,8 @@ from jtsolve.core.varset import count_bounded_subsets
 LANES = 16
 """As in `kernels.partition`, which is not imported: predicting a cost must not load the compiler."""
 
-Precision = Literal["float64", "int32"]
-_BYTES: dict[Precision, int] = {"float64": 8, "int32": 4}
+Precision = Literal["float64", "int64", "int32"]
+_BYTES: dict[Precision, int] = {"float64": 8, "int64": 8, "int32": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Costs:
     of a thread: some hundredths of a second, so that Ctrl-C and limits act at once.
     """
 
-    float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`
+    float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`; int64 is taken for as fast
     int32: float = 1.2e-10  # the same: twice the lanes in a register
     cell: float = 6e-8  # seconds to finish one F(S,U) and g(S,U)
     start: float = 0.3  # seconds before the first layer
@@ -37,7 +37,7 @@ class Costs:
 
     def addition(self, precision: Precision) -> float:
         """Returns the seconds of one addition in `kernels.partition`."""
-        return self.float64 if precision == "float64" else self.int32
+        return self.int32 if precision == "int32" else self.float64
 
 
 COSTS = Costs()

@@ -16,7 +16,7 @@ import msgspec
 
 from jtsolve.compare.running.run import read_instance
 from jtsolve.compare.spec import ANSWERED, RunStatus
-from jtsolve.core.result import OPTIMALITY_TOLERANCE
+from jtsolve.core.result import optimality_tolerance
 from jtsolve.errors import JtsolveError
 from jtsolve.io.documents import ConstraintsDocument, constraints_to_document
 from jtsolve.verify.result import check
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from jtsolve.compare.spec import InstanceFile, Row
 
 Kind = Literal["wrong answer", "not verified", "score above bound", "infeasible but solved", "two optima"]
-
-RELATIVE_TOLERANCE = 1e-12
-"""In addition to the tolerance of optimality, for float64 sums in different orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ def _between(solved: Row, other: Row) -> Fault | None:
         text = f"{_run(other)}, proved infeasible, but {_run(solved)}, has a tree of score {score:.9f}"
         return Fault("infeasible but solved", text, runs)
     bound = other.result.bound
-    if bound is None or score <= bound + OPTIMALITY_TOLERANCE + RELATIVE_TOLERANCE * abs(score):
+    if bound is None or score <= bound + optimality_tolerance(score):
         return None
     if solved.status is other.status is RunStatus.OPTIMAL and _limit(solved) == _limit(other):
         optima = f"{score:.9f} and {other.result.score:.9f}"

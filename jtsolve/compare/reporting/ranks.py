@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy  # its subpackage `stats`, which takes a second to load, loads where it is used
 
-from jtsolve.core.result import OPTIMALITY_TOLERANCE
+from jtsolve.core.result import optimality_tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class RankTest:
 def rank_tests(comparison: Comparison) -> tuple[list[RankTest], str]:
     """Returns the tests of the heuristics, one per treewidth, or the reason why there are none.
 
-    A backend's value on an instance is its mean distance over seeds to the best known score; a backend
+    A backend's value on an instance is its mean score over seeds with a minus sign; a backend
     without a tree is last.
     """
     heuristics = [name for name in comparison.backends if comparison.exact[name] is False]
@@ -90,7 +90,10 @@ def rank_tests(comparison: Comparison) -> tuple[list[RankTest], str]:
 
 def _value(comparison: Comparison, key: ProblemKey, name: str) -> float:
     cell = comparison.cells.get((key, name))
-    return math.inf if cell is None or cell.distance is None else cell.distance
+    if cell is None or cell.distance is None:
+        return math.inf
+    # Scores with a minus sign, not distances: the tolerance is relative to scores.
+    return cell.distance - (comparison.problems[key].score or 0.0)
 
 
 def rank_test(treewidth: int | None, names: Sequence[str], table: Sequence[Sequence[float]]) -> RankTest:
@@ -115,7 +118,7 @@ def mid_ranks(values: Sequence[float]) -> list[float]:
     >>> mid_ranks([3.0, 1.0, 3.0, 2.0])
     [3.5, 1.0, 3.5, 2.0]
     """
-    least = -math.inf
+    least = math.nan
     tied = {}
     for value in sorted(values):
         least = least if _equal(least, value) else value
@@ -124,7 +127,7 @@ def mid_ranks(values: Sequence[float]) -> list[float]:
 
 
 def _equal(a: float, b: float) -> bool:
-    return a == b or abs(a - b) <= OPTIMALITY_TOLERANCE
+    return a == b or abs(a - b) <= optimality_tolerance(min(abs(a), abs(b)))
 
 
 def _duel(first: str, second: str, pairs: Sequence[tuple[float, float]]) -> Duel:

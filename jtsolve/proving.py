@@ -1,0 +1,132 @@
+"""Certificates of results, whichever exact backend found them: `clutter` proves the bound.
+
+Branch and cut begins with the tree of the result, so that only the bound is left to do. Its bound may lie
+above that of the result, by less than the tolerance of "optimal"; the result then takes it.
+
+The certificate of k best trees is that of the last solve: no tree but these scores more than its bound. The
+bounds of the others follow, since every tree that they leave out is a later one, or none of these.
+docs/certificates.md states both claims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.result import Status, Stop, optimality_tolerance
+from jtsolve.errors import ChoiceError, InternalError, LimitError
+from jtsolve.solving import Recorder, interruptible
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jtsolve.backends.clutter.backend import ClutterCuts
+    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.ranking import Ranking
+    from jtsolve.core.result import Result
+    from jtsolve.io.certificate import CertificateDocument
+    from jtsolve.solving import Listener
+
+
+def require_exact(backend: Backend) -> None:
+    """Refuses a backend that proves no bound.
+
+    Raises:
+        ChoiceError: it is a heuristic; with the backends that are none.
+    """
+    if not backend.capabilities.exact:
+        exact = ", ".join(name for name, one in REGISTRY.items() if one.capabilities.exact)
+        raise ChoiceError(
+            f"backend '{backend.name}' is a heuristic, without a bound for a certificate to prove; take an "
+            f"exact one: {exact}"
+        )
+
+
+def with_own_certificate(backend: Backend, path: Path | None) -> tuple[Backend, Path | None]:
+    """Returns a backend that writes its own certificate, and None; or both arguments if it cannot.
+
+    Raises:
+        ChoiceError: its options name another file.
+    """
+    if path is None or not hasattr(backend, "certificate"):
+        return backend, path
+    if backend.certificate is not None:
+        raise ChoiceError(
+            f"the option 'certificate' of backend '{backend.name}' and --certificate name two files; give one"
+        )
+    # A backend is a dataclass by contract, which its protocol cannot say.
+    return replace(cast("Any", backend), certificate=str(path)), None
+
+
+def prove(
+    problem: Problem, result: Result, limits: Limits, listener: Listener | None = None
+) -> tuple[Result, CertificateDocument]:
+    """Returns a result and a certificate of its bound, which may rise within the tolerance of "optimal".
+
+    Args:
+        problem: that of the result, with its constraints.
+        result: as `solve` returns it, by any backend.
+        limits: time left after the solve, memory and threads.
+        listener: receives progress.
+
+    Raises:
+        LimitError: the bound was not proved within the limits.
+        InternalError: the result's bound is wrong.
+    """
+    backend: ClutterCuts = REGISTRY["clutter"]  # type: ignore[assignment]
+    began = limits.elapsed
+    with interruptible() as interruption:
+        recorder = Recorder(problem, limits, listener, interruption)
+        recorder(tree=result.tree)
+        outcome, certificate = backend.prove(problem, limits, recorder)
+    if outcome.tree is not None:
+        best = outcome.tree.score(problem.scores)
+        if best > result.bound + optimality_tolerance(best):
+            raise InternalError(
+                f"backend '{result.backend}' claims the bound {result.bound}, but a tree scores {best}"
+            )
+    stopped = "" if outcome.stop is Stop.FINISHED else f", when it stopped ({outcome.stop.value})"
+    raised = _raised(result, outcome.bound, stopped)
+    seconds = {**result.seconds, "proof": limits.elapsed - began, "total": limits.elapsed}
+    return replace(raised, seconds=seconds), certificate
+
+
+def prove_ranking(
+    problem: Problem, ranking: Ranking, limits: Limits, listener: Listener | None = None
+) -> tuple[Ranking, CertificateDocument]:
+    """Returns k best trees with a certificate that no other tree scores more than their bound.
+
+    Args:
+        problem: that of the ranking.
+        ranking: as `k_best` returns it.
+        limits: see `prove`; so is the listener.
+        listener: receives progress.
+
+    Raises:
+        LimitError: the bound was not proved within the limits.
+    """
+    rest = replace(problem, constraints=ranking.last.constraints)
+    last, certificate = prove(rest, ranking.last, limits, listener)
+    results = [last if result is ranking.last else result for result in ranking.results]
+    results = [_raised(result, last.bound, "") for result in results]
+    return replace(ranking, results=tuple(results), last=last), certificate
+
+
+def _raised(result: Result, bound: float, stopped: str) -> Result:
+    """Returns a result with a bound no lower than one that is proved.
+
+    Raises:
+        LimitError: the result would lose its claim.
+    """
+    if bound <= result.bound:
+        return result
+    score = result.score
+    if result.status is Status.OPTIMAL and score is not None and bound - score <= optimality_tolerance(score):
+        return replace(result, bound=bound)
+    claim = "that there is no tree" if result.status is Status.INFEASIBLE else f"the bound {result.bound!r}"
+    raise LimitError(
+        f"no certificate is written: backend '{result.backend}' claims {claim}, but backend 'clutter', which "
+        f"writes proofs, had the bound {bound!r}{stopped}. Ways out: more time, a smaller treewidth."
+    )
