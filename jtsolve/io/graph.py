@@ -1,0 +1,335 @@
+"""Graph files: `jtsolve-graph`, version 1; GraphML; edge lists in CSV.
+
+A jtsolve-graph file may hold the selection that found the graph. An edge list has the header `source,target`,
+or `source,target,strength`; a line without a target is a vertex without edges.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from jtsolve.core.files import pack, read_file, write_atomically
+from jtsolve.core.graph import UndirectedGraph
+from jtsolve.core.selection import Over
+from jtsolve.core.varset import members
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.io.documents import Count, Name, decode, json_schema, lay_out, names_of, set_of_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jtsolve.core.selection import Selection
+
+FORMAT = "jtsolve-graph"
+VERSION = 1
+
+Pair = tuple[Name, Name]
+Place = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Correlation = Annotated[float, msgspec.Meta(ge=-1, le=1)]
+
+SUFFIXES = (".json", ".json.gz", ".graphml", ".csv")
+
+
+class StepDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A decision: see `core.selection.Step`."""
+
+    round: Place
+    row: Place
+    region: list[Name]
+    columns: list[Name]
+    candidates: list[Pair]
+    kept: list[Pair]
+    parameter: float | None = None
+    shrinkage: Share = 0.0
+
+
+class SelectionDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a graph was selected: see `core.selection.Selection`."""
+
+    method: dict[str, Any]
+    screen: dict[str, Any]
+    over: Over
+    separator_size: Count | None
+    superset: list[Pair]
+    steps: list[StepDocument]
+    seed: Count
+    data: dict[str, Any]
+    seconds: dict[str, float]
+    environment: dict[str, Any]
+
+
+class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve graph file, version 1.
+
+    `edges` are pairs of variables, each once. `strengths`, aligned with `edges`, are partial correlations.
+    `selection` says how the graph was found; null or absent for any other graph.
+    """
+
+    format: Literal["jtsolve-graph"]
+    version: Literal[1]
+    variables: Annotated[list[Name], msgspec.Meta(min_length=1)]
+    edges: list[Pair]
+    strengths: list[Correlation] | None = None
+    selection: SelectionDocument | None = None
+
+
+def graph_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of graph files; docs/schema/graph.schema.json is a copy."""
+    return json_schema(GraphDocument)
+
+
+def graph_to_document(
+    graph: UndirectedGraph, strengths: Sequence[float] | None = None, selection: Selection | None = None
+) -> GraphDocument:
+    """Returns the document of a graph; of a selection, give its graph and strengths too."""
+    found = None if selection is None else _selection_values(selection)
+    values = {
+        "format": FORMAT,
+        "version": VERSION,
+        "variables": list(graph.names),
+        "edges": graph.named_edges,
+        "strengths": None if strengths is None else list(strengths),
+        "selection": found,
+    }
+    return msgspec.convert(values, GraphDocument)
+
+
+def selection_to_document(selection: Selection) -> GraphDocument:
+    """Returns the document of a selection."""
+    return graph_to_document(selection.graph, selection.strengths, selection)
+
+
+def _selection_values(selection: Selection) -> dict[str, Any]:
+    names = selection.graph.names
+
+    def pairs(edges: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+        return [(names[u], names[v]) for u, v in edges]
+
+    return {
+        "method": dict(selection.method),
+        "screen": dict(selection.screen),
+        "over": selection.over,
+        "separator_size": selection.separator_size,
+        "superset": selection.superset.named_edges,
+        "steps": [
+            {
+                "round": step.round,
+                "row": step.row,
+                "region": names_of(step.region, names),
+                "columns": names_of(step.columns, names),
+                "candidates": pairs(step.candidates),
+                "kept": pairs(step.kept),
+                "parameter": step.parameter,
+                "shrinkage": step.shrinkage,
+            }
+            for step in selection.steps
+        ],
+        "seed": selection.seed,
+        "data": dict(selection.data),
+        "seconds": dict(selection.seconds),
+        "environment": dict(selection.environment),
+    }
+
+
+def document_to_json(document: GraphDocument) -> bytes:
+    """Returns the document as JSON in UTF-8, with keys in a fixed order and a line per edge."""
+    values = msgspec.to_builtins(document)
+    for key in ("strengths", "selection"):
+        if values[key] is None:
+            del values[key]
+    return (lay_out(values) + "\n").encode()
+
+
+def write_graph(document: GraphDocument, path: str | Path) -> None:
+    """Writes a graph as the suffix says: .json, .json.gz, .graphml or .csv, the last two without steps.
+
+    Raises:
+        ChoiceError: the suffix is another.
+        InputError: the file cannot be written.
+    """
+    kind = suffix_of(path)
+    if kind == ".graphml":
+        data = _graphml(document)
+    elif kind == ".csv":
+        data = _edge_list(document)
+    else:
+        data = document_to_json(document)
+        data = pack(data) if kind == ".json.gz" else data
+    write_atomically(path, data)
+
+
+def suffix_of(path: str | Path) -> str:
+    """Returns the suffix of a graph file.
+
+    Raises:
+        ChoiceError: it is none of `SUFFIXES`.
+    """
+    name = Path(path).name.lower()
+    kind = next((suffix for suffix in reversed(SUFFIXES) if name.endswith(suffix)), None)
+    if kind is None:
+        raise ChoiceError(f"{path}: a graph is written as {', '.join(SUFFIXES)}; give such a name")
+    return kind
+
+
+def read_document(path: str | Path) -> GraphDocument:
+    """Returns the document in a jtsolve-graph file, its selection unverified; see `verify.selection`.
+
+    Raises:
+        InputError: the file cannot be read, or is not as the format asks; names the place.
+    """
+    document = decode(read_file(path), GraphDocument, str(path))
+    graph_of(document, str(path))
+    return document
+
+
+def graph_of(document: GraphDocument, source: str) -> UndirectedGraph:
+    """Returns the graph of a document.
+
+    Raises:
+        InputError: names or edges repeat, an edge names no variable, or strengths are not one an edge.
+    """
+    index = _index(document.variables, source)
+    if document.strengths is not None and len(document.strengths) != len(document.edges):
+        reason = f"{len(document.strengths)} strengths for {len(document.edges)} edges"
+        raise InputError(source, "$.strengths", reason, "give one for every edge, in their order")
+    return edges_of(document.edges, document.variables, index, source, "$.edges")
+
+
+def edges_of(
+    pairs: Sequence[tuple[str, str]],
+    names: Sequence[str],
+    index: Mapping[str, int],
+    source: str,
+    place: str,
+) -> UndirectedGraph:
+    """Returns the graph of edges by names.
+
+    Raises:
+        InputError: an edge is there twice, or names no variable, or one twice.
+    """
+    seen: dict[int, int] = {}
+    for i, pair in enumerate(pairs):
+        mask = set_of_names(pair, index, source, f"{place}[{i}]")
+        first = seen.setdefault(mask, i)
+        if first != i:
+            raise InputError(source, f"{place}[{i}]", f"the edge is also entry {first}", "remove one of them")
+    ends = [tuple(members(mask)) for mask in seen]
+    return UndirectedGraph.from_edges(names, [(u, v) for u, v in ends])
+
+
+def read_graph(path: str | Path) -> UndirectedGraph:
+    """Returns the graph in a file, .graphml, .csv, or else jtsolve-graph.
+
+    Raises:
+        InputError: the file cannot be read, or is no graph; names the place.
+    """
+    name = Path(path).name.lower()
+    if name.endswith((".graphml", ".graphml.gz")):
+        return _read_graphml(read_file(path), str(path))
+    if name.endswith((".csv", ".csv.gz")):
+        return _read_edge_list(read_file(path), str(path))
+    return graph_of(read_document(path), str(path))
+
+
+def _index(names: Sequence[str], source: str) -> dict[str, int]:
+    index: dict[str, int] = {}
+    for v, name in enumerate(names):
+        if name in index:
+            reason = f"the name '{name}' is also entry {index[name]}"
+            raise InputError(source, f"$.variables[{v}]", reason, "name each variable once")
+        index[name] = v
+    return index
+
+
+def _graphml(document: GraphDocument) -> bytes:
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_nodes_from(document.variables)
+    for i, (u, v) in enumerate(document.edges):
+        graph.add_edge(u, v, **({} if document.strengths is None else {"strength": document.strengths[i]}))
+    return ("\n".join(nx.generate_graphml(graph)) + "\n").encode()
+
+
+def _read_graphml(data: bytes, source: str) -> UndirectedGraph:
+    import networkx as nx
+
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise InputError(source, "", "a byte is not UTF-8", "save the file as UTF-8") from None
+    if "<!" in text.replace("<!--", "").replace("<![CDATA[", ""):
+        # Entities of a document type could expand to more text than the memory holds.
+        raise InputError(source, "", "it declares a document type", "remove the declaration '<!…>'")
+    try:
+        graph = nx.parse_graphml(text)
+    except Exception as error:  # noqa: BLE001 - networkx raises whatever its parser or a conversion raises
+        reason = f"networkx cannot read it as GraphML ({type(error).__name__}: {error})"
+        raise InputError(source, "", reason, "write it again, as networkx.write_graphml does") from None
+    if not len(graph):
+        raise InputError(source, "", "the graph has no nodes", "give a graph with at least one")
+    return UndirectedGraph.from_networkx(graph, source)
+
+
+_HEADERS = (["source", "target"], ["source", "target", "strength"])
+
+
+def _edge_list(document: GraphDocument) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    weighed = document.strengths is not None
+    writer.writerow(_HEADERS[weighed])
+    for i, pair in enumerate(document.edges):
+        writer.writerow([*pair, repr(document.strengths[i])] if document.strengths is not None else pair)
+    joined = {name for pair in document.edges for name in pair}
+    for name in document.variables:
+        if name not in joined:
+            writer.writerow([name, "", ""] if weighed else [name, ""])
+    return text.getvalue().encode()
+
+
+def _read_edge_list(data: bytes, source: str) -> UndirectedGraph:
+    try:
+        rows = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
+    except UnicodeDecodeError:
+        raise InputError(source, "", "a byte is not UTF-8", "save the file as UTF-8") from None
+    except csv.Error as error:
+        raise InputError(source, "", f"it is not CSV ({error})", "correct the quotes") from None
+    if not rows or rows[0] not in _HEADERS:
+        remedy = "begin with the line 'source,target' or 'source,target,strength'"
+        raise InputError(source, "line 1", "the header of an edge list is missing", remedy)
+    index: dict[str, int] = {}
+    edges: dict[frozenset[int], int] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        place = f"row {number}"
+        if len(row) != len(rows[0]) or not row[0]:
+            reason = f"it has {len(row)} values, the first {'empty' if row and not row[0] else 'given'}"
+            raise InputError(source, place, reason, f"give {len(rows[0])} values, as the header does")
+        if len(row) > 2 and row[1] and not _is_correlation(row[2]):  # noqa: PLR2004 - the third
+            raise InputError(source, place, f"'{row[2]}' is no strength", "give a number from -1 to 1")
+        ends = [index.setdefault(name, len(index)) for name in row[:2] if name]
+        if len(ends) == 1:
+            continue
+        if ends[0] == ends[1]:
+            raise InputError(source, place, f"'{row[0]}' is joined to itself", "remove the loop")
+        first = edges.setdefault(frozenset(ends), number)
+        if first != number:
+            raise InputError(source, place, f"the edge is also row {first}", "remove one of them")
+    if not index:
+        raise InputError(source, "", "it names no variable", "give at least one edge or vertex")
+    return UndirectedGraph.from_edges(tuple(index), [(u, v) for u, v in map(sorted, edges)])
+
+
+def _is_correlation(text: str) -> bool:
+    try:
+        value = float(text)
+    except ValueError:
+        return False
+    return isfinite(value) and abs(value) <= 1

@@ -1,0 +1,284 @@
+"""Choosing the parameter of a method along a path of graphs: EBIC, BIC, StARS, cross-validation, or given.
+
+The likelihood of a graph is that of covariance selection on it and the given edges, so that all methods are
+compared by one criterion, and none by its own biased estimates:
+
+    EBIC = −2 ln L + k ln N + 4 γ k ln m,   k candidates kept, N rows, m columns;   BIC is EBIC with γ = 0
+
+References:
+    R. Foygel, M. Drton, Extended Bayesian information criteria for Gaussian graphical models, NIPS 2010.
+    H. Liu, K. Roeder, L. Wasserman, Stability approach to regularization selection (StARS), NIPS 2010.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite, log, sqrt
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.selection.gaussian import ON_A_PATH, covariance_selection
+from jtsolve.selection.method import Decision
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.selection.method import Task
+    from jtsolve.selection.samples import Moments
+
+    Graph = NDArray[np.bool_]
+
+_GRID = 16
+"""Parameters of a path; EBIC and cross-validation try as many more between the neighbours of the best."""
+_REFINED = 8
+_STARS_ROWS = 10.0
+"""StARS draws 10 √N rows (Liu, Roeder and Wasserman)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ebic:
+    """The extended Bayesian information criterion.
+
+    Args:
+        gamma: weight of the number of graphs, ≥ 0.
+    """
+
+    name: ClassVar[str] = "ebic"
+    gamma: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.gamma) and self.gamma >= 0):
+            raise ChoiceError(f"gamma is {self.gamma}; give a number of 0 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Stars:
+    """Stability: the densest graph whose edges vary little between subsamples.
+
+    Args:
+        beta: the most variation, mean of 2 f (1 − f) over the candidates; above 0 and at most 0.5.
+        draws: subsamples.
+    """
+
+    name: ClassVar[str] = "stars"
+    beta: float = 0.05
+    draws: int = 20
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beta <= 0.5:  # noqa: PLR2004 - the maximum of 2 f (1 − f)
+            raise ChoiceError(f"beta is {self.beta}; give a number above 0 and at most 0.5")
+        if self.draws < 2:  # noqa: PLR2004 - one never varies
+            raise ChoiceError(f"{self.draws} subsamples; give 2 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class CrossValidation:
+    """The likelihood of held-out rows.
+
+    Args:
+        folds: at least 2.
+    """
+
+    name: ClassVar[str] = "cv"
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:  # noqa: PLR2004 - one to learn from, one to test on
+            raise ChoiceError(f"{self.folds} folds; give 2 or more")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A parameter that is given."""
+
+    name: ClassVar[str] = "given"
+    value: float
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.value) and self.value > 0):
+            raise ChoiceError(f"the parameter is {self.value}; give a number above 0")
+
+
+Criterion: TypeAlias = Ebic | Stars | CrossValidation | Given
+
+
+class PathMethod(Protocol):
+    """A method with a parameter, from the sparsest graph to the densest."""
+
+    def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
+        """Returns the parameter of (nearly) no candidates, and that of the densest graph worth trying."""
+        ...
+
+    def walk(
+        self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
+    ) -> Iterator[Graph]:
+        """Yields the candidates kept at each parameter, given from the sparsest graph to the densest."""
+        ...
+
+
+def criterion_named(text: str) -> Criterion:
+    """Returns the criterion written as "ebic", "ebic:0.25", "bic", "stars:0.1", "cv:10", or a number.
+
+    Raises:
+        ChoiceError: it is none.
+
+    >>> criterion_named("bic"), criterion_named("0.2")
+    (Ebic(gamma=0.0), Given(value=0.2))
+    """
+    name, _, value = text.partition(":")
+    makers: dict[str, Callable[[], Criterion]] = {
+        "ebic": lambda: Ebic(float(value)) if value else Ebic(),
+        "stars": lambda: Stars(float(value)) if value else Stars(),
+        "cv": lambda: CrossValidation(int(value)) if value else CrossValidation(),
+    }
+    try:
+        if text == "bic":
+            return Ebic(0.0)
+        return makers[name]() if name in makers else Given(float(text))
+    except ValueError:
+        known = "ebic, ebic:GAMMA, bic, stars, stars:BETA, cv, cv:FOLDS, or a number, the parameter itself"
+        raise ChoiceError(f"there is no criterion '{text}'; there are {known}") from None
+
+
+def choose(method: PathMethod, criterion: Criterion, moments: Moments, task: Task, seed: int) -> Decision:
+    """Returns the graph of a method at the parameter that the criterion chooses.
+
+    Raises:
+        InputError: the criterion needs rows, or more of them.
+    """
+    correlation, shrinkage = moments.regular()
+    if isinstance(criterion, Given):
+        (kept,) = method.walk(correlation, moments.rows, task, [criterion.value])
+        return Decision(kept, criterion.value, shrinkage)
+    first, last = method.span(correlation, task)
+    if not task.candidates.any() or first <= 0:
+        return Decision(np.zeros_like(task.candidates), first, shrinkage)
+    grid = np.geomspace(first, last, _GRID).tolist()
+    if isinstance(criterion, Stars):
+        parameter = _most_stable(method, criterion, moments, task, grid=grid, seed=seed)
+        (kept,) = method.walk(correlation, moments.rows, task, [parameter])
+        return Decision(kept, parameter, shrinkage)
+    if isinstance(criterion, CrossValidation):
+        return _by_validation(method, criterion, moments, task, grid=grid, seed=seed)
+    score = EbicOfGraphs(correlation, moments.rows, task, criterion.gamma)
+    parameter, kept = _best(method, correlation, moments.rows, task, grid=grid, score=score)
+    return Decision(kept, parameter, shrinkage)
+
+
+class EbicOfGraphs:
+    """EBIC of graphs, each evaluated once, and a bound below that of all graphs with more edges."""
+
+    def __init__(self, correlation: NDArray[np.float64], rows: int, task: Task, gamma: float) -> None:
+        m = len(correlation)
+        self._correlation, self._rows, self._given = correlation, rows, task.given
+        self._price = log(rows) + 4 * gamma * log(m)
+        self._seen: dict[bytes, float] = {}
+        self.least = inf
+        # No graph is likelier than the one without constraints.
+        self._most_likely = self._rows * (float(np.linalg.slogdet(correlation)[1]) + m)
+
+    def __call__(self, kept: Graph) -> float:
+        """Returns the criterion."""
+        key = np.packbits(kept).tobytes()
+        value = self._seen.get(key)
+        if value is None:
+            fit = covariance_selection(self._correlation, self._given | kept, ON_A_PATH)
+            deviance = self._rows * (fit.log_determinant + len(self._correlation))
+            value = self._seen[key] = deviance + int(kept.sum()) // 2 * self._price
+            self.least = min(self.least, value)
+        return value
+
+    def hopeless(self, kept: Graph) -> bool:
+        """Tells whether no graph of this many edges can be the best."""
+        return self._most_likely + int(kept.sum()) // 2 * self._price > self.least
+
+
+def _best(
+    method: PathMethod,
+    correlation: NDArray[np.float64],
+    rows: int,
+    task: Task,
+    *,
+    grid: Sequence[float],
+    score: EbicOfGraphs,
+) -> tuple[float, Graph]:
+    """Returns the parameter and graph of the least criterion, on a grid refined once around the best."""
+    found: list[tuple[float, int, float, Graph]] = []
+    for _ in range(2):
+        at, least = 0, inf
+        for place, kept in enumerate(method.walk(correlation, rows, task, grid)):
+            if score.hopeless(kept):
+                break
+            value = score(kept)
+            found.append((value, int(kept.sum()), grid[place], kept))
+            if value < least:
+                at, least = place, value
+        ends = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+        grid = np.geomspace(*ends, _REFINED + 2)[1:-1].tolist()
+    _, _, parameter, kept = min(found, key=lambda entry: entry[:2])
+    return parameter, kept
+
+
+def _most_stable(
+    method: PathMethod,
+    criterion: Stars,
+    moments: Moments,
+    task: Task,
+    *,
+    grid: Sequence[float],
+    seed: int,
+) -> float:
+    """Returns the last parameter of the grid until which the variation stays below β."""
+    size = int(_STARS_ROWS * sqrt(moments.rows))
+    if size >= moments.rows:
+        size = int(0.8 * moments.rows)  # as huge does for few rows
+    _require_rows(moments, size)
+    draw = np.random.default_rng(seed)
+    share = np.zeros((len(grid), *task.candidates.shape))
+    for _ in range(criterion.draws):
+        part = moments.of_rows(draw.choice(moments.rows, size, replace=False))
+        correlation, _ = part.regular()
+        for k, kept in enumerate(method.walk(correlation, size, task, grid)):
+            share[k] += kept
+    share /= criterion.draws
+    variation = (2 * share * (1 - share))[:, task.candidates].mean(axis=1)
+    within = np.maximum.accumulate(variation) <= criterion.beta
+    return grid[max(int(within.sum()) - 1, 0)]
+
+
+def _by_validation(
+    method: PathMethod,
+    criterion: CrossValidation,
+    moments: Moments,
+    task: Task,
+    *,
+    grid: Sequence[float],
+    seed: int,
+) -> Decision:
+    """Returns the graph at the λ whose graphs, refitted, give held-out rows the highest likelihood."""
+    _require_rows(moments, moments.rows // criterion.folds)
+    assert moments.values is not None, "required"
+    order = np.random.default_rng(seed).permutation(moments.rows)
+    total = np.zeros(len(grid))
+    for held in np.array_split(order, criterion.folds):
+        part = moments.of_rows(np.setdiff1d(order, held))
+        correlation, _ = part.regular()
+        test = moments.values[:, held]
+        second = test @ test.T / len(held)
+        for k, kept in enumerate(method.walk(correlation, part.rows, task, grid)):
+            fit = covariance_selection(correlation, task.given | kept, ON_A_PATH)
+            total[k] -= len(held) * (fit.log_determinant + float((fit.precision * second).sum()))
+    correlation, shrinkage = moments.regular()
+    parameter = grid[int(np.argmax(total))]
+    (kept,) = method.walk(correlation, moments.rows, task, [parameter])
+    return Decision(kept, parameter, shrinkage)
+
+
+def _require_rows(moments: Moments, size: int) -> None:
+    if moments.values is None or size < 3:  # noqa: PLR2004 - fewer have no partial correlation
+        reason = "stars and cv draw rows, of which there are too few"
+        raise InputError("table", "rows", reason, "choose the parameter by ebic, or give it")

@@ -1,0 +1,256 @@
+"""Graph selection over junction trees: the framework around any method.
+
+    G ← ∅; U ← H                                       (kept and undecided edges)
+    while U ≠ ∅:
+        the region graph of a junction tree of U ∪ G
+        l ← the first row with a region R such that U ∩ H'_R ≠ ∅
+        for every such R of row l: decide U ∩ H'_R from the columns R̄, given the other edges of U ∪ G
+        move what was decided from U, and what was kept to G
+
+H'_R are the edges within R but within no child of R. The method sees the marginal graph of U ∪ G over R̄,
+and all regions of a row see the same U ∪ G, so that their order does not matter. Each round decides an edge:
+the lowest region that holds an undecided edge has no child that does. Only components with undecided edges
+get a junction tree.
+
+Reference:
+    D. Vats, R. Nowak, A junction tree framework for undirected graphical model selection, JMLR 15, 2014,
+    Algorithms 2 and 3.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+
+from jtsolve.core.graph import UndirectedGraph
+from jtsolve.core.machine import describe
+from jtsolve.core.selection import Selection, Step
+from jtsolve.core.varset import members, varset
+from jtsolve.errors import ChoiceError
+from jtsolve.selection.gaussian import covariance_selection, partial_correlations
+from jtsolve.selection.method import Task, options_of
+from jtsolve.selection.regions import cluster_tree, region_graph
+from jtsolve.selection.samples import Moments, sample_of
+from jtsolve.tables.table import ContinuousTable, DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jtsolve.core.graph import Edge
+    from jtsolve.core.varset import VarSet
+    from jtsolve.selection.method import Decision, SelectionMethod
+    from jtsolve.selection.samples import Margins, Sample
+    from jtsolve.tables.table import Table
+
+
+class Screen(Protocol):
+    """Finds a superset of the graph; a frozen value whose options are its fields."""
+
+    name: ClassVar[str]
+
+    def superset(self, sample: Sample, seed: int) -> UndirectedGraph:
+        """Returns the graph, over the columns of the sample."""
+        ...
+
+
+class Progress(Protocol):
+    """Is told of progress; raises an error to stop."""
+
+    def __call__(self, note: str, done: float, /) -> None:
+        """Takes a note, and the share of edges decided."""
+        ...
+
+
+def quiet(_note: str, _done: float) -> None:
+    """Tells nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """All edges of the superset at once, from all columns."""
+
+    name: ClassVar[str] = "plain"
+    separator_size: ClassVar[None] = None
+
+    def steps(
+        self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, seed: int, tell: Progress
+    ) -> Iterator[Step]:
+        """Yields the one step."""
+        if superset.size:
+            tell(f"deciding {superset.size} edges", 0.0)
+            everything = (1 << superset.n) - 1
+            yield _decide(
+                sample, superset, method, seed, (1, 1), (everything, everything), edges=superset.edges
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OverJunctionTree:
+    """Region by region (Algorithm 3).
+
+    Args:
+        separator_size: clusters joined by a larger separator are merged; None for no limit.
+
+    Raises:
+        ChoiceError: the size is negative.
+    """
+
+    name: ClassVar[str] = "junction-tree"
+    separator_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.separator_size is not None and self.separator_size < 0:
+            raise ChoiceError(f"the separator size is {self.separator_size}; give a number of 0 or more")
+
+    def steps(
+        self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, seed: int, tell: Progress
+    ) -> Iterator[Step]:
+        """Yields the steps, round by round."""
+        undecided, kept = superset, UndirectedGraph.empty(superset.names)
+        number = 0
+        while undecided.size:
+            number += 1
+            graph = undecided.union(kept)
+            decided: list[Edge] = []
+            more: list[Edge] = []
+            for row, region, columns, edges in self._row(graph, undecided):
+                left = undecided.size - len(decided)
+                tell(f"round {number}: deciding {left} edges", 1 - left / superset.size)
+                step = _decide(sample, graph, method, seed, (number, row), (region, columns), edges)
+                decided += step.candidates
+                more += step.kept
+                yield step
+            undecided = undecided.without(UndirectedGraph.from_edges(superset.names, decided))
+            kept = kept.union(UndirectedGraph.from_edges(superset.names, more))
+
+    def _row(
+        self, graph: UndirectedGraph, undecided: UndirectedGraph
+    ) -> list[tuple[int, VarSet, VarSet, list[Edge]]]:
+        """Returns the row, R, R̄ and edges of every region of the first row that has undecided edges."""
+        open_vertices = varset(v for v, around in enumerate(undecided.neighbours) if around)
+        inside = 0
+        for part in graph.components():
+            if part & open_vertices:
+                inside |= part
+        regions = region_graph(cluster_tree(graph.induced(inside), self.separator_size))
+        for row, sets in enumerate(regions.rows):
+            found = []
+            for place, region in enumerate(sets):
+                if (region & open_vertices).bit_count() > 1:
+                    edges = regions.own_edges(row, place, undecided.neighbours)
+                    if edges:
+                        found.append((row + 1, region, regions.ancestry(row, place), edges))
+            if found:
+                return found
+        raise AssertionError("the lowest region with an undecided edge decides it")
+
+
+Framework = Plain | OverJunctionTree
+
+
+def _decide(  # noqa: PLR0917 - as in Algorithm 2
+    sample: Sample,
+    graph: UndirectedGraph,
+    method: SelectionMethod,
+    seed: int,
+    place: tuple[int, int],
+    region: tuple[VarSet, VarSet],
+    edges: Sequence[Edge],
+) -> Step:
+    """Decides edges of a region by a method (Algorithm 2).
+
+    Args:
+        sample: all columns.
+        graph: U ∪ G.
+        method: decides.
+        seed: of everything random.
+        place: round and row.
+        region: R and R̄.
+        edges: the candidates.
+    """
+    columns = list(members(region[1]))
+    at = {v: k for k, v in enumerate(columns)}
+    marginal = graph.marginal(region[1])
+    around = np.zeros((len(columns), len(columns)), dtype=np.bool_)
+    for v in columns:
+        around[at[v], [at[u] for u in members(marginal[v])]] = True
+    candidates = np.zeros_like(around)
+    for u, v in edges:
+        candidates[at[u], at[v]] = candidates[at[v], at[u]] = True
+    decision: Decision = method.decide(sample.restricted(columns), Task(around, candidates), seed)
+    kept = tuple((u, v) for u, v in edges if decision.kept[at[u], at[v]])
+    return Step(*place, *region, tuple(edges), kept, decision.parameter, decision.shrinkage)
+
+
+def select(
+    data: Table | Sample,
+    method: SelectionMethod,
+    screen: Screen,
+    over: Framework | None = None,
+    *,
+    margins: Margins = "gaussian",
+    seed: int = 0,
+    tell: Progress = quiet,
+) -> Selection:
+    """Selects the graph of the columns of a table.
+
+    Args:
+        data: a table of numbers or states, or the sample made of it.
+        method: decides the edges.
+        screen: gives the superset in which they are sought.
+        over: the framework; None for the junction tree without a limit on separators.
+        margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
+        seed: of everything random.
+        tell: is told of progress; what it raises ends the selection.
+
+    Raises:
+        ChoiceError: the method or the screen is not for such data.
+        InputError: a column is a combination of others, or the superset is not over these columns.
+    """
+    began = time.perf_counter()
+    over = OverJunctionTree() if over is None else over
+    sample = sample_of(data, margins) if isinstance(data, ContinuousTable | DataTable) else data
+    objection = method.objection(sample)
+    if objection is not None:
+        raise ChoiceError(f"{objection}; choose another method")
+    tell("screening", 0.0)
+    superset = screen.superset(sample, seed)
+    if superset.names != sample.names:
+        superset = superset.aligned(sample.names, "superset")
+    screened = time.perf_counter()
+    steps = tuple(over.steps(sample, superset, method, seed, tell))
+    graph = UndirectedGraph.from_edges(sample.names, [edge for step in steps for edge in step.kept])
+    decided = time.perf_counter()
+    tell("estimating the strengths", 1.0)
+    strengths = strengths_of(sample, graph) if isinstance(sample, Moments) else None
+    facts: dict[str, Any] = {
+        "kind": margins if isinstance(sample, Moments) else "states",
+        "rows": sample.rows,
+    }
+    if isinstance(data, ContinuousTable | DataTable):
+        facts["digest"] = data.digest()
+    end = time.perf_counter()
+    return Selection(
+        graph,
+        superset,
+        steps,
+        strengths,
+        over="plain" if isinstance(over, Plain) else "junction-tree",
+        separator_size=over.separator_size,
+        method=options_of(method),
+        screen=options_of(screen),
+        seed=seed,
+        data=facts,
+        seconds={"screen": screened - began, "decisions": decided - screened, "total": end - began},
+        environment=describe(1),
+    )
+
+
+def strengths_of(sample: Moments, graph: UndirectedGraph) -> tuple[float, ...]:
+    """Returns the partial correlation of each edge under a graph, given all other columns."""
+    estimate = covariance_selection(sample.regular()[0], graph.matrix(), 1e-7)
+    matrix = partial_correlations(estimate)
+    return tuple(float(matrix[u, v]) for u, v in graph.edges)

@@ -1,0 +1,168 @@
+"""The graphical lasso and covariance selection, component by component.
+
+    minimise  tr(S Θ) − ln det Θ + Σ_{i≠j} λ_ij |Θ_ij|,   λ_ij = 0: free, ∞: Θ_ij = 0
+
+The diagonal is not penalised. With penalties 0 and ∞ only, this is covariance selection: the maximum
+likelihood under a graph. Columns that no chain of pairs with |S_ij| > λ_ij joins have independent solutions.
+
+References:
+    A. P. Dempster, Covariance selection, Biometrics 28, 1972.
+    D. Witten, J. Friedman, N. Simon, New insights and faster computations for the graphical lasso, Journal of
+    Computational and Graphical Statistics 20, 2011 (components).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+EXACT = 1e-9
+"""Tolerance on W at which the optimality conditions hold to 1e-6."""
+ON_A_PATH = 1e-5
+"""Tolerance on W, in units of correlation, where only the support and the likelihood count."""
+_SWEEPS = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimate:
+    """A solution.
+
+    Attributes:
+        covariance: W = Θ⁻¹, shape (m, m).
+        slopes: row j has those of the regression of j on the others: Θ_jk = −Θ_jj b_jk.
+    """
+
+    covariance: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """Θ, symmetric, with exact zeros."""
+        left = self.covariance.diagonal() - np.einsum("jk,jk->j", self.covariance, self.slopes)
+        matrix = -self.slopes / left[:, None]
+        matrix = np.where(self.support, (matrix + matrix.T) / 2, 0.0)
+        np.fill_diagonal(matrix, 1 / left)
+        return matrix
+
+    @property
+    def support(self) -> NDArray[np.bool_]:
+        """Where Θ is not 0, the diagonal left out."""
+        joined: NDArray[np.bool_] = self.slopes != 0
+        return joined & joined.T
+
+    @property
+    def log_determinant(self) -> float:
+        """The logarithm of det W."""
+        return float(np.linalg.slogdet(self.covariance)[1])
+
+
+def graphical_lasso(
+    covariance: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    start: Estimate | None = None,
+    tolerance: float = EXACT,
+) -> Estimate:
+    """Returns the minimiser.
+
+    Args:
+        covariance: S, shape (m, m), positive definite; or semidefinite, if all penalties are above 0.
+        penalty: λ, shape (m, m), symmetric, not negative; the diagonal does not matter.
+        start: where to begin: |W − S| ≤ λ off the diagonal, and W positive definite; None for S itself.
+        tolerance: on W, in units of the largest variance.
+
+    Raises:
+        InputError: the matrix has no such minimum, or none is reached.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    m = len(covariance)
+    linked = np.abs(covariance) > penalty
+    np.fill_diagonal(linked, val=False)
+    count, label = connected_components(linked, directed=False)
+    whole = Estimate(np.diag(covariance.diagonal()), np.zeros((m, m)))
+    order = np.argsort(label, kind="stable")
+    for inside in np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1]):
+        if len(inside) == 1:
+            continue
+        at = np.ix_(inside, inside)
+        own, limit = np.ascontiguousarray(covariance[at]), np.ascontiguousarray(penalty[at])
+        if start is None:
+            begin = Estimate(_regular(own, limit), np.zeros_like(own))
+        else:
+            begin = Estimate(np.ascontiguousarray(start.covariance[at]), start.slopes[at].copy())
+        _descend(own, limit, begin, tolerance * float(own.diagonal().max()))
+        whole.covariance[at] = begin.covariance
+        whole.slopes[at] = begin.slopes
+    return whole
+
+
+def _descend(
+    covariance: NDArray[np.float64], penalty: NDArray[np.float64], begin: Estimate, tolerance: float
+) -> None:
+    from jtsolve.selection.kernels.lasso import block_descent
+
+    if block_descent(covariance, penalty, begin.covariance, begin.slopes, tolerance, _SWEEPS) < 0:
+        raise InputError(
+            "covariance",
+            "",
+            f"the graphical lasso does not settle in {_SWEEPS} sweeps: columns are nearly dependent",
+            "leave out one of each pair of columns that say the same, or raise the penalty",
+        )
+
+
+def _regular(covariance: NDArray[np.float64], penalty: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns a positive definite start within the penalties.
+
+    That is the matrix itself if it is; otherwise its mixture with the diagonal that the least penalty allows.
+    """
+    try:
+        np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        pass
+    else:
+        return covariance.copy()
+    off = ~np.eye(len(covariance), dtype=np.bool_) & (covariance != 0)
+    share = min(float((penalty[off] / np.abs(covariance[off])).min()), 1.0) if off.any() else 1.0
+    mixed: NDArray[np.float64] = (1 - share) * covariance
+    np.fill_diagonal(mixed, covariance.diagonal())
+    try:
+        np.linalg.cholesky(mixed)
+    except np.linalg.LinAlgError:
+        raise InputError(
+            "covariance",
+            "",
+            "it is singular, and some pair has no penalty: there is no unique estimate",
+            "give more rows than columns, penalise every pair, or leave out dependent columns",
+        ) from None
+    return mixed
+
+
+def covariance_selection(
+    covariance: NDArray[np.float64], graph: NDArray[np.bool_], tolerance: float = EXACT
+) -> Estimate:
+    """Returns the maximum likelihood under a graph: W = S on its edges, Θ = 0 off them."""
+    return graphical_lasso(covariance, np.where(graph, 0.0, np.inf), None, tolerance)
+
+
+def nearer(start: Estimate, covariance: NDArray[np.float64], share: float) -> Estimate:
+    """Returns a start for penalties that are smaller by a factor: W moved towards S by it.
+
+    A mixture of W, positive definite, and S, semidefinite, is positive definite, and within the penalties.
+    """
+    return Estimate(covariance + share * (start.covariance - covariance), start.slopes.copy())
+
+
+def partial_correlations(estimate: Estimate) -> NDArray[np.float64]:
+    """Returns −Θ_ij / √(Θ_ii Θ_jj), with 1 on the diagonal."""
+    precision = estimate.precision
+    scale = np.sqrt(precision.diagonal())
+    matrix: NDArray[np.float64] = np.clip(-precision / np.outer(scale, scale), -1.0, 1.0)
+    np.fill_diagonal(matrix, 1.0)
+    return matrix

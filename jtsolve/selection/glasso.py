@@ -1,0 +1,68 @@
+"""The graphical lasso with given edges: λ on the candidates, 0 on given edges, ∞ outside the superset.
+
+J. Friedman, T. Hastie, R. Tibshirani, Sparse inverse covariance estimation with the graphical lasso,
+Biostatistics 9, 2008; restricted to a superset as in appendix B of Vats and Nowak. Correlations, not
+covariances, are penalised. A path warm-starts each λ from the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from jtsolve.selection.choosing import Criterion, Ebic, choose
+from jtsolve.selection.gaussian import ON_A_PATH, Estimate, graphical_lasso, nearer
+from jtsolve.selection.samples import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.selection.method import Decision, Task
+    from jtsolve.selection.samples import Sample
+
+LOWEST = 0.05
+"""The least λ of a path, as a share of the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphicalLasso:
+    """The graphical lasso; for numbers.
+
+    Args:
+        criterion: chooses λ.
+    """
+
+    name: ClassVar[str] = "glasso"
+    criterion: Criterion = Ebic()  # noqa: RUF009 - a frozen value
+
+    def objection(self, sample: Sample) -> str | None:
+        """See `SelectionMethod`."""
+        return None if isinstance(sample, Moments) else "the graphical lasso is for numbers, not for states"
+
+    def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
+        """See `SelectionMethod`."""
+        assert isinstance(sample, Moments), "asked before"
+        return choose(self, self.criterion, sample, task, seed)
+
+    def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
+        """See `PathMethod`."""
+        largest = float(np.abs(correlation[task.candidates]).max(initial=0.0))
+        return largest, LOWEST * largest
+
+    def walk(
+        self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
+    ) -> Iterator[NDArray[np.bool_]]:
+        """See `PathMethod`."""
+        del rows  # the penalty is as given
+        penalty = np.where(task.graph, 0.0, np.inf)
+        start: Estimate | None = None
+        before = 0.0
+        for value in parameters:
+            penalty[task.candidates] = value
+            begin = None if start is None else nearer(start, correlation, min(value / before, 1.0))
+            start, before = graphical_lasso(correlation, penalty, begin, ON_A_PATH), value
+            yield start.support & task.candidates

@@ -1,0 +1,143 @@
+"""The PC algorithm for undirected graphs: Algorithm 4 of Vats and Nowak, and its order-free variant.
+
+    for k = 0..η, for each candidate ij left: S_ij ← the neighbours of i or of j, whichever are fewer;
+        delete ij if some S ⊆ S_ij of k vertices has X_i ⫫ X_j | X_S
+
+The neighbours shrink as edges are deleted, so that the order of the columns matters. PC-stable (D. Colombo,
+M. Maathuis, JMLR 15, 2014) takes those at the beginning of each k, and does not depend on it.
+
+References:
+    P. Spirtes, C. Glymour, An algorithm for fast recovery of sparse causal graphs, 1991.
+    M. Kalisch, P. Bühlmann, Estimating high-dimensional directed acyclic graphs with the PC-algorithm, JMLR
+    8, 2007.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError
+from jtsolve.selection.choosing import Criterion, Given, choose
+from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, independent, thresholds
+from jtsolve.selection.method import Decision, Task
+from jtsolve.selection.samples import Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.selection.samples import Sample, States
+
+Sets = Literal["fewer", "either"]
+
+_LARGEST_LEVEL = 0.2
+_LEAST_LEVEL = 1e-8
+"""The levels α between which a criterion chooses: from hardly any edges to a fifth of the false ones."""
+_LEAST_THRESHOLD = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class PC:
+    """The PC algorithm; for numbers and states.
+
+    Args:
+        depth: η, the largest |S|.
+        stable: whether the result does not depend on the order of the columns.
+        sets: whether S is sought among the neighbours of the end with fewer, or of either end.
+        test: fisher-z, correlation or bic for numbers, g, chi2 or bic for states; None for fisher-z and g.
+        criterion: chooses the level α, or the threshold of the test correlation; for states, it is given.
+
+    Raises:
+        ChoiceError: there is no such test, the depth is negative, or a level is given that is none.
+    """
+
+    name: ClassVar[str] = "pc"
+    depth: int = 2
+    stable: bool = True
+    sets: Sets = "fewer"
+    test: str | None = None
+    criterion: Criterion = Given(0.01)  # noqa: RUF009 - a frozen value
+
+    def __post_init__(self) -> None:
+        if self.test is not None and self.test not in TESTS:
+            raise ChoiceError(f"there is no test '{self.test}'; there are {', '.join(TESTS)}")
+        if self.sets not in get_args(Sets):
+            raise ChoiceError(f"there are no sets '{self.sets}'; there are {', '.join(get_args(Sets))}")
+        if self.depth < 0:
+            raise ChoiceError(f"the depth is {self.depth}; give a number of 0 or more")
+        if isinstance(self.criterion, Given) and self.criterion.value >= 1:
+            raise ChoiceError(f"the level is {self.criterion.value}; give a number below 1")
+
+    def objection(self, sample: Sample) -> str | None:
+        """See `SelectionMethod`."""
+        if isinstance(sample, Moments):
+            if self.test not in (None, *NUMBER_TESTS):
+                return f"the test {self.test} is for states; there are {', '.join(NUMBER_TESTS)} for numbers"
+            return None
+        if self.test not in (None, *STATE_TESTS):
+            return f"the test {self.test} is for numbers; there are {', '.join(STATE_TESTS)} for states"
+        if not isinstance(self.criterion, Given) and self.test != "bic":
+            return "the level of a test of states is not chosen but given, such as --criterion 0.01"
+        return None
+
+    def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
+        """See `SelectionMethod`."""
+        if not isinstance(sample, Moments):
+            return self._states(sample, task)
+        if self._test == "bic":
+            (kept,) = self.walk(sample.correlation, sample.rows, task, [1.0])
+            return Decision(kept)
+        if isinstance(self.criterion, Given):  # no regular matrix is needed, so that none is shrunk
+            (kept,) = self.walk(sample.correlation, sample.rows, task, [self.criterion.value])
+            return Decision(kept, self.criterion.value)
+        return choose(self, self.criterion, sample, task, seed)
+
+    @property
+    def _test(self) -> str:
+        return self.test or "fisher-z"
+
+    def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
+        """See `PathMethod`."""
+        if self._test == "correlation":
+            largest = float(np.abs(correlation[task.candidates]).max(initial=0.0))
+            return largest, min(_LEAST_THRESHOLD, largest)
+        return _LEAST_LEVEL, _LARGEST_LEVEL
+
+    def walk(
+        self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
+    ) -> Iterator[NDArray[np.bool_]]:
+        """See `PathMethod`."""
+        from jtsolve.selection.kernels.independence import prune
+
+        for value in parameters:
+            left = task.candidates.copy()
+            limits = thresholds(self._test, value, rows, self.depth)
+            prune(correlation, task.graph.copy(), left, limits, self.stable, self.sets == "either")
+            yield left
+
+    def _states(self, sample: States, task: Task) -> Decision:
+        """Decides by tests of states."""
+        test = self.test or "g"
+        level = self.criterion.value if isinstance(self.criterion, Given) else 0.0
+        graph, left = task.graph.copy(), task.candidates.copy()
+        for size in range(self.depth + 1):
+            seen = graph.copy() if self.stable else graph
+            for i, j in np.argwhere(np.triu(left)).tolist():
+                if any(
+                    independent(sample, i, j, given, test, level)
+                    for around in self._around(seen, i, j)
+                    for given in combinations(around, size)
+                ):
+                    left[i, j] = left[j, i] = graph[i, j] = graph[j, i] = False
+        return Decision(left, None if test == "bic" else level)
+
+    def _around(self, graph: NDArray[np.bool_], i: int, j: int) -> list[list[int]]:
+        """Returns S_ij, or both if S is sought on either side."""
+        ends = sorted((i, j), key=lambda end: int(graph[end].sum()))
+        sides = [[v for v in np.flatnonzero(graph[end]).tolist() if v not in (i, j)] for end in ends]
+        return sides if self.sets == "either" else sides[:1]

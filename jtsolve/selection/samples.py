@@ -1,0 +1,193 @@
+"""The columns that edges are decided from: numbers with their correlations, or states.
+
+Numbers are standardised, so that the scale of a column does not matter. For nonparanormal data, each column
+is first replaced by the normal quantiles of its ranks, so that no increasing transformation matters.
+
+References:
+    H. Liu, J. Lafferty, L. Wasserman, The nonparanormal: semiparametric estimation of high dimensional
+    undirected graphs, JMLR 10, 2009.
+    J. Schäfer, K. Strimmer, A shrinkage approach to large-scale covariance matrix estimation, Statistical
+    Applications in Genetics and Molecular Biology 4, 2005 (target D, of correlations).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from jtsolve.errors import InputError
+from jtsolve.tables.table import ContinuousTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.tables.table import DataTable
+
+Margins = Literal["gaussian", "nonparanormal"]
+
+_SINGULAR = 1e-10
+"""A pivot of a correlation matrix below it means a column that is a combination of others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Numbers: the correlations of columns, and the rows behind them.
+
+    Attributes:
+        names: of the columns.
+        correlation: shape (n, n).
+        rows: N; that of the likelihood and the tests.
+        values: standardised, shape (n, rows); None if only the correlations are known.
+    """
+
+    names: tuple[str, ...]
+    correlation: NDArray[np.float64]
+    rows: int
+    values: NDArray[np.float64] | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return len(self.names)
+
+    @classmethod
+    def of(cls, table: ContinuousTable, margins: Margins = "gaussian") -> Moments:
+        """Returns the moments of a table.
+
+        Raises:
+            InputError: there is one row only, or columns are linearly dependent.
+        """
+        if table.rows < 2:  # noqa: PLR2004 - a correlation needs two
+            raise InputError("table", "rows", "one row has no correlations", "give more rows")
+        values = table.values if margins == "gaussian" else _normal_scores(table.values)
+        moments = cls(table.names, *_standardised(values))
+        moments._require_independent()
+        return moments
+
+    def restricted(self, columns: Sequence[int]) -> Moments:
+        """Returns the moments of some columns, in this order."""
+        at = list(columns)
+        return Moments(
+            tuple(self.names[v] for v in at),
+            np.ascontiguousarray(self.correlation[np.ix_(at, at)]),
+            self.rows,
+            None if self.values is None else np.ascontiguousarray(self.values[at]),
+        )
+
+    def of_rows(self, rows: NDArray[np.integer]) -> Moments:
+        """Returns the moments of some rows.
+
+        Raises:
+            InputError: a column is constant on them.
+        """
+        assert self.values is not None, "asked of data"
+        part = self.values[:, rows]
+        flat = np.flatnonzero(np.ptp(part, axis=1) == 0)
+        if len(flat):
+            reason = f"it is constant on {len(rows)} of the rows, which were drawn"
+            remedy = "leave the column out, or choose the parameter by ebic"
+            raise InputError("table", f"column '{self.names[flat[0]]}'", reason, remedy)
+        return Moments(self.names, *_standardised(part))
+
+    def regular(self) -> tuple[NDArray[np.float64], float]:
+        """Returns a positive definite correlation matrix, and the share of 0 in it.
+
+        Where the rows exceed the columns, these are the correlations; otherwise correlations shrunk towards 0
+        by the share that minimises the expected squared error (Schäfer and Strimmer).
+        """
+        if self.rows > self.n + 1 or self.values is None:
+            return self.correlation, 0.0
+        count = self.rows
+        squares = self.values**2
+        variance = (squares @ squares.T - count * self.correlation**2) * count / (count - 1) ** 3
+        off = ~np.eye(self.n, dtype=np.bool_)
+        share = float(np.clip(variance[off].sum() / np.square(self.correlation[off]).sum(), 0.01, 1.0))
+        shrunk = (1 - share) * self.correlation
+        np.fill_diagonal(shrunk, 1.0)
+        return shrunk, share
+
+    def _require_independent(self) -> None:
+        """Raises InputError if a column is a linear combination of others, as far as the rows can tell."""
+        from scipy.linalg.lapack import dpstrf
+
+        off = np.abs(self.correlation) - np.eye(self.n)
+        i, j = np.unravel_index(np.argmax(off), off.shape)
+        if off[i, j] > 1 - _SINGULAR:
+            reason = f"its correlation with '{self.names[j]}' is {self.correlation[i, j]:.0f}"
+            raise InputError("table", f"column '{self.names[i]}'", reason, "leave one of the two out")
+        if self.rows > self.n:
+            _, order, rank, _ = dpstrf(self.correlation, tol=_SINGULAR)
+            if rank < self.n:
+                name = self.names[order[rank] - 1]
+                reason = "it is a linear combination of other columns"
+                raise InputError("table", f"column '{name}'", reason, "leave it out")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """States: the codes of columns.
+
+    Attributes:
+        names: of the columns.
+        codes: shape (n, rows).
+        arities: the number of states of each column.
+        weights: how often each row occurs; None for once.
+    """
+
+    names: tuple[str, ...]
+    codes: NDArray[np.integer]
+    arities: NDArray[np.int64]
+    weights: NDArray[np.int64] | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return len(self.names)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, with their weights."""
+        return int(self.codes.shape[1] if self.weights is None else self.weights.sum())
+
+    @classmethod
+    def of(cls, table: DataTable) -> States:
+        """Returns the states of a table."""
+        return cls(table.names, table.codes, table.arities, table.weights)
+
+    def restricted(self, columns: Sequence[int]) -> States:
+        """Returns the states of some columns, in this order."""
+        at = list(columns)
+        return States(tuple(self.names[v] for v in at), self.codes[at], self.arities[at], self.weights)
+
+
+Sample: TypeAlias = Moments | States
+
+
+def sample_of(table: ContinuousTable | DataTable, margins: Margins = "gaussian") -> Sample:
+    """Returns the sample that a table holds; see `Moments.of` for errors."""
+    return Moments.of(table, margins) if isinstance(table, ContinuousTable) else States.of(table)
+
+
+def _standardised(
+    values: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], int, NDArray[np.float64]]:
+    """Returns the correlations, the number of rows, and the values with mean 0 and variance 1."""
+    centred = values - values.mean(axis=1, keepdims=True)
+    centred /= np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
+    correlation = centred @ centred.T / values.shape[1]
+    correlation = np.clip((correlation + correlation.T) / 2, -1.0, 1.0)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation, int(values.shape[1]), centred
+
+
+def _normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns Φ⁻¹(rank / (N + 1)) of each value within its column; ties share their mean rank."""
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    scores: NDArray[np.float64] = ndtri(rankdata(values, axis=1) / (values.shape[1] + 1))
+    return scores
