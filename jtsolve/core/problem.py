@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
+from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores
 from jtsolve.core.varset import VarSet, is_subset, members
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jtsolve.core.tree import JunctionTree
 
@@ -303,6 +303,12 @@ class Problem:
         own = self.constraints.max_treewidth
         tighter = treewidth if own is None else min(own, treewidth)
         return replace(self, constraints=replace(self.constraints, max_treewidth=tighter))
+
+    def guarded(self, stop: Callable[[], bool]) -> Problem:
+        """Returns this problem with scores that end long batches once `stop` answers True; see `Guarded`."""
+        if not isinstance(self.scores, Guarded):
+            return self
+        return replace(self, scores=self.scores.guarded(stop))
 
     def digest(self) -> str:
         """Returns "sha256:…" over the variables' names and the scores, not over the constraints.

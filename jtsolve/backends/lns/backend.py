@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -38,12 +38,13 @@ from jtsolve.backends.lns.region import Noise
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
 from jtsolve.backends.support.mutable_tree import MutableTree
+from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
-from jtsolve.core.varset import members
+from jtsolve.core.varset import key_of, members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +52,10 @@ if TYPE_CHECKING:
     from jtsolve.backends.lns.subsolver import RegionOptimum
     from jtsolve.backends.lns.tree import Region
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.core.varset import VarSet
+
+
+_Key: TypeAlias = tuple[int | bytes, frozenset[int | bytes]]
+"""A region by its variables and covered sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +199,9 @@ class _RegionSearch:
         self.idle_kicks = 0
         self.strength = options.strength
         self.fresh = 0  # nodes from this number on are new since the last kick
-        self.optima: dict[tuple[VarSet, frozenset[VarSet]], float] = {}  # by variables and covered sets
-        self.scores: dict[VarSet, float] = {}
+        self.key = key_of(problem.n)
+        self.optima: dict[_Key, float] = {}
+        self.score = remembered(problem.scores.score, problem.n, _TUNING.cache)
         singles = problem.scores.batch(np.arange(problem.n)[:, None]).tolist()
         self.own = [score if score > -inf else 0.0 for score in singles]
         self.bound = inf
@@ -232,7 +237,7 @@ class _RegionSearch:
 
     def improve(self) -> None:
         """Solves some regions that may be improved, and replaces those that are."""
-        chosen: dict[tuple[VarSet, frozenset[VarSet]], tuple[Region, float]] = {}
+        chosen: dict[_Key, tuple[Region, float]] = {}
         most = self.batch_size()
         for _ in range(most):
             rehang(self.current, self.random)
@@ -242,7 +247,7 @@ class _RegionSearch:
             if region.variables.bit_count() > self.options.region:
                 continue  # a single clique that is too large to solve
             old = region_score(self.current, region, self.score)
-            key = (region.variables, region.covered)
+            key = (self.key(region.variables), frozenset(map(self.key, region.covered)))
             if self.optima.get(key, inf) > old + _TUNING.tolerance:
                 chosen.setdefault(key, (region, old))
             if len(chosen) == most:
@@ -273,9 +278,7 @@ class _RegionSearch:
         size = self.solver.group * (groups if self.solver.group > 1 else 1)
         return size if self.options.steps is None else min(size, self.options.steps - self.steps)
 
-    def learn(
-        self, key: tuple[VarSet, frozenset[VarSet]], region: Region, old: float, optimum: RegionOptimum
-    ) -> None:
+    def learn(self, key: _Key, region: Region, old: float, optimum: RegionOptimum) -> None:
         """Stores the optimum of a region, and replaces the region if that is better."""
         if len(self.optima) == _TUNING.cache:
             self.optima.clear()
@@ -353,15 +356,6 @@ class _RegionSearch:
         """See `RegionSolver.solve`."""
         self.steps += len(regions)
         return self.solver.solve(regions, targets, noises)
-
-    def score(self, mask: VarSet) -> float:
-        """Returns s(mask) in nats, from the cache."""
-        value = self.scores.get(mask)
-        if value is None:
-            if len(self.scores) == _TUNING.cache:
-                self.scores.clear()
-            value = self.scores[mask] = self.problem.scores.score(mask)
-        return value
 
     def put(self, region: Region, optimum: RegionOptimum, old: float) -> bool:
         """Replaces a region that scored `old` by its optimum, and tells whether it could.
