@@ -542,7 +542,7 @@ def test_sets_have_keys_of_their_own_however_many_variables_there_are() -> None:
 def test_long_batches_end_when_the_run_has_to_stop_and_short_ones_do_not() -> None:
     table = data_table((2,) * 30, 40_000)
     lazy = DataScores(table, Bdeu(), 5)
-    rows = np.array([row for row in combinations(range(30), 5)], dtype=np.intp)
+    rows = np.array(list(combinations(range(30), 5)), dtype=np.intp)
     assert len(rows) * lazy._scorer.steps > 2 * _PIECE_NANOSECONDS
     asked = []
 
@@ -565,7 +565,7 @@ def test_threads_share_lazy_scores() -> None:
     table = data_table((2,) * 12, 300)
     expected = tabulate(table, Bdeu(), 4)
     lazy = DataScores(table, Bdeu(), 4, cache=100)
-    masks = list(bounded_subsets(12, 4)) * 2
+    masks = list(bounded_subsets(12, 4))[1:] * 2
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lazy.score, masks)) == [expected.score(mask) for mask in masks]
     stats = lazy.stats

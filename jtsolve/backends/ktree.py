@@ -38,7 +38,8 @@ import numpy as np
 
 from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.required_edges import triangulated
-from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.backends.support.starts import best_start
+from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.result import Outcome, Stop
@@ -68,6 +69,7 @@ class KTree:
     vertex has been the first, or earlier by an option.
 
     Args:
+        start: backends whose trees it reports first; it returns the best of these and its own.
         steps: the largest number of growths, at least 1; None for no limit.
         patience: the number of growths without a better tree after which it ends, at least 1.
 
@@ -75,6 +77,7 @@ class KTree:
         ValueError: a number is below 1.
     """
 
+    start: tuple[Backend, ...] = ()
     steps: int | None = None
     patience: int = 20
 
@@ -104,8 +107,9 @@ class KTree:
             )
         order = list(range(problem.n))
         Random(limits.seed).shuffle(order)  # noqa: S311 - nothing here is secret
-        best: JunctionTree | None = None
-        score, grown, failed, stale, stop = -inf, 0, 0, 0, None
+        best = best_start(self.start, problem, limits, report)
+        score = -inf if best is None else best.score(problem.scores)
+        grown, failed, stale, stop = 0, 0, 0, None
         for first in order:
             if grown == self.steps or stale == self.patience:
                 stop = Stop.STEPS if grown == self.steps else None

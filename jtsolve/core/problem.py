@@ -187,7 +187,8 @@ class Problem:
         rows: the number of rows of data behind the scores (the total weight); None takes it from scores that
             are computed from data, and otherwise means unknown. Not part of the digest.
         ceilings: for each variable v, an upper bound in nats of s(P ∪ v) − s(P) over all P but ∅, known from
-            how the scores are made; None if nothing is known. Files do not keep it.
+            how the scores are made; None takes them from scores that are computed from data, and otherwise
+            means that nothing is known. Files do not keep it.
 
     Raises:
         InputError: names are empty or repeated, or counts do not match.
@@ -207,6 +208,8 @@ class Problem:
             object.__setattr__(self, "rows", getattr(self.scores, "rows", None))
         elif self.rows < 1:
             raise InputError("problem", "rows", f"{self.rows} rows", "give a number of 1 or more, or None")
+        if self.ceilings is None:
+            object.__setattr__(self, "ceilings", getattr(self.scores, "ceilings", None))
         if len(self.variables) != self.scores.n:
             raise InputError(
                 "problem",

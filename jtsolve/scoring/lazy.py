@@ -98,22 +98,28 @@ class DataScores:
 
     def __setstate__(self, state: tuple[int, Scorer, int]) -> None:
         """Restores the state of `__getstate__`; the cache is empty."""
+        _, scorer, room = state
+        self._set(state, _Cache(scorer.table.n, room), None)
+
+    def _set(self, state: tuple[int, Scorer, int], cache: _Cache, stop: Callable[[], bool] | None) -> None:
         self.max_size, self._scorer, self._room = state
-        self.n = self._scorer.table.n
-        self._cache = _Cache(self.n, self._room)
-        self._stop: Callable[[], bool] | None = None
+        self.n, self._cache, self._stop = self._scorer.table.n, cache, stop
 
     def guarded(self, stop: Callable[[], bool]) -> DataScores:
         """See `core.scores.Guarded`; the cache is shared."""
         scores = DataScores.__new__(DataScores)
-        scores.max_size, scores._scorer, scores._room = self.__getstate__()
-        scores.n, scores._cache, scores._stop = self.n, self._cache, stop
+        scores._set(self.__getstate__(), self._cache, stop)  # noqa: SLF001 - of the same class
         return scores
 
     @property
     def rows(self) -> int:
         """The number of rows of the data, counting weights."""
         return self._scorer.table.total
+
+    @property
+    def ceilings(self) -> tuple[float, ...]:
+        """See `Problem.ceilings`."""
+        return tuple(self._scorer.ceilings().tolist())
 
     @property
     def stats(self) -> dict[str, int]:
@@ -155,10 +161,9 @@ class DataScores:
         if not sets.size:
             return np.zeros(count)  # s(∅)
         if size == _PAIR and count > _MANY and self._cache.pairs is None:
-            if comb(self.n, _PAIR) > self._room:
-                values, misses = self._computed(sets)
-                self._cache.count(0, misses)
-                return values
+            values, misses = self._computed(sets)
+            self._cache.count(0, misses)
+            return values
         return self._cache.batch(sets, self._computed)
 
     def _computed(self, sets: NDArray[np.intp]) -> tuple[NDArray[np.float64], int]:

@@ -51,7 +51,8 @@ from jtsolve.backends.forward.pairs import (
 from jtsolve.backends.forward.significance import Significance, significance_of, state_count
 from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.required_edges import triangulated
-from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.backends.support.starts import best_start
+from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.result import Outcome, Stop
@@ -73,6 +74,8 @@ class Forward:
     It returns a tree that meets all constraints, or none; it never claims infeasibility.
 
     Args:
+        start: backends whose trees it reports first; it returns the best of these and its own. With
+            `significance` they are not asked, since nobody has tested their edges.
         significance: the level α, above 0 and below 1, of the likelihood-ratio test that an edge has to pass,
             for all pairs of a step together: with 0.05, at most one step in twenty adds an edge between
             independent variables. Exact for the score ml only. None for no test.
@@ -81,6 +84,7 @@ class Forward:
         ValueError: the level is out of range.
     """
 
+    start: tuple[Backend, ...] = ()
     significance: float | None = None
 
     name: ClassVar[str] = "forward"
@@ -107,18 +111,21 @@ class Forward:
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        start = triangulated(problem)
-        if start is None:
+        required = triangulated(problem)
+        if required is None:
             return Outcome(
                 None, stats={"note": "the required edges could not be completed to a chordal graph"}
             )
         test = None if self.significance is None else significance_of(problem, self.significance)
-        search = _EdgeSelection(problem, start, report, test)
+        first = best_start(self.start, problem, limits, report) if test is None else None
+        search = _EdgeSelection(problem, required, report, test)
         stop = search.forward() or search.backward()
         stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
         tree = None if search.broken else search.tree()
         if tree is not None:
             report(tree=tree)  # a backend that starts from here may use only reported trees
+        if tree is None or (first is not None and first.score(problem.scores) > tree.score(problem.scores)):
+            tree = first
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
 
 

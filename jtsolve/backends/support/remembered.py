@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def remembered(function: Callable[[VarSet], T], n: int, most: int = 1 << 18) -> Callable[[VarSet], T]:
-    """Returns a function of subsets of {0..n-1} that computes each value once, and forgets all when it is full.
+    """Returns a function of subsets of {0..n-1} that computes each value once; when full, it forgets all.
 
     >>> asked = []
     >>> squared = remembered(lambda mask: asked.append(mask) or mask**2, 100)
