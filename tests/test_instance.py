@@ -793,7 +793,7 @@ def test_an_unknown_suffix_is_taken_for_what_the_file_looks_like(tmp_path: Path)
 
 def test_pack_is_read_by_gzip() -> None:
     text = " ".join(map(str, np.random.default_rng(0).random(100_000).tolist())).encode()
-    assert len(text) > files._CHUNK  # noqa: SLF001 - several are packed
+    assert len(text) > files._CHUNK  # several are packed
     for data in (b"", b"x" * 99, text):
         for numbers in (False, True):
             packed = files.pack(data, numbers=numbers)

@@ -240,8 +240,8 @@ def _prim(
     """Grows the forest from variable 0 by the edge of the largest gain; ties go to the lowest numbers.
 
     If it takes seconds, it reports the forests on the way, in which each variable outside is linked to the
-    best inside. When stopped, it continues with the gains known so far and the required edges: that takes a fraction of
-    the time, and meets all constraints but connectedness.
+    best inside. When stopped, it continues with the gains known so far and the required edges: that takes a
+    fraction of the time, and meets all constraints but connectedness.
 
     Returns:
         The families (v, parents) in the order of arrival, and why scoring stopped early, or None.

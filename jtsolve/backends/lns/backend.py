@@ -6,6 +6,10 @@ the tree can be attached (`region`); and it replaces the region if it scores mor
 depends only on its variables and on the separators that it has to cover, so it is stored, and no region is
 solved twice in vain.
 
+Larger cliques make regions slower to solve, and kicks wilder. Where the start does not use the treewidth that
+is allowed, the search begins at the treewidth of the start and widens it by one, each time for half of the
+time left: more room then does not give a worse tree. (On insurance, 27 variables, by BIC, it did.)
+
 Before each region, a tree edge moves to other cliques that contain its separator: another junction tree of
 the same graph, with other regions. After many consecutive failures the regions become larger; fewer of the
 largest are tried, since they take long. After these, the search returns to the best tree and is kicked: some
@@ -27,7 +31,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -39,6 +43,7 @@ from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
+from jtsolve.backends.support.report import with_deadline
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
@@ -85,6 +90,11 @@ class _Tuning:
     """Factors of the strength of kicks: in balance if about one kick in four leads back to the best tree."""
     strongest: float = 16.0
     """How many times stronger or weaker than the first a kick may become."""
+    narrowest: int = 2
+    rungs: int = 3
+    fewer_kicks: int = 4
+    """The least treewidth that is searched before larger ones, how many are, and the divisor of their
+    numbers of kicks."""
     cache: int = 1 << 18
     """Region optima stored, and scores: some tens of megabytes each."""
     largest_score: float = 1e90
@@ -171,7 +181,36 @@ class LargeNeighbourhoodSearch:
         best = best_start(self.start, problem, limits, report)
         if best is None:
             return Outcome(None, stop=report.stop or Stop.FINISHED, stats={"note": "no start gave a tree"})
-        return _RegionSearch(self, problem, limits, report, best).outcome()
+        options, steps = self, 0
+        for width in self.narrower(problem, best):
+            part = problem.with_treewidth(width)
+            rung = options.for_half()
+            search = _RegionSearch(rung, part, limits, _for_half(report, limits), best)
+            outcome = search.outcome()
+            best = outcome.tree or best
+            steps += search.steps
+            options = self if self.steps is None else replace(self, steps=self.steps - steps)
+        outcome = _RegionSearch(options, problem, limits, report, best).outcome()
+        return replace(outcome, stats={**outcome.stats, "steps": outcome.stats["steps"] + steps})
+
+    def narrower(self, problem: Problem, start: JunctionTree) -> range:
+        """Returns the treewidths to search first: those that the start does not use, where it leaves some."""
+        if problem.n <= self.region or self.steps == 1:
+            return range(0)
+        least = max(_TUNING.narrowest, start.treewidth)
+        return range(least, min(problem.max_clique_size - 1, least + _TUNING.rungs))
+
+    def for_half(self) -> LargeNeighbourhoodSearch:
+        """Returns the options for a search at a smaller treewidth, with half of the steps."""
+        steps = None if self.steps is None else max(1, self.steps // 2)
+        return replace(self, kicks=self.kicks // _TUNING.fewer_kicks, steps=steps)
+
+
+def _for_half(report: Report, limits: Limits) -> Report:
+    """Returns a report for a search at a smaller treewidth, which has half of the time left."""
+    half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
+    # Neither its bounds nor the trees of others hold for both problems.
+    return replace(with_deadline(report, limits, half, bounds=False), same_problem=False)
 
 
 class _RegionSearch:
