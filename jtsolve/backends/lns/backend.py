@@ -48,7 +48,7 @@ from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import SparseScores
+from jtsolve.core.scores import SparseScores, StoppedError
 from jtsolve.core.varset import key_of, members
 
 if TYPE_CHECKING:
@@ -95,6 +95,9 @@ class _Tuning:
     fewer_kicks: int = 4
     """The least treewidth that is searched before larger ones, how many are, and the divisor of their
     numbers of kicks."""
+    per_copy: int = 100
+    """Variables per improvement that a better tree is allowed to wait for before it is copied and reported:
+    a copy takes a time that grows with their number."""
     cache: int = 1 << 18
     """Region optima stored, and scores: some tens of megabytes each."""
     largest_score: float = 1e90
@@ -245,6 +248,7 @@ class _RegionSearch:
         self.own = [score if score > -inf else 0.0 for score in singles]
         self.bound = inf
         self.steps = self.improvements = self.kicks = 0
+        self.kept = 0  # improvements when a tree was last kept
 
     def outcome(self) -> Outcome:
         """Runs the search."""
@@ -253,8 +257,11 @@ class _RegionSearch:
         try:
             with announced(lambda: self.report(note="compiling the kernels (first run only)")):
                 stop = self.run()
+        except StoppedError:
+            stop = self.report.stop or Stop.TIME
         finally:
             self.solver.close()
+        self.keep()
         stats = {"steps": self.steps, "improvements": self.improvements, "kicks": self.kicks}
         return Outcome(self.best.frozen(), self.bound, stop, stats)
 
@@ -280,8 +287,9 @@ class _RegionSearch:
         most = self.batch_size()
         for _ in range(most):
             rehang(self.current, self.random)
+        fresh = self.new_nodes()
         for _ in range(2 * most):
-            region = self.draw(self.sizes[self.level])
+            region = self.draw(fresh, self.sizes[self.level])
             self.failures += 1
             if region.variables.bit_count() > self.options.region:
                 continue  # a single clique that is too large to solve
@@ -299,7 +307,7 @@ class _RegionSearch:
         for key, region, old, optimum in zip(chosen, regions, olds, optima, strict=True):
             if optimum is not None:
                 self.learn(key, region, old, optimum)
-        if self.value > self.best_value + _TUNING.tolerance:
+        if self.improvements >= self.kept + self.problem.n // _TUNING.per_copy:
             self.keep()
         if optima[0] is not None and not regions[0].boundary:  # the region holds all variables
             self.bound = self.best_value + optima[0].gap
@@ -329,6 +337,7 @@ class _RegionSearch:
 
     def kick(self) -> None:
         """Returns to the best tree and replaces random regions of it: more after many kicks in vain."""
+        self.keep()
         if self.kicks:
             self.strength = self.adapted()
         self.kicks += 1
@@ -345,7 +354,8 @@ class _RegionSearch:
         while count > 0:
             some = min(count, self.solver.group)
             count -= some
-            drawn = [self.draw(self.random.choice(usual)) for _ in range(some)]
+            fresh = self.new_nodes()
+            drawn = [self.draw(fresh, self.random.choice(usual)) for _ in range(some)]
             regions = [one for one in drawn if one.variables.bit_count() <= self.options.region]
             if not regions:
                 continue
@@ -383,10 +393,10 @@ class _RegionSearch:
         """Returns the nodes that are new since the last kick; before the first, all nodes."""
         return [node for node in self.current.cliques if node >= self.fresh]
 
-    def draw(self, size: int) -> Region:
-        """Returns a random region that starts, with probability 7/8, at a new node."""
-        fresh = self.new_nodes() if self.random.randrange(8) else []
-        start = self.random.choice(fresh or list(self.current.cliques))
+    def draw(self, fresh: list[int], size: int) -> Region:
+        """Returns a random region that starts, with probability 7/8, at one of the new nodes."""
+        fits = fresh and self.random.randrange(8)
+        start = self.random.choice(fresh) if fits else self.current.random_node(self.random)
         return draw_region(self.current, start, size, self.random)
 
     def solve(
@@ -410,7 +420,10 @@ class _RegionSearch:
         return True
 
     def keep(self) -> None:
-        """Takes the current tree as the best one."""
+        """Takes the current tree as the best one, if it is."""
+        self.kept = self.improvements
+        if self.value <= self.best_value + _TUNING.tolerance:
+            return
         tree = self.current.frozen()
         self.value = self.best_value = tree.score(self.problem.scores)  # sums of differences drift
         self.best = self.current.copy()
