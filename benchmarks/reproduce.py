@@ -226,6 +226,24 @@ BENCHMARKS = (
         "forward_large.py --cases 50:3 --rows 500 --output {output}/forward_large",
     ),
     Benchmark(
+        "scale",
+        "chowliu, forward and lns on 1,000 and 5,000 variables: seconds to the first tree, and the trees",
+        15,
+        "scale.py --cases text:1058:2,text:5000:2,drawn:1000:2,drawn:5000:2 --seconds 60 "
+        "--output {output}/scale",
+        "scale.py --cases text:80:2,drawn:60:2 --rows 200 --seconds 3 --output {output}/scale",
+    ),
+    Benchmark(
+        "scale_widths",
+        "lns on rows of insurance at treewidths 2 to 6: whether more room gives a worse answer",
+        3,
+        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3,4,5,6 --seconds 20 "
+        "--output {output}/scale_widths",
+        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3 --rows 500 --seconds 2 "
+        "--output {output}/scale_widths",
+        ("networks/insurance.bif.gz",),
+    ),
+    Benchmark(
         "alarm_curve",
         "test log-likelihood over the number of rows: Figure 2(b) of Chechetka and Guestrin (docs/lpacjt.md)",
         60,

@@ -15,7 +15,7 @@ from jtsolve.core.backend import Backend, Estimate, Limits, News
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
-from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.sparsity import sparser
 from jtsolve.core.varset import members
 from jtsolve.errors import InternalError, LimitError, RefusedError
@@ -181,7 +181,10 @@ def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recor
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
-    outcome = backend.solve(problem, limits, recorder)
+    try:
+        outcome = backend.solve(problem.guarded(lambda: recorder.stop is not None), limits, recorder)
+    except StoppedError:
+        outcome = Outcome(None, stop=recorder.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
     recorder.thin()
     result = _result(problem, backend, limits, recorder, outcome)

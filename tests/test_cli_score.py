@@ -371,7 +371,7 @@ def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Pat
 def test_too_many_sets_are_scored_on_demand_for_heuristics(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", Tabulation(seconds=-1.0, share=0.5))
+    monkeypatch.setattr("jtsolve.scoring.problem.FOR_HEURISTICS", Tabulation(seconds=-1.0, share=0.5))
     output = tmp_path / "r.json"
     more = ["--score", "bic", "--treewidth", "2", "--output", str(output)]
     assert command("solve", data, *more, "--backend", "forward") == 0

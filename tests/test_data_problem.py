@@ -19,6 +19,7 @@ from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import (
     BEFORE_SEARCH,
+    FOR_HEURISTICS,
     WITHIN_LIMITS,
     Tabulation,
     plan_scores,
@@ -79,8 +80,8 @@ def cost(seconds: float, memory: int) -> TableEstimate:
 
 def test_seconds_and_bytes_decide() -> None:
     limits = Limits(memory=1 << 50)
-    assert BEFORE_SEARCH.obstacle(cost(9.9, 0), limits) is None
-    assert BEFORE_SEARCH.obstacle(cost(11, 0), limits) == "about 11 s, but at most 10 s are allowed"
+    assert BEFORE_SEARCH.obstacle(cost(2.9, 0), limits) is None
+    assert BEFORE_SEARCH.obstacle(cost(11, 0), limits) == "about 11 s, but at most 3 s are allowed"
     assert WITHIN_LIMITS.obstacle(cost(1e9, 0), limits) is None
     over = Limits(time=4.0, memory=1 << 50, started=time.monotonic() - 5)
     assert WITHIN_LIMITS.obstacle(cost(1, 0), over) == "about 1 s, but at most 0 s are allowed"
@@ -93,7 +94,8 @@ def test_seconds_and_bytes_decide() -> None:
 
 def test_exact_backends_get_a_table_within_the_limits_and_the_others_a_quick_one() -> None:
     assert tabulation_for(REGISTRY["dp"]) is WITHIN_LIMITS
-    assert tabulation_for(REGISTRY["forward"]) is BEFORE_SEARCH
+    assert tabulation_for(REGISTRY["forward"]) is FOR_HEURISTICS
+    assert FOR_HEURISTICS.seconds < BEFORE_SEARCH.seconds
     assert tabulation_for(None) is BEFORE_SEARCH
 
 
@@ -123,7 +125,8 @@ def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest
     from jtsolve.solving import solve
 
     monkeypatch.setattr(learner, "solve", remember)
-    monkeypatch.setattr(learner, "FOR_EACH_TREE", NEVER)
+    monkeypatch.setattr("jtsolve.scoring.problem.FOR_HEURISTICS", NEVER)
+    monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", NEVER)
     assert Learner()(TABLE) == Learner(backend=REGISTRY["forward"])(TABLE)
     Learner(backend=REGISTRY["dp"])(TABLE)
     assert [type(problem.scores) for problem in solved] == [DataScores, DataScores, DenseScores]

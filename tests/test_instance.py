@@ -792,4 +792,11 @@ def test_an_unknown_suffix_is_taken_for_what_the_file_looks_like(tmp_path: Path)
 
 
 def test_pack_is_read_by_gzip() -> None:
-    assert gzip.GzipFile(fileobj=io.BytesIO(files.pack(b"x" * 99))).read() == b"x" * 99
+    text = " ".join(map(str, np.random.default_rng(0).random(100_000).tolist())).encode()
+    assert len(text) > files._CHUNK  # several are packed
+    for data in (b"", b"x" * 99, text):
+        for numbers in (False, True):
+            packed = files.pack(data, numbers=numbers)
+            assert gzip.GzipFile(fileobj=io.BytesIO(packed)).read() == data
+            assert packed == files.pack(data, numbers=numbers)
+    assert len(files.pack(text, numbers=True)) < 1.01 * len(gzip.compress(text, 6))

@@ -14,14 +14,14 @@ import pytest
 
 from jtsolve.backends.registry import REGISTRY as REGISTERED
 from jtsolve.core.problem import Problem, Variable
-from jtsolve.core.scores import DenseScores, colex_table
+from jtsolve.core.scores import DenseScores, StoppedError, colex_table
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, members, varset
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.kernels.bitcounting import entropy_terms, packed, sums_over_binary_cells
 from jtsolve.scoring.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
-from jtsolve.scoring.lazy import _MANY, DataScores
+from jtsolve.scoring.lazy import _MANY, _PIECE_NANOSECONDS, DataScores, _Cache
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.registry import DISCRETE, GAUSSIAN, REGISTRY
 from jtsolve.scoring.score import is_discrete, is_gaussian
@@ -494,7 +494,7 @@ def test_thousands_of_pairs_pass_a_cache_that_has_no_room_for_all() -> None:
     )
     pairs = np.array([(u, v) for v in range(120) for u in range(v)])[::-1]
     assert len(pairs) > _MANY
-    narrow = DataScores(table, Bic(), 2, cache=5000)
+    narrow = DataScores(table, Bic(), 2, cache=400)
     wide = DataScores(table, Bic(), 2)
     assert narrow.batch(pairs).tolist() == wide.batch(pairs).tolist()
     assert narrow.stats == {"hits": 0, "misses": len(pairs), "cached": 0}
@@ -504,16 +504,19 @@ def test_thousands_of_pairs_pass_a_cache_that_has_no_room_for_all() -> None:
 def test_lazy_scores_count_hits_and_misses_and_forget() -> None:
     lazy = DataScores(TABLE, Bdeu(), 3, cache=2)
     assert lazy.stats == {"hits": 0, "misses": 0, "cached": 0}
-    pairs = np.array([[0, 1], [0, 2], [0, 1]])
-    first = lazy.batch(pairs)
+    triples = np.array([[0, 1, 2], [0, 1, 3], [0, 1, 2]])
+    first = lazy.batch(triples)
     assert first[0] == first[2]
     assert lazy.stats == {"hits": 1, "misses": 2, "cached": 2}
-    assert lazy.score(0b101) == first[1]
+    assert lazy.score(0b1011) == first[1]
     assert lazy.stats == {"hits": 2, "misses": 2, "cached": 2}
     lazy.score(0b1)
     assert lazy.stats == {"hits": 2, "misses": 3, "cached": 2}
-    lazy.score(0b11)
+    lazy.score(0b111)
     assert lazy.stats["misses"] == 4
+    pairs = np.array([[0, 1], [0, 2], [0, 1]])
+    assert lazy.batch(pairs).tolist() == [lazy.score(0b11), lazy.score(0b101), lazy.score(0b11)]
+    assert lazy.stats == {"hits": 6, "misses": 6, "cached": 4}  # pairs are in an array, which keeps them
     assert lazy.score(0b1111) == -inf
     assert lazy.batch(np.array([[0, 1, 2, 3]])).tolist() == [-inf]
     assert lazy.batch(np.empty((2, 0), np.intp)).tolist() == [0.0, 0.0]
@@ -524,15 +527,49 @@ def test_lazy_scores_count_hits_and_misses_and_forget() -> None:
         DataScores(TABLE, Bdeu(), 3, cache=0)
 
 
+def test_sets_have_keys_of_their_own_however_many_variables_there_are() -> None:
+    few, many = _Cache(1000, 10**6), _Cache(1 << 13, 1)
+    pairs = np.array([(u, v) for v in range(200) for u in range(v)])
+    assert len({hash(1 << u | 1 << v) for u, v in pairs.tolist()}) == 1891  # of bit masks
+    assert len({hash(key) for key in few._keys(pairs)}) == len(pairs)
+    generator = np.random.default_rng(0)
+    for cache, n, size in ((few, 1000, 3), (few, 1000, 9), (many, 1 << 13, 4), (many, 1 << 13, 5)):
+        sets = np.sort(np.array([generator.choice(n, size, replace=False) for _ in range(200)]), axis=1)
+        assert [cache._key(row) for row in sets.tolist()] == cache._keys(sets)
+        assert len(set(cache._keys(sets))) == len({tuple(row) for row in sets.tolist()})
+
+
+def test_long_batches_end_when_the_run_has_to_stop_and_short_ones_do_not() -> None:
+    table = data_table((2,) * 30, 40_000)
+    lazy = DataScores(table, Bdeu(), 5)
+    rows = np.array(list(combinations(range(30), 5)), dtype=np.intp)
+    assert len(rows) * lazy._scorer.steps > 2 * _PIECE_NANOSECONDS
+    asked = []
+
+    def stop() -> bool:
+        asked.append(1)
+        return len(asked) > 1
+
+    guarded = lazy.guarded(stop)
+    with pytest.raises(StoppedError):
+        guarded.batch(rows)
+    assert guarded.batch(rows[:9]).tolist() == lazy.batch(rows[:9]).tolist()
+    assert len(asked) == 2
+    assert guarded.stats == lazy.stats  # one cache
+    with pytest.raises(StoppedError):
+        guarded.tabulated(3)
+    assert repr(guarded) == repr(lazy)
+
+
 def test_threads_share_lazy_scores() -> None:
     table = data_table((2,) * 12, 300)
     expected = tabulate(table, Bdeu(), 4)
     lazy = DataScores(table, Bdeu(), 4, cache=100)
-    masks = list(bounded_subsets(12, 4)) * 2
+    masks = list(bounded_subsets(12, 4))[1:] * 2
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lazy.score, masks)) == [expected.score(mask) for mask in masks]
     stats = lazy.stats
-    assert stats["cached"] <= 100
+    assert stats["cached"] <= 100 + 66  # and all pairs
     assert stats["hits"] + stats["misses"] == len(masks)
 
 

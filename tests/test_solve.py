@@ -7,20 +7,25 @@ import signal
 import threading
 import time
 from dataclasses import dataclass, field
+from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 import pytest
 from problems import gaussian, named
 
 from jtsolve import solving as solve_module
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
 from jtsolve.core.result import Outcome, Status, Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import Recorder, choose, options_of, solve
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -217,6 +222,24 @@ def test_the_time_limit_reaches_the_backend(problem: Problem) -> None:
 
     result = solve(problem, Scripted(script), Limits(time=0.05))
     assert (result.stop, result.tree, result.status) == (Stop.TIME, ISOLATED, Status.FEASIBLE)
+
+
+def test_a_batch_of_scores_that_is_cut_short_ends_the_run_with_the_best_tree() -> None:
+    codes = np.random.default_rng(0).integers(0, 2, (30, 40_000))
+    table = DataTable(tuple(f"v{i}" for i in range(30)), (("0", "1"),) * 30, codes)
+    lazy = Problem(tuple(map(Variable, table.names)), DataScores(table, Bdeu(), 5))
+    rows = np.array(list(combinations(range(30), 5)), dtype=np.intp)
+    forest = JunctionTree.from_families([(v, 0) for v in range(30)])
+
+    def script(problem: Problem, limits: Limits, report: Report) -> Outcome:
+        report(tree=forest)
+        while limits.elapsed < 0.01:
+            pass
+        problem.scores.batch(rows)
+        raise AssertionError("the batch takes a second, and the limit was over")
+
+    result = solve(lazy, Scripted(script), Limits(time=0.01))
+    assert (result.stop, result.tree, result.status) == (Stop.TIME, forest, Status.FEASIBLE)
 
 
 def test_every_reason_to_refuse_is_given_at_once() -> None:

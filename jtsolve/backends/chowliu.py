@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Stop
 
 _PAIR = 2
+_FIRST_TREE = 2.0
+"""Seconds to the first forest on the way; the next come after twice the time of the one before."""
 _ROWS_PER_REPORT = 256
 """Rows between two reports: at n = 10,000 about a tenth of a second."""
 
@@ -236,8 +239,9 @@ def _prim(
 ) -> tuple[list[tuple[int, VarSet]], Stop | None]:
     """Grows the forest from variable 0 by the edge of the largest gain; ties go to the lowest numbers.
 
-    When stopped, it continues with the gains known so far and the required edges: that takes a fraction of
-    the time, and meets all constraints but connectedness.
+    If it takes seconds, it reports the forests on the way, in which each variable outside is linked to the
+    best inside. When stopped, it continues with the gains known so far and the required edges: that takes a
+    fraction of the time, and meets all constraints but connectedness.
 
     Returns:
         The families (v, parents) in the order of arrival, and why scoring stopped early, or None.
@@ -249,6 +253,8 @@ def _prim(
     parent = np.zeros(n, dtype=np.intp)
     families: list[tuple[int, VarSet]] = []
     stop = None
+    began = monotonic()
+    next_tree = _FIRST_TREE if least == 0 and not pairs.required else inf
     while others.size:
         best = int(np.argmax(gain))
         v = int(others[best])
@@ -258,6 +264,11 @@ def _prim(
             report(done=1 - (others.size / n) ** 2, note="scoring pairs")
         if stop is None and others.size:
             stop = report.stop
+            if (elapsed := monotonic() - began) > next_tree:
+                known = zip(others.tolist(), gain.tolist(), parent.tolist(), strict=True)
+                rest = [(u, 1 << p if g > least else 0) for u, g, p in known]
+                report(tree=JunctionTree.from_families([*families, *rest]))
+                next_tree = 2 * elapsed
         fresh = pairs.row(v, others) if stop is None else pairs.only_required(v, others)
         better = fresh > gain
         gain = np.where(better, fresh, gain)

@@ -28,7 +28,6 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from heapq import heappop, heappush
 from itertools import combinations, groupby, islice
 from math import inf
@@ -37,13 +36,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.required_edges import triangulated
-from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.backends.support.starts import best_start
+from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, is_subset, members, varset
+from jtsolve.core.varset import VarSet, is_subset, key_of, members, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,6 +69,7 @@ class KTree:
     vertex has been the first, or earlier by an option.
 
     Args:
+        start: backends whose trees it reports first; it returns the best of these and its own.
         steps: the largest number of growths, at least 1; None for no limit.
         patience: the number of growths without a better tree after which it ends, at least 1.
 
@@ -75,6 +77,7 @@ class KTree:
         ValueError: a number is below 1.
     """
 
+    start: tuple[Backend, ...] = ()
     steps: int | None = None
     patience: int = 20
 
@@ -104,8 +107,9 @@ class KTree:
             )
         order = list(range(problem.n))
         Random(limits.seed).shuffle(order)  # noqa: S311 - nothing here is secret
-        best: JunctionTree | None = None
-        score, grown, failed, stale, stop = -inf, 0, 0, 0, None
+        best = best_start(self.start, problem, limits, report)
+        score = -inf if best is None else best.score(problem.scores)
+        grown, failed, stale, stop = 0, 0, 0, None
         for first in order:
             if grown == self.steps or stale == self.patience:
                 stop = Stop.STEPS if grown == self.steps else None
@@ -141,8 +145,8 @@ class _Growth:
         self.report, self.hurried = report, hurried
         limits = problem.constraints
         self.width = problem.max_clique_size
-        self.good_clique = cache(problem.permits_clique)
-        self.good_separator = cache(problem.permits_separator)
+        self.good_clique = remembered(problem.permits_clique, problem.n)
+        self.good_separator = remembered(problem.permits_separator, problem.n)
         self.forbidden = [0] * problem.n
         for edge in limits.forbidden_edges:
             for v in members(edge):
@@ -155,7 +159,8 @@ class _Growth:
         self.floor = np.full(problem.n, -inf)  # the best gain of each vertex that stays feasible
         self.left = (1 << problem.n) - 1
         self.families: list[tuple[int, VarSet]] = []
-        self.cliques: set[VarSet] = set()
+        self.key = key_of(problem.n)
+        self.cliques: dict[int | bytes, VarSet] = {}
         self.unfit: list[VarSet] = []  # cliques that are not permitted and have to grow
         self.heap: list[_Entry] = []
         self.early: list[_Entry] = []  # pairs of vertices that are not next in their component of H
@@ -180,8 +185,8 @@ class _Growth:
     def join(self, v: int, separator: VarSet) -> None:
         """Joins v to S."""
         clique = separator | 1 << v
-        self.cliques.discard(separator)
-        self.cliques.add(clique)
+        self.cliques.pop(self.key(separator), None)
+        self.cliques[self.key(clique)] = clique
         self.unfit = [other for other in self.unfit if other != separator]
         if not self.good_clique(clique):
             self.unfit.append(clique)
@@ -223,7 +228,7 @@ class _Growth:
         """Tells whether v may be joined to S now: S∪v may have to grow later, but a separator S is final."""
         if self.forbidden[v] & separator or not is_subset(self.required[v] & ~self.left, separator):
             return False
-        if separator in self.cliques:
+        if self.key(separator) in self.cliques:
             return separator.bit_count() < self.width
         return self.good_separator(separator) and self.has_room(separator)
 
@@ -235,7 +240,7 @@ class _Growth:
         if fresh < 0:
             return False
         smallest = self.problem.constraints.min_separator_size
-        room = sum(self.width - clique.bit_count() for clique in self.cliques)
+        room = sum(self.width - clique.bit_count() for clique in self.cliques.values())
         room += self.width - separator.bit_count() - 1 + fresh * max(0, self.width - smallest)
         return self.left.bit_count() - 1 <= room
 
@@ -262,7 +267,9 @@ class _Growth:
             while some := list(islice(same, max(1, _ROWS // max(1, left.size)))):
                 if self.report.stop is not None or left.size == 0:
                     return
-                fitting = [mask for mask in some if self.good_separator(mask) or mask in self.cliques]
+                fitting = [
+                    mask for mask in some if self.good_separator(mask) or self.key(mask) in self.cliques
+                ]
                 if fitting:
                     self.push(fitting, left)
 

@@ -38,12 +38,13 @@ if TYPE_CHECKING:
 GROUP = "jtsolve.backends"
 """The group of entry points."""
 
-_LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(), KTree(steps=4)))
+_FORWARD = Forward(start=(ChowLiu(),))
+_LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD, KTree(steps=4)))
 _QUICK = LargeNeighbourhoodSearch(
-    exact=DynamicProgramming(), start=(Forward(),), region=8, kicks=20, steps=20_000
+    exact=DynamicProgramming(), start=(_FORWARD,), region=8, kicks=20, steps=20_000
 )
 _CLUTTER = ClutterCuts(start=_QUICK)
-_SEARCH = LocalSearch(start=(Forward(), KTree(steps=4)))
+_SEARCH = LocalSearch(start=(_FORWARD, KTree(steps=4)))
 
 REGISTRY: dict[str, Backend] = {
     backend.name: backend
@@ -53,10 +54,10 @@ REGISTRY: dict[str, Backend] = {
         _CLUTTER,
         FindConsistentTree(),
         ConstraintProgramming(start=_QUICK, relaxation=_CLUTTER),
-        DynamicProgramming(start=Forward(), forest=ChowLiu()),
-        Forward(),
+        DynamicProgramming(start=_FORWARD, forest=ChowLiu()),
+        _FORWARD,
         IntegerProgramming(start=_QUICK, relaxation=_CLUTTER),
-        KTree(),
+        KTree(start=(ChowLiu(),)),
         _LNS,
         MaximumSatisfiability(start=_QUICK, relaxation=_CLUTTER),
         Portfolio(members=(_LNS, _LNS, _SEARCH)),

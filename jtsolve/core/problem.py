@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.core.notebook import as_html
-from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
+from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores
 from jtsolve.core.varset import VarSet, is_subset, members
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jtsolve.core.tree import JunctionTree
 
@@ -188,7 +188,8 @@ class Problem:
         rows: the number of rows of data behind the scores (the total weight); None takes it from scores that
             are computed from data, and otherwise means unknown. Not part of the digest.
         ceilings: for each variable v, an upper bound in nats of s(P ∪ v) − s(P) over all P but ∅, known from
-            how the scores are made; None if nothing is known. Files do not keep it.
+            how the scores are made; None takes them from scores that are computed from data, and otherwise
+            means that nothing is known. Files do not keep it.
 
     Raises:
         InputError: names are empty or repeated, or counts do not match.
@@ -208,6 +209,8 @@ class Problem:
             object.__setattr__(self, "rows", getattr(self.scores, "rows", None))
         elif self.rows < 1:
             raise InputError("problem", "rows", f"{self.rows} rows", "give a number of 1 or more, or None")
+        if self.ceilings is None:
+            object.__setattr__(self, "ceilings", getattr(self.scores, "ceilings", None))
         if len(self.variables) != self.scores.n:
             raise InputError(
                 "problem",
@@ -302,6 +305,12 @@ class Problem:
         own = self.constraints.max_treewidth
         tighter = treewidth if own is None else min(own, treewidth)
         return replace(self, constraints=replace(self.constraints, max_treewidth=tighter))
+
+    def guarded(self, stop: Callable[[], bool]) -> Problem:
+        """Returns this problem with scores that end long batches once `stop` answers True; see `Guarded`."""
+        if not isinstance(self.scores, Guarded):
+            return self
+        return replace(self, scores=self.scores.guarded(stop))
 
     def digest(self) -> str:
         """Returns "sha256:…" over the variables' names and the scores, not over the constraints.

@@ -17,7 +17,7 @@ from jtsolve.core.varset import VarSet, bounded_subsets, colex_rank, count_bound
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
@@ -213,6 +213,22 @@ class SparseScores:
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
         """See `LocalScores.batch`."""
         return np.array([self.score(varset(row)) for row in sets.tolist()], dtype=np.float64)
+
+
+class StoppedError(Exception):
+    """Ends a long batch of scores on demand when the run has to stop; see `Guarded`."""
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """Scores computed on demand that ask within long batches whether to go on."""
+
+    def guarded(self, stop: Callable[[], bool]) -> LocalScores:
+        """Returns the same scores, whose long batches raise a StoppedError once `stop` answers True.
+
+        Batches that take a fraction of a second are always finished, so that trees can be scored.
+        """
+        ...
 
 
 @runtime_checkable

@@ -17,7 +17,7 @@ from math import fsum, inf
 from typing import TYPE_CHECKING
 
 from jtsolve.core.notebook import as_html
-from jtsolve.core.varset import VarSet, is_subset, members, varset
+from jtsolve.core.varset import VarSet, is_subset, key_of, members, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,7 +62,7 @@ class JunctionTree:
             raise ValueError(f"a tree edge names clique {error.args[0]}, which does not exist") from None
         _validate(self.n, cliques, edges)
         object.__setattr__(self, "cliques", cliques)
-        object.__setattr__(self, "edges", _canonical_edges(cliques, edges))
+        object.__setattr__(self, "edges", _canonical_edges(self.n, cliques, edges))
 
     def _repr_html_(self) -> str | None:
         return as_html([], self, [str(v) for v in range(self.n)])
@@ -277,7 +277,7 @@ def reachable(count: int, edges: Sequence[tuple[int, int]]) -> set[int]:
 
 
 def _canonical_edges(
-    cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]]
+    n: int, cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]]
 ) -> tuple[tuple[int, int], ...]:
     """Returns the edges of the canonical junction tree of the same cliques.
 
@@ -286,11 +286,13 @@ def _canonical_edges(
     the first clique of each.
     """
     adjacent = adjacency(len(cliques), edges)
-    ends: dict[VarSet, set[int]] = {}
+    key = key_of(n)
+    ends: dict[int | bytes, tuple[VarSet, set[int]]] = {}
     for i, j in edges:
-        ends.setdefault(cliques[i] & cliques[j], set()).update((i, j))
+        separator = cliques[i] & cliques[j]
+        ends.setdefault(key(separator), (separator, set()))[1].update((i, j))
     canonical: list[tuple[int, int]] = []
-    for separator, starts in ends.items():
+    for separator, starts in ends.values():
         part_of: set[int] = set()
         firsts = []
         for start in starts:

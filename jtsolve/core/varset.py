@@ -12,9 +12,27 @@ from math import comb
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 VarSet: TypeAlias = int
+
+_HASHED_BITS = 61
+"""Python hashes a number modulo 2^61 − 1, so that bits v and v + 61 count alike: all 499,500 pairs of 1,000
+variables have 1,891 hashes."""
+
+
+def key_of(n: int) -> Callable[[VarSet], int | bytes]:
+    """Returns a function from subsets of {0..n-1} to keys of dictionaries: equal for equal sets only.
+
+    Up to 61 variables the mask is its own key; beyond, its bytes are, whose hashes do not collide.
+
+    >>> key_of(61)(0b101), list(key_of(62)(0b101))
+    (5, [5, 0, 0, 0, 0, 0, 0, 0])
+    """
+    if n <= _HASHED_BITS:
+        return int
+    size = (n + 7) // 8
+    return lambda mask: mask.to_bytes(size, "little")
 
 
 def varset(members: Iterable[int]) -> VarSet:

@@ -238,7 +238,9 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     suffix = Path(path).name.removesuffix(".gz").rpartition(".")[2]
     if source.endswith(".json") or source.endswith(".json.gz"):  # noqa: PIE810 - reads better
         data = _to_json(problem, source)
-        write_atomically(path, pack(data) if source.endswith(".gz") else data)
+        if source.endswith(".gz"):
+            data = pack(data, numbers=isinstance(problem.scores, DenseScores))
+        write_atomically(path, data)
     elif suffix in ("score", "dmst") and not source.endswith(".gz"):
         scores = _plain_table(problem, source)
         write_atomically(path, junctor_text(scores) if suffix == "score" else adjunct_text(scores))

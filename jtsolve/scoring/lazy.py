@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import VarSet, members
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.scoring.tabulate import tabulate_with
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from jtsolve.scoring.prior import StructurePrior
@@ -25,22 +28,30 @@ if TYPE_CHECKING:
 DEFAULT_CACHE = 1_000_000
 """Cached scores: about 150 bytes each in the dictionary, 150 MB in all."""
 _PAIR = 2
+_PAIRS_PER_SCORE = 16
+"""Pairs in an array for each score that the dictionary may hold: about as many bytes. By default, the pairs
+of 5,600 variables."""
 _MANY = 4096
 """A larger batch of pairs is taken for part of a scan over all pairs."""
+_PIECE_NANOSECONDS = 2e8
+"""Predicted work between two looks at the clock."""
+_BITS = 61
+"""Of a number that is its own hash."""
 
 
 class DataScores:
     """`LocalScores` computed from data on demand and cached; bit-identical to tabulated ones.
 
-    Thread-safe. A full cache evicts the oldest scores. Large batches of pairs bypass a cache that cannot hold
-    all pairs: a scan over them would evict everything else.
+    Thread-safe. Pairs are cached in an array if it fits, all other sets in a dictionary, which forgets the
+    oldest scores when it is full. Where the pairs do not fit, large batches of them bypass the cache: a scan
+    over all of them would evict everything else.
 
     Args:
         table: the data.
         score: discrete for a `DataTable`, Gaussian for a `ContinuousTable`.
         max_size: size of the largest scored sets, from 1 to n.
         prior: on structures; None for none.
-        cache: number of scores to keep, at least 1.
+        cache: number of scores to keep besides the pairs, at least 1.
 
     Raises:
         ChoiceError: the score does not fit the kind of table, or a number is out of range.
@@ -53,7 +64,7 @@ class DataScores:
     -1.386294
     """
 
-    __slots__ = ("_cache", "_hits", "_lock", "_misses", "_room", "_scorer", "max_size", "n")
+    __slots__ = ("_cache", "_room", "_scorer", "_stop", "max_size", "n")
 
     def __init__(
         self,
@@ -87,11 +98,18 @@ class DataScores:
 
     def __setstate__(self, state: tuple[int, Scorer, int]) -> None:
         """Restores the state of `__getstate__`; the cache is empty."""
+        _, scorer, room = state
+        self._set(state, _Cache(scorer.table.n, room), None)
+
+    def _set(self, state: tuple[int, Scorer, int], cache: _Cache, stop: Callable[[], bool] | None) -> None:
         self.max_size, self._scorer, self._room = state
-        self.n = self._scorer.table.n
-        self._cache: dict[VarSet, float] = {}
-        self._lock = threading.Lock()
-        self._hits = self._misses = 0
+        self.n, self._cache, self._stop = self._scorer.table.n, cache, stop
+
+    def guarded(self, stop: Callable[[], bool]) -> DataScores:
+        """See `core.scores.Guarded`; the cache is shared."""
+        scores = DataScores.__new__(DataScores)
+        scores._set(self.__getstate__(), self._cache, stop)  # noqa: SLF001 - of the same class
+        return scores
 
     @property
     def rows(self) -> int:
@@ -99,26 +117,35 @@ class DataScores:
         return self._scorer.table.total
 
     @property
+    def ceilings(self) -> tuple[float, ...]:
+        """See `Problem.ceilings`."""
+        return tuple(self._scorer.ceilings().tolist())
+
+    @property
     def stats(self) -> dict[str, int]:
         """Cache hits and misses, and the number of scores cached now."""
-        with self._lock:
-            return {"hits": self._hits, "misses": self._misses, "cached": len(self._cache)}
+        return self._cache.stats
 
     def score(self, mask: VarSet) -> float:
         """Returns s(mask) in nats; -inf above `max_size` members."""
         if mask.bit_count() > self.max_size:
             return -inf
-        with self._lock:
-            value = self._cache.get(mask)
-            if value is not None:
-                self._hits += 1
-                return value
-        row = np.array([list(members(mask))], dtype=np.intp)
-        return float(self.batch(row)[0])
+        row = list(members(mask))
+        if row and row[-1] < self.n and (value := self._cache.one(row)) is not None:
+            return value
+        return float(self.batch(np.array([row], dtype=np.intp))[0])
 
     def tabulated(self, max_size: int) -> NDArray[np.float64]:
         """Returns the scores of all sets of at most `max_size` in colex order, bypassing the cache."""
-        return tabulate_with(self._scorer, max_size).values
+        stop = self._stop
+        if stop is None:
+            return tabulate_with(self._scorer, max_size).values
+        try:
+            return tabulate_with(
+                self._scorer, max_size, progress=lambda *, done: done == 1 or not stop()
+            ).values
+        except LimitError:
+            raise StoppedError from None
 
     def extremes(self) -> tuple[float, float]:
         """See `LocalScores.extremes`; computed from sizes and numbers of states only, so loose."""
@@ -131,45 +158,143 @@ class DataScores:
             return np.full(count, -inf)
         if sets.size and not 0 <= int(sets.min()) <= int(sets.max()) < self.n:
             raise InputError("scores", "sets", f"a variable is not in 0 to {self.n - 1}", "correct the set")
-        if size == _PAIR and count > _MANY and comb(self.n, _PAIR) > self._room:
-            return self._uncached(sets)
-        masks = [sum(1 << v for v in row) for row in sets.tolist()]
-        values = np.empty(count)
-        with self._lock:
-            missing = {}
-            for i, mask in enumerate(masks):
-                value = self._cache.get(mask)
-                if value is None:
-                    missing[mask] = i
-                else:
-                    values[i] = value
-            self._hits += count - len(missing)
-            self._misses += len(missing)
-        if not missing:
+        if not sets.size:
+            return np.zeros(count)  # s(∅)
+        if size == _PAIR and count > _MANY and self._cache.pairs is None:
+            values, misses = self._computed(sets)
+            self._cache.count(0, misses)
             return values
-        # In colex order, consecutive sets share counts. Outside the lock, two threads may compute the same
-        # score, with the same result.
-        ordered = sorted(missing)
-        rows = np.ascontiguousarray(sets[[missing[mask] for mask in ordered]][:, ::-1], dtype=np.int64)
-        computed = dict(zip(ordered, self._scorer.values(rows).tolist(), strict=True))
-        for i, mask in enumerate(masks):
-            if mask in computed:
-                values[i] = computed[mask]
-        self._keep(computed)
-        return values
+        return self._cache.batch(sets, self._computed)
 
-    def _uncached(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Returns the scores of sets, bypassing the cache."""
-        order = np.lexsort(sets.T)  # colex, as above
+    def _computed(self, sets: NDArray[np.intp]) -> tuple[NDArray[np.float64], int]:
+        """Returns the scores of sets of one size, and the number of distinct ones.
+
+        In colex order, consecutive sets share counts. The clock is looked at between two pieces, so that
+        small batches are always finished.
+        """
+        order = np.lexsort(sets.T)
+        ordered = np.ascontiguousarray(sets[order, ::-1], dtype=np.int64)
+        new = np.ones(len(sets), dtype=bool)
+        new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        distinct = ordered[new]
+        piece = max(1, int(_PIECE_NANOSECONDS / self._scorer.steps))
+        parts = []
+        for start in range(0, len(distinct), piece):
+            if start and self._stop is not None and self._stop():
+                raise StoppedError
+            parts.append(self._scorer.values(distinct[start : start + piece]))
         values = np.empty(len(sets))
-        values[order] = self._scorer.values(np.ascontiguousarray(sets[order, ::-1], dtype=np.int64))
+        values[order] = np.concatenate(parts)[np.cumsum(new) - 1]
+        return values, len(distinct)
+
+
+class _Cache:
+    """Scores by set; several threads may share it.
+
+    Args:
+        n: the number of variables.
+        room: the number of scores in the dictionary.
+
+    Attributes:
+        pairs: the scores of all pairs, that of u < v at v(v − 1)/2 + u, NaN where it is unknown; None if they
+            do not fit.
+    """
+
+    def __init__(self, n: int, room: int) -> None:
+        self._n, self._room = n, room
+        count = comb(n, _PAIR)
+        self.pairs = np.full(count, np.nan) if count <= _PAIRS_PER_SCORE * room else None
+        self._known: dict[int | bytes, float] = {}
+        self._lock = threading.Lock()
+        self._hits = self._misses = self._held = 0
+
+    @property
+    def stats(self) -> dict[str, int]:
+        """See `DataScores.stats`."""
         with self._lock:
-            self._misses += len(sets)
+            cached = len(self._known) + self._held
+            return {"hits": self._hits, "misses": self._misses, "cached": cached}
+
+    def count(self, hits: int, misses: int) -> None:
+        """Adds to the statistics."""
+        with self._lock:
+            self._hits += hits
+            self._misses += misses
+
+    def one(self, row: list[int]) -> float | None:
+        """Returns the score of a set, given its members in increasing order, or None if it is not known."""
+        if len(row) == _PAIR and self.pairs is not None:
+            value = float(self.pairs[row[1] * (row[1] - 1) // 2 + row[0]])
+            if value != value:  # noqa: PLR0124 - NaN
+                return None
+        else:
+            key = self._key(row)
+            with self._lock:
+                found = self._known.get(key)
+            if found is None:
+                return None
+            value = found
+        self.count(1, 0)
+        return value
+
+    def batch(
+        self,
+        sets: NDArray[np.intp],
+        compute: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], int]],
+    ) -> NDArray[np.float64]:
+        """Returns the scores of sets of one size, and keeps those that had to be computed.
+
+        They are computed outside the lock: two threads may compute the same score, with the same result.
+        """
+        if sets.shape[1] == _PAIR and self.pairs is not None:
+            at = sets[:, 1] * (sets[:, 1] - 1) // 2 + sets[:, 0]
+            values: NDArray[np.float64] = self.pairs[at]
+            missing = np.flatnonzero(np.isnan(values))
+            if missing.size:
+                values[missing], fresh = compute(sets[missing])
+                with self._lock:
+                    self._held += int(np.isnan(self.pairs[np.unique(at[missing])]).sum())
+                    self.pairs[at[missing]] = values[missing]
+        else:
+            keys = self._keys(sets)
+            with self._lock:
+                get = self._known.get
+                values = np.array([get(key, np.nan) for key in keys])
+            missing = np.flatnonzero(np.isnan(values))
+            if missing.size:
+                values[missing], fresh = compute(sets[missing])
+                self._keep([keys[i] for i in missing.tolist()], values[missing].tolist())
+        if not missing.size:
+            fresh = 0
+        self.count(len(sets) - fresh, fresh)
         return values
 
-    def _keep(self, computed: dict[VarSet, float]) -> None:
+    def _keep(self, keys: list[int | bytes], values: list[float]) -> None:
         with self._lock:
-            for mask, value in computed.items():
-                self._cache[mask] = value
-            for mask in list(islice(self._cache, max(0, len(self._cache) - self._room))):
-                del self._cache[mask]
+            self._known.update(zip(keys, values, strict=True))
+            for key in list(islice(self._known, max(0, len(self._known) - self._room))):
+                del self._known[key]
+
+    # A key is the number with the digits v + 1 in base n + 1, if that is its own hash. (A bit mask is not
+    # beyond 61 variables, and its hash falls together with those of many others; see `core.varset.key_of`.)
+
+    def _is_number(self, size: int) -> bool:
+        return (self._n + 1) ** size < 1 << _BITS
+
+    def _keys(self, sets: NDArray[np.intp]) -> list[int | bytes]:
+        size = sets.shape[1]
+        if self._is_number(size):
+            powers = (self._n + 1) ** np.arange(size, dtype=np.int64)
+            numbers: list[int | bytes] = ((sets + 1) @ powers).tolist()
+            return numbers
+        data = np.ascontiguousarray(sets, dtype=np.int32).tobytes()
+        step = 4 * size
+        return [data[at : at + step] for at in range(0, len(data), step)]
+
+    def _key(self, row: list[int]) -> int | bytes:
+        if not self._is_number(len(row)):
+            return np.array(row, dtype=np.int32).tobytes()
+        key = 0
+        for v in reversed(row):
+            key = key * (self._n + 1) + v + 1
+        return key

@@ -57,17 +57,19 @@ class Tabulation:
         return None
 
 
-BEFORE_SEARCH = Tabulation(seconds=10.0, share=0.5)
-"""Before a search: ten seconds are little beside a search over all these sets, and half is left for it."""
+BEFORE_SEARCH = Tabulation(seconds=3.0, share=0.5)
+"""For `auto`, which prefers exact backends where they fit: the first tree is to come within five seconds."""
 WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
 """For a file of all scores, and for exact backends, which read them all: all that the limits allow."""
-FOR_EACH_TREE = Tabulation(seconds=0.1, share=0.5)
-"""Where a heuristic learns dozens of trees, as in a mixture: about as long as `forward` takes for one."""
+FOR_HEURISTICS = Tabulation(seconds=0.1, share=0.5)
+"""For a search that reads few sets, perhaps for each of dozens of trees: about as long as `forward` takes."""
 
 
 def tabulation_for(backend: Backend | None) -> Tabulation:
-    """Returns the rule for one search by a backend; None stands for `auto`."""
-    return WITHIN_LIMITS if backend is not None and backend.capabilities.exact else BEFORE_SEARCH
+    """Returns the rule for a search by a backend; None stands for `auto`."""
+    if backend is None:
+        return BEFORE_SEARCH
+    return WITHIN_LIMITS if backend.capabilities.exact else FOR_HEURISTICS
 
 
 def largest_scored(backend: Backend | None, treewidth: int) -> int:

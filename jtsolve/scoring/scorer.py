@@ -150,6 +150,8 @@ class CountingScorer:
     prior: StructurePrior
     counted: DataTable
     """The rows to count: the distinct ones if they are much fewer."""
+    arities: NDArray[np.int64]
+    """The table's, at hand for small batches."""
     bits: BitColumns | None = None
     """The columns as bit sets, if counting by them is faster."""
 
@@ -168,14 +170,14 @@ class CountingScorer:
         if self.bits is not None and sets.shape[1] <= self.bits.width:
             columns, entropy = self.bits.columns, self.bits.terms
             sums, cells = sums_over_binary_cells(
-                sets, columns, self.table.rows, self.table.arities, entropy, shared, each
+                sets, columns, self.table.rows, self.arities, entropy, shared, each
             )
             return _with_rest(sets, sums, cells, self._rest)
         weights = self.counted.weights
         sums, cells = sums_over_cells(
             sets,
             self.counted.codes,
-            self.counted.arities,
+            self.arities,
             np.empty(0, np.int64) if weights is None else weights,
             shared,
             each,
@@ -251,7 +253,7 @@ def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: Stru
     distinct = distinct_rows(table)
     # Weighted rows take longer to count, so merging has to halve the rows to pay.
     counted = distinct if table.weights is not None or 2 * distinct.rows <= table.rows else table
-    by_rows = CountingScorer(table, score, prior, counted)
+    by_rows = CountingScorer(table, score, prior, counted, table.arities)
     return replace(by_rows, bits=_bits(table, score, max_size, by_rows.steps))
 
 

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import inf
@@ -50,14 +49,16 @@ from jtsolve.backends.forward.pairs import (
     gaining_pairs,
 )
 from jtsolve.backends.forward.significance import Significance, significance_of, state_count
+from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.required_edges import triangulated
-from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.backends.support.starts import best_start
+from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, members
+from jtsolve.core.varset import VarSet, key_of, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,6 +74,8 @@ class Forward:
     It returns a tree that meets all constraints, or none; it never claims infeasibility.
 
     Args:
+        start: backends whose trees it reports first; it returns the best of these and its own. With
+            `significance` they are not asked, since nobody has tested their edges.
         significance: the level α, above 0 and below 1, of the likelihood-ratio test that an edge has to pass,
             for all pairs of a step together: with 0.05, at most one step in twenty adds an edge between
             independent variables. Exact for the score ml only. None for no test.
@@ -81,6 +84,7 @@ class Forward:
         ValueError: the level is out of range.
     """
 
+    start: tuple[Backend, ...] = ()
     significance: float | None = None
 
     name: ClassVar[str] = "forward"
@@ -107,18 +111,21 @@ class Forward:
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        start = triangulated(problem)
-        if start is None:
+        required = triangulated(problem)
+        if required is None:
             return Outcome(
                 None, stats={"note": "the required edges could not be completed to a chordal graph"}
             )
         test = None if self.significance is None else significance_of(problem, self.significance)
-        search = _EdgeSelection(problem, start, report, test)
+        first = best_start(self.start, problem, limits, report) if test is None else None
+        search = _EdgeSelection(problem, required, report, test)
         stop = search.forward() or search.backward()
         stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
         tree = None if search.broken else search.tree()
         if tree is not None:
             report(tree=tree)  # a backend that starts from here may use only reported trees
+        if tree is None or (first is not None and first.score(problem.scores) > tree.score(problem.scores)):
+            tree = first
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
 
 
@@ -149,13 +156,14 @@ class _EdgeSelection:
         self.report = report
         self.neighbours = start
         self.component = [component_of(start, v) for v in range(problem.n)]
-        self.cliques: set[VarSet] = set()
-        self.separators: Counter[VarSet] = Counter()
+        self.key = key_of(problem.n)
+        self.cliques: set[int | bytes] = set()  # by their keys, as everything that is looked up by set
+        self.separators: Counter[int | bytes] = Counter()
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
-        self.good_clique = cache(problem.permits_clique)
-        self.good_separator = cache(problem.permits_separator)
+        self.good_clique = remembered(problem.permits_clique, problem.n)
+        self.good_separator = remembered(problem.permits_separator, problem.n)
         self.bad_parts = 0
-        self.scores: dict[VarSet, float] = {0: 0.0}
+        self.scores: dict[int | bytes, float] = {self.key(0): 0.0}
         self.fetch(1 << v for v in range(problem.n))
         self.queue: list[CandidateEdge] = []
         self.first = SortedPairs.none()  # pairs with S = ∅ whose turn has not come
@@ -249,10 +257,10 @@ class _EdgeSelection:
     def candidates(self, pairs: Iterable[tuple[int, int]]) -> list[CandidateEdge]:
         """Returns the candidates among the pairs; scores are fetched in batches."""
         wanted = [(u, v) for u, v in pairs if self.may_join(u, v)]
-        sets: set[VarSet] = set()
+        sets: list[VarSet] = []
         for u, v in wanted:
             shared = self.neighbours[u] & self.neighbours[v]
-            sets |= {shared, shared | 1 << u, shared | 1 << v, shared | 1 << u | 1 << v}
+            sets += [shared, shared | 1 << u, shared | 1 << v, shared | 1 << u | 1 << v]
         self.fetch(sets)
         found = [self.candidate(u, v) for u, v in wanted]
         return found if self.broken else [entry for entry in found if not entry.repairs]
@@ -290,7 +298,7 @@ class _EdgeSelection:
 
     def separates(self, shared: VarSet, u: int, v: int) -> bool:
         """Tells whether S separates u from v; only a separator of the tree can."""
-        if not self.separators[shared]:
+        if not self.separators[self.key(shared)]:
             return False
         if not self.component[u] >> v & 1:
             return True
@@ -307,7 +315,7 @@ class _EdgeSelection:
         if self.neighbours[u] >> v & 1:
             absorbed = [side for side in sides if not self.common_neighbours(side) & ~clique]
         else:
-            absorbed = [side for side in sides if side in self.cliques]
+            absorbed = [side for side in sides if self.key(side) in self.cliques]
         separators = [side for side in sides if side not in absorbed]
         return Exchange([clique], separators, absorbed, [shared])
 
@@ -323,7 +331,7 @@ class _EdgeSelection:
         for u, v in pairs:
             clique = self.neighbours[u] & self.neighbours[v] | 1 << u | 1 << v
             required = (1 << u | 1 << v) in self.problem.constraints.required_edges
-            if required or not self.neighbours[u] >> v & 1 or clique not in self.cliques:
+            if required or not self.neighbours[u] >> v & 1 or self.key(clique) not in self.cliques:
                 continue  # uv is in more than one maximal clique
             undo = self.exchange(u, v).reversed()
             fits = len(self.cliques) + undo.growth <= self.max_cliques
@@ -354,10 +362,10 @@ class _EdgeSelection:
 
     def apply(self, exchange: Exchange) -> None:
         """Exchanges the parts and updates the number of bad ones."""
-        self.cliques.update(exchange.cliques_in)
-        self.cliques.difference_update(exchange.cliques_out)
-        self.separators.update(exchange.separators_in)
-        self.separators.subtract(exchange.separators_out)
+        self.cliques.update(map(self.key, exchange.cliques_in))
+        self.cliques.difference_update(map(self.key, exchange.cliques_out))
+        self.separators.update(map(self.key, exchange.separators_in))
+        self.separators.subtract(map(self.key, exchange.separators_out))
         self.bad_parts += self.bad(exchange.cliques_in, exchange.separators_in)
         self.bad_parts -= self.bad(exchange.cliques_out, exchange.separators_out)
 
@@ -371,20 +379,22 @@ class _EdgeSelection:
         shared = self.neighbours[u] & self.neighbours[v]
         sets = [shared | 1 << u | 1 << v, shared, shared | 1 << u, shared | 1 << v]
         self.fetch(sets)
-        clique, separator, one, other = (self.scores[mask] for mask in sets)
+        clique, separator, one, other = (self.scores[self.key(mask)] for mask in sets)
         return (clique - one) - (other - separator)
 
     def fetch(self, masks: Iterable[VarSet]) -> None:
         """Fetches the scores not cached yet, in one batch per size."""
-        by_size: dict[int, list[VarSet]] = {}
+        by_size: dict[int, dict[int | bytes, VarSet]] = {}
         for mask in masks:
-            if mask not in self.scores:
-                by_size.setdefault(mask.bit_count(), []).append(mask)
+            key = self.key(mask)
+            if key not in self.scores:
+                by_size.setdefault(mask.bit_count(), {})[key] = mask
         for missing in by_size.values():
-            rows = np.array([list(members(mask)) for mask in missing], dtype=np.intp)
-            for mask, score in zip(missing, self.problem.scores.batch(rows).tolist(), strict=True):
-                self.scores[mask] = score if score > -inf else self.stand_in(mask)
+            rows = np.array([list(members(mask)) for mask in missing.values()], dtype=np.intp)
+            scores = self.problem.scores.batch(rows).tolist()
+            for (key, mask), score in zip(missing.items(), scores, strict=True):
+                self.scores[key] = score if score > -inf else self.stand_in(mask)
 
     def stand_in(self, mask: VarSet) -> float:
         """Returns the stand-in for a set without a score; 0 for a single variable."""
-        return 0.0 if mask.bit_count() == 1 else sum(self.scores[1 << v] for v in members(mask))
+        return 0.0 if mask.bit_count() == 1 else sum(self.scores[self.key(1 << v)] for v in members(mask))

@@ -115,7 +115,7 @@ def rehang(tree: MutableTree, random: Random) -> None:
     This gives another junction tree of the same graph, with other regions. Unlike the random walk of
     `MutableTree.rehang`, it draws uniformly from all places.
     """
-    a = random.choice(list(tree.cliques))
+    a = tree.random_node(random)
     if not tree.adjacent[a]:
         return
     b = random.choice(list(tree.adjacent[a]))

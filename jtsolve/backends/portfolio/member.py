@@ -19,7 +19,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from jtsolve.core.backend import Backend, Limits
-from jtsolve.core.result import Stop
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,8 +160,11 @@ def main(connection: Connection) -> None:
     limits = Limits(assignment.time, assignment.memory, assignment.threads, assignment.seed)
     report = _MemberReport(connection, problem, limits, Path(assignment.best))
     threading.Thread(target=report.obey, daemon=True).start()
+    guarded = problem.guarded(lambda: report.stop is not None)
     try:
-        report.say("ended", assignment.member.solve(problem, limits, report))
+        report.say("ended", assignment.member.solve(guarded, limits, report))
+    except StoppedError:
+        report.say("ended", Outcome(None, stop=report.stop or Stop.TIME))
     except Exception as error:  # noqa: BLE001 - the same
         report.say("failed", _plain(error))
 

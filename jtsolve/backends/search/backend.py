@@ -32,7 +32,6 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from math import exp, inf
 from random import Random
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -40,11 +39,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from jtsolve.backends.search.moves import MOVES, Move, Proposals
 from jtsolve.backends.search.scores import BYTES_PER_SCORE, CACHED_SCORES, CachedScores
 from jtsolve.backends.support.mutable_tree import MutableTree
+from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.varset import is_subset
+from jtsolve.core.varset import is_subset, key_of
 
 if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
@@ -166,8 +166,8 @@ class _MoveSearch:
         self.scores = CachedScores(problem.scores, self.random)
         partners = self.scores.partners(_TUNING.partners) if problem.n <= _TUNING.most_paired else []
         self.proposals = Proposals(self.random, problem.max_clique_size, partners)
-        self.good_clique = lru_cache(1 << 16)(problem.permits_clique)
-        self.good_separator = lru_cache(1 << 16)(problem.permits_separator)
+        self.good_clique = remembered(problem.permits_clique, problem.n)
+        self.good_separator = remembered(problem.permits_separator, problem.n)
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
         self.first = MutableTree(start)
         self.tree, self.value = self.first.copy(), start.score(problem.scores)
@@ -175,7 +175,10 @@ class _MoveSearch:
         self.best = self.tree.copy()
         self.seen: JunctionTree | None = None  # the last incumbent of the report
         self.unit = abs(self.value - self.scores.empty_graph) / problem.n
-        self.tabu: dict[VarSet, int] = {}  # from cliques to the last sample in which they may not come back
+        self.key = key_of(problem.n)
+        self.tabu: dict[
+            int | bytes, int
+        ] = {}  # from cliques' keys to the last sample in which they may not come back
         self.looked_at = self.taken = self.samples = self.rounds = 0
         self.stop: Stop | None = None
 
@@ -270,20 +273,24 @@ class _MoveSearch:
             failures += 1
             for gain, move in self.ranked():
                 better = self.value + gain > self.best_value + _TUNING.tolerance
-                if not better and any(self.tabu.get(m, -1) >= self.samples for m in _new_cliques(move)):
+                if not better and self.is_tabu(move):
                     continue
                 if self.take(move, gain):
                     failures = 0 if better else failures
                     self.make_tabu()
                     break
 
+    def is_tabu(self, move: Move) -> bool:
+        """Tells whether a move brings back a clique that one of the last moves removed."""
+        return any(self.tabu.get(self.key(mask), -1) >= self.samples for mask in _new_cliques(move))
+
     def make_tabu(self) -> None:
         """Makes the cliques that the last move removed tabu."""
         for node, before in self.tree.touched.items():
             if before is not None and self.tree.cliques.get(node) != before[0]:
-                self.tabu[before[0]] = self.samples + self.options.tabu
+                self.tabu[self.key(before[0])] = self.samples + self.options.tabu
         if len(self.tabu) > 100 * self.options.tabu:
-            self.tabu = {mask: until for mask, until in self.tabu.items() if until >= self.samples}
+            self.tabu = {key: until for key, until in self.tabu.items() if until >= self.samples}
 
     def ranked(self) -> list[tuple[float, Move]]:
         """Returns a sample with its gains under the noise, in decreasing order."""

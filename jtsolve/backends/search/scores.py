@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.varset import VarSet, members
+from jtsolve.core.varset import VarSet, key_of, members
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +31,9 @@ class CachedScores:
         self._scores, self._random = scores, random
         singles = scores.batch(np.arange(scores.n)[:, None]).tolist()
         self._own = [score if score > -inf else 0.0 for score in singles]
-        self._known: dict[VarSet, float] = {0: 0.0}
-        self._noise: dict[VarSet, float] = {}
+        self._key = key_of(scores.n)
+        self._known: dict[int | bytes, float] = {self._key(0): 0.0}
+        self._noise: dict[int | bytes, float] = {}
         self.deviation = 0.0
 
     @property
@@ -59,24 +60,26 @@ class CachedScores:
     def fetch(self, masks: Sequence[VarSet]) -> None:
         """Looks up the scores that are not cached, in one batch per size."""
         if len(self._known) > CACHED_SCORES:
-            self._known = {0: 0.0}
-        by_size: dict[int, dict[VarSet, None]] = {}
+            self._known = {self._key(0): 0.0}
+        by_size: dict[int, dict[int | bytes, VarSet]] = {}
         for mask in masks:
-            if mask not in self._known:
-                by_size.setdefault(mask.bit_count(), {})[mask] = None
+            key = self._key(mask)
+            if key not in self._known:
+                by_size.setdefault(mask.bit_count(), {})[key] = mask
         for missing in by_size.values():
-            rows = np.array([list(members(mask)) for mask in missing], dtype=np.intp)
-            for mask, score in zip(missing, self._scores.batch(rows).tolist(), strict=True):
-                self._known[mask] = score if score > -inf else sum(self._own[v] for v in members(mask))
+            rows = np.array([list(members(mask)) for mask in missing.values()], dtype=np.intp)
+            scores = self._scores.batch(rows).tolist()
+            for (key, mask), score in zip(missing.items(), scores, strict=True):
+                self._known[key] = score if score > -inf else sum(self._own[v] for v in members(mask))
 
     def gain(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
         """Returns Σ s(A) over `plus` minus Σ s(A) over `minus`, in nats; all have been fetched."""
-        known = self._known
+        known, key = self._known, self._key
         total = 0.0
         for mask in plus:
-            total += known[mask]
+            total += known[key(mask)]
         for mask in minus:
-            total -= known[mask]
+            total -= known[key(mask)]
         return total
 
     def noise(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
@@ -88,6 +91,7 @@ class CachedScores:
     def _noise_of(self, mask: VarSet) -> float:
         if mask & (mask - 1) == 0:
             return 0.0  # singletons and ∅ contribute the same to all trees
-        if mask not in self._noise:
-            self._noise[mask] = self._random.gauss(0.0, self.deviation)
-        return self._noise[mask]
+        key = self._key(mask)
+        if key not in self._noise:
+            self._noise[key] = self._random.gauss(0.0, self.deviation)
+        return self._noise[key]

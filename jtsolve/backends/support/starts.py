@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
+from jtsolve.backends.support.report import with_deadline
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,21 +14,38 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
+_AT_LEAST = 1.0
+"""Seconds that every start may take."""
+
 
 def best_start(
     starts: Sequence[Backend], problem: Problem, limits: Limits, report: Report
 ) -> JunctionTree | None:
     """Returns and reports the best tree of several backends, or None if none finds one.
 
-    Backends that object to the problem are left out; once the report says stop, no other is started.
+    A backend that objects to the problem, but not to the same one at treewidth 1, solves that; it is left out
+    if it objects to both. After the first tree, a start may take as long as all before it, at least a second:
+    none holds back the search. Once the report says stop, no other is started.
     """
-    best, best_score = None, -inf
+    best, best_score, began = None, -inf, limits.elapsed
     for backend in starts:
-        if report.stop is not None or backend.capabilities.objections(problem):
+        own = problem_for(backend, problem)
+        if report.stop is not None or own is None:
             continue
-        tree = backend.solve(problem, limits, report).tree
+        now = limits.elapsed
+        deadline = inf if best is None else now + max(_AT_LEAST, now - began)
+        # A bound at treewidth 1 is none at any other.
+        hears = with_deadline(report, limits, deadline, bounds=own is problem)
+        tree = backend.solve(own, limits, hears).tree
         if tree is not None and (score := tree.score(problem.scores)) > best_score:
             best, best_score = tree, score
-    if best is not None:
-        report(tree=best)
+            report(tree=best)
     return best
+
+
+def problem_for(backend: Backend, problem: Problem) -> Problem | None:
+    """Returns what a backend that gives first trees solves: the problem, or it at treewidth 1, or None."""
+    if not backend.capabilities.objections(problem):
+        return problem
+    forest = problem.with_treewidth(1)
+    return None if backend.capabilities.objections(forest) else forest

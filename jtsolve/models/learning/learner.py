@@ -14,7 +14,7 @@ from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.scoring.problem import FOR_EACH_TREE, largest_scored, problem_from_table, tabulation_for
+from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 
@@ -82,8 +82,6 @@ class Learner:
         """
         seconds = self.seconds(deadline)
         limits = Limits(time=seconds, memory=self.memory, threads=self.threads, seed=self.seed)
-        heuristic = self.backend is not None and not self.backend.capabilities.exact
-        tabulation = FOR_EACH_TREE if heuristic else tabulation_for(self.backend)
         problem = problem_from_table(
             table,
             self.score,
@@ -91,7 +89,7 @@ class Learner:
             max_size=largest_scored(self.backend, self.treewidth),
             constraints=self.constraints,
             limits=limits,
-            tabulation=tabulation,
+            tabulation=tabulation_for(self.backend),
         )
         result = solve(problem, self.backend, limits)
         if result.stop is Stop.INTERRUPTED:

@@ -1,0 +1,183 @@
+"""What every heuristic promises about its first tree: the forest comes first, and nothing holds it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pytest
+from problems import Recording, from_network, gaussian, named, random_problem, repeatable
+
+from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.starts import best_start, problem_for
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.tree import JunctionTree
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.solving import solve
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from jtsolve.core.varset import VarSet
+
+HEURISTICS = ("forward", "ktree", "lns", "search")
+
+
+def chained(n: int, rows: int, seed: int) -> DataTable:
+    """Returns binary columns, each a noisy copy of one of the three before it."""
+    random = np.random.default_rng(seed)
+    codes = random.integers(0, 2, (n, rows))
+    for v in range(1, n):
+        noise = random.random(rows) < 0.2
+        codes[v] = codes[random.integers(max(0, v - 3), v)] ^ noise
+    return DataTable(tuple(f"V{v}" for v in range(n)), (("0", "1"),) * n, codes)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """A start that goes on until it has to stop."""
+
+    name: ClassVar[str] = "slow"
+    capabilities: ClassVar[Capabilities] = Capabilities()
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol
+        return Estimate(0, 0.0)
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:  # noqa: ARG002
+        while report.stop is None:
+            pass
+        return Outcome(None, stop=report.stop)
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_the_forest_is_the_first_tree_and_no_answer_is_worse(name: str) -> None:
+    table = chained(70, 200, 0)
+    problem = Problem(tuple(map(Variable, table.names, table.states)), DataScores(table, Bic(), 3))
+    forest = solve(problem.with_treewidth(1), REGISTRY["chowliu"])
+    result = solve(problem, REGISTRY[name], Limits(time=1.0, threads=1))
+    assert forest.score is not None
+    assert result.score is not None
+    assert result.trace[0].score == forest.score
+    assert result.score >= forest.score
+    assert result.bound <= 0
+
+
+@pytest.mark.parametrize("name", ["forward", "ktree"])
+def test_a_run_that_is_stopped_at_once_has_the_forest(name: str) -> None:
+    problem = named(from_network(0, 12, 3))
+    forest = ChowLiu().solve(problem.with_treewidth(1), Limits(), Recording()).tree
+    assert forest is not None
+
+    class StopsAfterATree(Recording):
+        @property
+        def stop(self) -> Stop | None:
+            return Stop.TIME if self.trees else None
+
+    report = StopsAfterATree()
+    outcome = REGISTRY[name].solve(problem, Limits(), report)
+    assert report.trees[0] == forest
+    assert outcome.tree is not None
+    assert outcome.tree.score(problem.scores) >= forest.score(problem.scores)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_forests_meet_the_constraints_of_the_problem(seed: int) -> None:
+    problem = random_problem(seed, 5, REGISTRY["chowliu"].capabilities.features)
+    own = problem_for(ChowLiu(), problem)
+    tree = best_start((ChowLiu(),), problem, Limits(), Recording())
+    if own is None:
+        assert tree is None
+    elif tree is not None:
+        assert problem.permits(tree)
+
+
+def test_a_tested_selection_returns_no_edge_that_nobody_tested() -> None:
+    table = DataTable(tuple("abcd"), (("0", "1"),) * 4, np.random.default_rng(3).integers(0, 2, (4, 20)))
+    variables = tuple(map(Variable, table.names, table.states))
+    from jtsolve.scoring.scores.ml import MaximumLikelihood
+
+    problem = Problem(variables, DataScores(table, MaximumLikelihood(), 2))
+    strict = replace(REGISTRY["forward"], significance=1e-6)  # type: ignore[type-var]
+    assert solve(problem, strict).tree.graph_edges == ()  # type: ignore[union-attr]
+    assert solve(problem, REGISTRY["forward"]).tree.graph_edges != ()  # type: ignore[union-attr]
+
+
+def test_no_start_holds_back_the_search() -> None:
+    problem = named(gaussian(0, 6, 3))
+    report = Recording()
+    tree = best_start((Forward(), Slow(), ChowLiu()), problem, Limits(), report)
+    assert tree is not None  # Slow would never have ended by itself
+    assert report.trees[-1] == tree
+
+
+def test_a_long_scan_of_pairs_reports_forests_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.backends.chowliu._FIRST_TREE", 0.0)
+    problem = named(from_network(1, 14, 2), Constraints(max_treewidth=1))
+    report = Recording()
+    last = ChowLiu().solve(problem, Limits(), report).tree
+    assert last is not None
+    scores = [tree.score(problem.scores) for tree in [*report.trees, last]]
+    assert len(scores) > 2
+    assert scores == sorted(scores)
+
+
+def with_narrow_optimum(n: int) -> Problem:
+    """Returns a problem whose best tree is a chain of pairs: larger sets lose more than they gain."""
+    values: dict[VarSet, float] = {}
+    random = repeatable(1)
+    from jtsolve.core.scores import SparseScores
+    from jtsolve.core.varset import bounded_subsets
+
+    for mask in bounded_subsets(n, 5):
+        pairs = sum(mask >> v & 3 == 3 for v in range(n - 1))
+        values[mask] = pairs * 5.0 - 1.5 * mask.bit_count() ** 2 + 0.5 * random.random() if mask else 0.0
+    return named(SparseScores(n, values))
+
+
+def test_lns_begins_at_the_treewidth_of_its_start_and_widens(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = REGISTRY["lns"]
+    assert isinstance(backend, LargeNeighbourhoodSearch)
+    searched = []
+    from jtsolve.backends.lns import backend as module
+
+    original = module._RegionSearch.__init__
+
+    def remember(self: object, options: object, problem: Problem, *more: object) -> None:
+        searched.append(problem.max_clique_size - 1)
+        original(self, options, problem, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module._RegionSearch, "__init__", remember)
+    problem = with_narrow_optimum(15)
+    chain = JunctionTree.from_families([(0, 0), *((v, 1 << v - 1) for v in range(1, 15))])
+    short = replace(backend, kicks=4)
+    result = solve(problem, short, Limits(threads=1))
+    assert searched == [2, 3, 4]
+    assert result.tree == chain
+    searched.clear()
+    few = solve(problem, replace(short, steps=40), Limits(threads=1))
+    assert searched == [2, 3, 4]
+    assert few.stats["steps"] <= 40
+    searched.clear()
+    solve(problem.with_treewidth(2), short, Limits(threads=1))
+    assert searched == [2]
+    wide = named(gaussian(0, 15, 4))
+    searched.clear()
+    started = best_start(short.start, wide, Limits(), Recording())
+    solve(wide, replace(short, steps=20), Limits(threads=1))
+    assert started is not None
+    assert searched == [*range(max(2, started.treewidth), 3), 3]
+
+
+def test_every_registered_heuristic_that_takes_starts_begins_with_the_forest() -> None:
+    def names(backend: Backend) -> list[str]:
+        starts = getattr(backend, "start", ())
+        return [backend.name, *(name for one in starts for name in names(one))]
+
+    for name in HEURISTICS:
+        assert "chowliu" in names(REGISTRY[name])
