@@ -6,6 +6,7 @@ import os
 import platform
 import resource
 import sys
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 def cores() -> int:
     """Returns the number of cores that this process may use."""
-    process = psutil.Process()
+    process = _process(os.getpid())
     allowed = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(os.cpu_count() or 1)
     return len(allowed)
 
@@ -35,7 +36,13 @@ def free_memory() -> int:
 
 def resident_memory() -> int:
     """Returns the resident memory of this process in bytes."""
-    return int(psutil.Process().memory_info().rss)
+    return int(_process(os.getpid()).memory_info().rss)
+
+
+@cache
+def _process(pid: int) -> psutil.Process:
+    """Returns a process; made once, since that takes longer than a question to it."""
+    return psutil.Process(pid)
 
 
 def peak_memory() -> int:
@@ -55,14 +62,17 @@ def describe(threads: int) -> dict[str, Any]:
     return {
         "jtsolve": __version__,
         "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "numba": version("numba"),
+        "numpy": _version("numpy"),
+        "numba": _version("numba"),
         "platform": platform.platform(),
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": threads,
         "command": " ".join([_program(), *sys.argv[1:]]),
     }
+
+
+_version = cache(version)  # a look-up takes longer than a small solve
 
 
 def _program() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import frexp, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +49,8 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     Normalised: Σ_{v∈A} s(v) is subtracted from every s(A), which changes the score of every tree by the same
     constant and makes the numbers small.
 
-    float64: the slack covers the rounding of at most 4n additions.
+    float64: the slack covers the rounding of at most 4n additions; there is none where the scores are whole
+    multiples of a number so large that every sum is exact.
 
     int32: the values f, g, h of a tree are sums of one s(A) and one s(P∪v) − s(P) per variable, so they lie
     within ±span, which is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and
@@ -59,7 +60,8 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     n, m = problem.n, problem.n - 1
     own = np.array([problem.scores.score(1 << v) for v in range(n)])
     own[own == -inf] = 0.0
-    scores = _normalised(problem, ranks, own)
+    table = colex_table(problem.scores, ranks.width)  # its second half: the sets with the last variable
+    scores = _normalised(table, ranks, own)
     sets = np.stack([ranks.masks, ranks.masks | 1 << m])
     clique = np.where(_clique_permitted(problem, sets), scores, -inf)
     separator = np.where(_separator_permitted(problem, sets) & (scores > -inf), scores, inf)
@@ -71,7 +73,9 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
                 required[v] |= edge & ~(1 << v)
 
     span, constant = _span(ranks, scores), float(own.sum())
-    noise = 4 * n * float(np.finfo(np.float64).eps) * (span + abs(constant))
+    noise = 0.0
+    if not _sums_are_exact(table, 4 * n * (span + float(np.abs(own).sum()))):
+        noise = 4 * n * float(np.finfo(np.float64).eps) * (span + abs(constant))
     if precision == "float64":
         lowest, threshold = np.float64(-inf), np.finfo(np.float64).min
         return LocalTables(clique, separator, required, lowest, threshold), ScoreScale(1.0, constant, noise)
@@ -86,10 +90,19 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     return local, ScoreScale(unit, constant, (2 * n - 1) / 2 * unit + noise)
 
 
-def _normalised(problem: Problem, ranks: RankTables, own: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sums_are_exact(table: NDArray[np.float64], reach: float) -> bool:
+    """Tells whether all scores are multiples of a power of two that divides every number below `reach`."""
+    known = table[table > -inf]
+    _, exponent = frexp(max(reach, float(np.abs(known).max())))
+    units = np.ldexp(known, np.finfo(np.float64).nmant - exponent)
+    return bool((units == np.rint(units)).all())
+
+
+def _normalised(
+    table: NDArray[np.float64], ranks: RankTables, own: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Returns s(A) − Σ_{v∈A} own(v), shape (2, K): A without the root variable, and with it."""
-    m = problem.n - 1
-    table = colex_table(problem.scores, ranks.width)  # its second half: the sets with the last variable
+    m = own.size - 1
     colex = np.argsort(ranks.masks)
     smaller = colex[np.bitwise_count(ranks.masks[colex]) < ranks.width]
     scores = np.full((2, ranks.masks.size), -inf)

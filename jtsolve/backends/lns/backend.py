@@ -38,7 +38,7 @@ from jtsolve.backends.lns.region import Noise
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
 from jtsolve.backends.support.mutable_tree import MutableTree
-from jtsolve.backends.support.starts import best_start
+from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
@@ -58,8 +58,6 @@ if TYPE_CHECKING:
 class _Tuning:
     """The constants of the search."""
 
-    tolerance: float = 1e-7
-    """Nats by which a tree has to be better: above the rounding of sums over a region."""
     smallest: int = 4
     """Variables of the smallest regions worth a solve."""
     patience: int = 20
@@ -183,6 +181,7 @@ class _RegionSearch:
     ) -> None:
         self.options, self.problem, self.report = options, problem, report
         self.solver = RegionSolver(problem, options.exact, min(options.region, problem.n), limits, report)
+        self.tolerance = least_gain(problem, start)
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
         self.generator = np.random.default_rng(limits.seed)
         self.current, self.value = MutableTree(start), start.score(problem.scores)
@@ -243,19 +242,19 @@ class _RegionSearch:
                 continue  # a single clique that is too large to solve
             old = region_score(self.current, region, self.score)
             key = (region.variables, region.covered)
-            if self.optima.get(key, inf) > old + _TUNING.tolerance:
+            if self.optima.get(key, inf) > old + self.tolerance:
                 chosen.setdefault(key, (region, old))
             if len(chosen) == most:
                 break
         if not chosen:
             return
         regions, olds = zip(*chosen.values(), strict=True)
-        targets = [old + _TUNING.tolerance for old in olds]
+        targets = [old + self.tolerance for old in olds]
         optima = self.solve(regions, targets, [None] * len(regions))
         for key, region, old, optimum in zip(chosen, regions, olds, optima, strict=True):
             if optimum is not None:
                 self.learn(key, region, old, optimum)
-        if self.value > self.best_value + _TUNING.tolerance:
+        if self.value > self.best_value + self.tolerance:
             self.keep()
         if optima[0] is not None and not regions[0].boundary:  # the region holds all variables
             self.bound = self.best_value + optima[0].gap
@@ -280,7 +279,7 @@ class _RegionSearch:
         if len(self.optima) == _TUNING.cache:
             self.optima.clear()
         self.optima[key] = max(old, optimum.value)
-        if optimum.value > old + _TUNING.tolerance and self.put(region, optimum, old):
+        if optimum.value > old + self.tolerance and self.put(region, optimum, old):
             self.improvements += 1
             self.failures = 0
             self.level = max(0, self.level - self.random.randrange(2))
@@ -317,7 +316,7 @@ class _RegionSearch:
     def adapted(self) -> float:
         """Returns the strength of the next kick: more if the last was too weak to leave the best tree."""
         first = self.options.strength
-        if self.value > self.best_value - _TUNING.tolerance:
+        if self.value > self.best_value - self.tolerance:
             return min(self.strength * _TUNING.stronger, first * _TUNING.strongest)
         return max(self.strength / _TUNING.weaker, first / _TUNING.strongest)
 
@@ -334,7 +333,7 @@ class _RegionSearch:
             return
         self.seen = tree
         score = tree.score(self.problem.scores)
-        if score > self.best_value + _TUNING.tolerance:
+        if score > self.best_value + self.tolerance:
             self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
 
     def new_nodes(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""First trees, for backends that improve the trees of others."""
+"""First trees, and the least gain that counts, for backends that improve the trees of others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,20 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend, Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
+
+_TOLERANCE = 1e-7
+"""Nats."""
+_ROUNDING = 1e-14
+"""Of the magnitudes of a tree's scores: above the rounding of their sum."""
+
+
+def least_gain(problem: Problem, tree: JunctionTree) -> float:
+    """Returns by how many nats a tree must score more than `tree` or its like to count as better.
+
+    That is above the rounding of sums. Below, a search may go in circles among trees of equal score.
+    """
+    sets = [*tree.cliques, *(separator for separator in tree.separators if separator)]
+    return max(_TOLERANCE, _ROUNDING * sum(abs(problem.scores.score(mask)) for mask in sets))
 
 
 def best_start(
