@@ -1,7 +1,7 @@
 """Do all exact backends agree? Random problems, every constraint, each backend that takes the problem.
 
     python benchmarks/agreement.py --journal agreement.jsonl --output docs/benchmarks/agreement
-    python benchmarks/agreement.py --count 100000 --sizes 3-7 --magnitudes --time-limit 10 --journal m.jsonl
+    nice python benchmarks/agreement.py --count 100000 --sizes 3,3,4,4,5,5,6,7 --magnitudes --in-turn --journal m.jsonl
 
 The problems are those of the tests (`tests/problems.py`), of 4 to 8 variables: independent normal scores,
 whole ones with and without ties, scores of small data, tables with holes; without a constraint, with each
@@ -13,8 +13,9 @@ bound -inf. A run that reached the time limit is `unfinished`, but its bound mus
 The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment.
 Parts (`--part 2/4`: the second of four) may run in parallel; their concatenated journals make the whole
 table. With `--magnitudes`, the scores of a problem are multiplied by a power of ten from 10^-9 to 10^9, and
-what backends leave unproved is listed with the reason. Exit code 1: a disagreement, or an answer rejected by
-the check.
+what backends leave unproved is listed with the reason. With `--in-turn`, a problem meets one solver backend
+instead of all, every other time without preparation, so that the proof is the solver's alone. Exit code 1: a
+disagreement, or an answer rejected by the check.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from itertools import combinations
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE / "tests"))
@@ -47,11 +48,15 @@ from jtsolve.errors import InternalError  # noqa: E402
 from jtsolve.solving import solve  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from jtsolve.core.backend import Backend
 
 SIZES = (4, 5, 6, 7, 8)
+SOLVERS = ("cpsat", "ilp", "maxsat")
+PLAIN = "-plain"
+"""Marks a solver backend without first tree, relaxation and pruning; beyond `MOST_PLAIN` variables, none is."""
+MOST_PLAIN = 5
 MAGNITUDES = tuple(10.0**power for power in range(-9, 10))
 SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(Feature, count))
 SINGLE = 1 + len(Feature)
@@ -86,14 +91,17 @@ def features_of(seed: int, number: int) -> frozenset[Feature]:
     return repeatable(seed * 1_000_003 + number).choice(SETS[SINGLE:])
 
 
+def size_of(number: int, sizes: Sequence[int]) -> int:
+    """Returns the variables of a problem: sizes take turns, and meet each constraint in time."""
+    return sizes[number // (2 * SINGLE) % len(sizes)] if number % 2 == 0 else sizes[number // 2 % len(sizes)]
+
+
 def problem_of(
     seed: int, number: int, sizes: Sequence[int] = SIZES, magnitudes: Sequence[float] = (1.0,)
 ) -> Problem:
     """Returns a problem; the same for the same arguments everywhere."""
-    features = features_of(seed, number)
-    # Sizes change after all constraints have had their turn, and so meet each constraint in time.
-    n = sizes[number // (2 * SINGLE) % len(sizes)] if number % 2 == 0 else sizes[number // 2 % len(sizes)]
-    problem = random_problem(seed * 1_000_003 + number, n, features)
+    n = size_of(number, sizes)
+    problem = random_problem(seed * 1_000_003 + number, n, features_of(seed, number))
     return scaled(problem, repeatable(seed * 1_000_003 + number).choice(magnitudes))
 
 
@@ -108,24 +116,43 @@ def scaled(problem: Problem, factor: float) -> Problem:
     )
 
 
-def run(seed: int, number: int, problem: Problem, backend: Backend, limit: float) -> Run:
-    """Runs one backend on one problem."""
+def backend_of(name: str) -> Backend:
+    """Returns a backend by its name in the journal."""
+    if not name.endswith(PLAIN):
+        return REGISTRY[name]
+    plain: Any = REGISTRY[name.removesuffix(PLAIN)]
+    return replace(plain, start=None, relaxation=None, prune=False)
+
+
+def in_turn(names: Sequence[str], number: int, n: int) -> list[str]:
+    """Returns which of the backends a problem meets if it meets one solver backend only."""
+    solvers = [name for name in names if name in SOLVERS]
+    solvers += [name + PLAIN for name in solvers] if n <= MOST_PLAIN else []
+    # The constraints change with the number, so the solvers must not change in step.
+    turn = repeatable(number).choice(solvers) if solvers else None
+    return [name for name in names if name not in SOLVERS] + ([] if turn is None else [turn])
+
+
+def run(seed: int, number: int, problem: Problem, name: str, limit: float) -> Run:
+    """Runs one backend on one problem, in one thread."""
+    backend = backend_of(name)
     features = tuple(sorted(feature.value for feature in problem.constraints.features))
-    row = Run(seed, number, problem.name, problem.n, features, backend.name, "refused")
+    row = Run(seed, number, problem.name, problem.n, features, name, "refused")
     if backend.capabilities.objections(problem):
         return row
-    began = time.perf_counter()
+    began, processor = time.perf_counter(), time.process_time()
     try:
-        result = solve(problem, backend, Limits(time=limit))
+        result = solve(problem, backend, Limits(time=limit, threads=1))
     except InternalError as error:
         return replace(row, outcome="wrong", reason=str(error), seconds=time.perf_counter() - began)
     proved = result.status in (Status.OPTIMAL, Status.INFEASIBLE)
+    used = f"{time.process_time() - processor:.1f} s of processor time"
     return replace(
         row,
         outcome=result.status.value,
         score=result.score,
         bound=None if result.bound == -inf else result.bound,
-        reason="" if proved else f"stop {result.stop.value}, gap {result.gap:.3g}",
+        reason="" if proved else f"stop {result.stop.value}, gap {result.gap:.3g}, {used}",
         seconds=time.perf_counter() - began,
     )
 
@@ -207,16 +234,6 @@ def read_journal(path: Path | None) -> list[Run]:
     return rows
 
 
-def pending(arguments: argparse.Namespace, done: Iterable[Run]) -> Iterator[tuple[int, list[str]]]:
-    """Yields the problems of this part with the backends that have not run yet."""
-    index, _, parts = arguments.part.partition("/")
-    finished = {(one.number, one.backend) for one in done if one.seed == arguments.seed}
-    for number in range(int(index) - 1, arguments.count, int(parts)):
-        left = [name for name in arguments.backends.split(",") if (number, name) not in finished]
-        if left:
-            yield number, left
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the remaining cases, prints the table, and returns the exit code."""
     exact = [name for name, backend in REGISTRY.items() if backend.capabilities.exact]
@@ -224,7 +241,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000, help="problems")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backends", default=",".join(exact), help="names, joined by commas")
-    parser.add_argument("--sizes", default="4-8", help="FIRST-LAST: numbers of variables")
+    parser.add_argument("--in-turn", action="store_true", help="one solver backend for each problem")
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of variables, in turn")
     parser.add_argument("--magnitudes", action="store_true", help="scores from 10^-9 to 10^9")
     parser.add_argument("--part", default="1/1", help="I/K: the I-th of K parts")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of each run")
@@ -232,11 +250,17 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=None, help="write NAME.md")
     arguments = parser.parse_args(words)
     runs = read_journal(arguments.journal)
-    first, _, last = arguments.sizes.partition("-")
-    sizes = range(int(first), int(last) + 1)
-    for number, names in pending(arguments, runs):
+    finished = {(one.number, one.backend) for one in runs if one.seed == arguments.seed}
+    sizes, names = list(map(int, arguments.sizes.split(","))), arguments.backends.split(",")
+    index, _, parts = arguments.part.partition("/")
+    for number in range(int(index) - 1, arguments.count, int(parts)):
+        n = size_of(number, sizes)
+        mine = in_turn(names, number, n) if arguments.in_turn else names
+        left = [name for name in mine if (number, name) not in finished]
+        if not left:
+            continue
         problem = problem_of(arguments.seed, number, sizes, MAGNITUDES if arguments.magnitudes else (1.0,))
-        fresh = [run(arguments.seed, number, problem, REGISTRY[name], arguments.time_limit) for name in names]
+        fresh = [run(arguments.seed, number, problem, name, arguments.time_limit) for name in left]
         runs += fresh
         if arguments.journal is not None:
             with arguments.journal.open("a", encoding="utf-8") as journal:

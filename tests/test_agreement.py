@@ -8,7 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from agreement import SETS, SIZES, Run, disagreements, features_of, main, problem_of, read_journal, table
+from agreement import (
+    PLAIN,
+    SETS,
+    SIZES,
+    Run,
+    disagreements,
+    features_of,
+    main,
+    problem_of,
+    read_journal,
+    table,
+)
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Feature
@@ -40,6 +51,17 @@ def test_the_other_exact_backends_agree_on_a_few(name: str, tmp_path: Path) -> N
     journal = tmp_path / "runs.jsonl"
     assert main(["--count", "24", "--backends", f"clutter,{name}", "--journal", str(journal)]) == 0
     assert any(one.backend == name and one.outcome == "optimal" for one in read_journal(journal))
+
+
+def test_solvers_take_turns_with_and_without_preparation(tmp_path: Path) -> None:
+    journal = tmp_path / "runs.jsonl"
+    words = ["--count", "40", "--sizes", "3,3,6", "--magnitudes", "--in-turn", "--journal", str(journal)]
+    assert main([*words, "--backends", "brute,dp,ilp,maxsat"]) == 0
+    runs = read_journal(journal)
+    solvers = [one for one in runs if one.backend not in ("brute", "dp")]
+    assert sorted(one.number for one in solvers) == list(range(40))
+    assert {one.backend for one in solvers} == {"ilp", "maxsat", "ilp" + PLAIN, "maxsat" + PLAIN}
+    assert all(one.n == 3 for one in solvers if one.backend.endswith(PLAIN))
 
 
 def test_every_constraint_and_size_has_its_turn() -> None:

@@ -317,6 +317,7 @@ class FakeDask:
         self.answers = answers
         self.address: object = None
         self.cancelled = 0
+        self.told: list[object] = []
 
     def Client(self, address: object, timeout: float = 0) -> FakeDask:  # noqa: N802 - the package's name
         del timeout
@@ -334,6 +335,11 @@ class FakeDask:
 
     def __exit__(self, *_error: object) -> None:
         pass
+
+    def run(self, function: object) -> None:
+        self.told.append(function)
+
+    run_on_scheduler = run
 
     def submit(self, work: Any, spec: Spec, program: tuple[str, ...], key: str, *, pure: bool) -> FakeFuture:
         assert not pure

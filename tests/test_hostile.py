@@ -6,16 +6,17 @@ import csv
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 from contextvars import copy_context
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import numpy as np
+import polars as pl
+import psutil
 import pytest
 from comparisons import compared, make_instance, make_plan, make_row, make_spec
 from problems import dense, gaussian, named
@@ -38,6 +39,7 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
+from jtsolve.tables.parquet import _hushed
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -128,7 +130,6 @@ def test_a_grid_of_a_monstrous_number_or_nesting_is_refused(
 def test_damaged_columns_are_bad_input_and_leave_no_backtrace(
     kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"a": ["x", "y"] * 50, "b": [1, 2] * 50, "c": [0.5, 1.5] * 50})
     path = tmp_path / f"a.{kind}"
     (frame.write_parquet if kind == "parquet" else frame.write_ipc)(path)
@@ -193,12 +194,49 @@ def test_a_report_keeps_no_markup_and_no_formula_of_a_file_name(tmp_path: Path) 
     assert cells["instance"] == "'=1+1<script>|[x](y)`"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["solve", "a", "\x1b[2Jb", "x" * 100_000],
+        ["so\x1b[2Jlve" + "y" * 100_000],
+        ["solve", "--tree\x1b[2J" + "w" * 100_000],
+        ["solve", "a", "--treewidth", "\u202e" + "1" * 100_000],
+        ["fit", "a", "--columns", "a\rb", "--output", "b"],
+        ["fit", "a", "--columns", "z" * 200_000, "--output", "b"],
+    ],
+)
+def test_usage_errors_are_escaped_and_cut(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words, monotonic()) == 2
+    said = capsys.readouterr().err
+    assert "jtsolve" in said
+    assert len(said) < 10_000
+    assert said.replace("\n", "").isprintable()
+
+
+def test_other_threads_keep_their_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    with _hushed():
+        os.write(2, b"from another thread\n")
+    assert capfd.readouterr().err == "from another thread\n"
+    with pytest.raises(pl.exceptions.PanicException), _hushed():
+        os.write(2, b"a backtrace\n")
+        raise pl.exceptions.PanicException
+    assert capfd.readouterr().err == ""
+
+
 def test_dask_serves_no_pages_unasked() -> None:
     pytest.importorskip("distributed")
     with DaskExecutor(None, 1)._client() as client:
-        for name in ("status", "info/main/workers.html", "health"):
-            with pytest.raises(HTTPError, match="404"):
-                urlopen(f"http://127.0.0.1:{client.cluster.scheduler.http_server.port}/{name}")
+        known = {client.cluster.scheduler.port, *(nanny.port for nanny in client.cluster.workers.values())}
+        known |= {int(address.rpartition(":")[2]) for address in client.scheduler_info()["workers"]}
+        ours = psutil.Process()
+        listening = {
+            connection.laddr.port
+            for process in (ours, *ours.children(recursive=True))
+            for connection in process.net_connections("inet")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert listening <= known
+        assert client.submit(sum, [1, 2]).result() == 3
 
 
 def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:

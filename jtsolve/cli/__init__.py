@@ -8,7 +8,7 @@ outputs need not be readable, and our own messages on unreadable inputs say more
 import sys
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from traceback import format_exc
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from jtsolve.cli.export import export
 from jtsolve.cli.fit import fit
 from jtsolve.cli.loglik import loglik
 from jtsolve.cli.mpe import mpe
-from jtsolve.cli.output import INTERNAL, INTERRUPTED, complain, exit_code
+from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur
 from jtsolve.cli.query import query
 from jtsolve.cli.recommend import recommend
 from jtsolve.cli.report import report
@@ -88,6 +88,23 @@ def main(
     """
 
 
+_UsageError = typer.BadParameter.__mro__[1]
+"""Which typer does not export."""
+
+
+def _called(arguments: list[str], started: float) -> int:
+    """Calls the command; a usage error quotes the arguments, so it is escaped and cut like all messages."""
+    try:
+        code = app(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
+    except _UsageError as error:
+        text = StringIO()
+        error.show(file=text)  # type: ignore[attr-defined]
+        for line in text.getvalue().split("\n")[:-1]:
+            murmur(line)
+        return WRONG_USE
+    return code or 0
+
+
 def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool] = lambda: False) -> int:
     """Runs one command and returns the exit code of the process.
 
@@ -103,7 +120,7 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
             stream.reconfigure(errors="backslashreplace")
     try:
         # In a context of its own, whose limits on reading end with the command.
-        copy_context().run(app, list(arguments), prog_name="jtsolve", obj=started)
+        code = copy_context().run(_called, list(arguments), started)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except (JtsolveError, MemoryError) as error:

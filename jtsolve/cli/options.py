@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.scoring.score import DEFAULT_SCORE
 
 if TYPE_CHECKING:
@@ -374,7 +374,13 @@ def names_in(text: str) -> tuple[str, ...]:
     ('a', 'b', 'c,d')
     """
     rows = csv.reader([text], skipinitialspace=True)
-    return tuple(name.strip() for name in next(rows, [])) or ("",)
+    try:
+        return tuple(name.strip() for name in next(rows, [])) or ("",)
+    except csv.Error as error:
+        raise ChoiceError(
+            f"'{on_one_line(text, 100)}' is no list of names ({error}); join names by commas, without line "
+            "breaks"
+        ) from None
 
 
 def all_names_in(texts: "Sequence[str] | None") -> tuple[str, ...]:

@@ -62,14 +62,17 @@ def describe(threads: int) -> dict[str, Any]:
     return {
         "jtsolve": __version__,
         "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "numba": version("numba"),
+        "numpy": _version("numpy"),
+        "numba": _version("numba"),
         "platform": platform.platform(),
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": threads,
         "command": " ".join([_program(), *sys.argv[1:]]),
     }
+
+
+_version = cache(version)  # a look-up takes longer than a small solve
 
 
 def _program() -> str:

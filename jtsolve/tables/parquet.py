@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
@@ -67,21 +68,33 @@ _HUSHING = threading.Lock()
 
 @contextmanager
 def _hushed() -> Iterator[None]:
-    """Keeps Rust's backtraces off standard error; its panics come as exceptions anyway."""
+    """Keeps the backtraces of Rust's panics off standard error; the panics come as exceptions anyway.
+
+    Polars has no option for it, and Python cannot set Rust's panic hook. So standard error of the whole
+    process is redirected; what other threads write meanwhile follows at the end, unless polars panicked.
+    """
+    import polars as pl
+
     with _HUSHING:  # of two threads, the second would restore what the first has redirected
         try:
             kept = os.dup(2)
         except OSError:  # it is closed
             yield
             return
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        try:
-            os.dup2(nowhere, 2)
-            yield
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-            os.close(nowhere)
+        with TemporaryFile() as said:
+            panicked = False
+            try:
+                os.dup2(said.fileno(), 2)
+                yield
+            except pl.exceptions.PanicException:
+                panicked = True
+                raise
+            finally:
+                os.dup2(kept, 2)
+                os.close(kept)
+                said.seek(0)
+                if not panicked and (text := said.read()):
+                    os.write(2, text)
 
 
 def _collected(lazy: pl.LazyFrame) -> pl.DataFrame:

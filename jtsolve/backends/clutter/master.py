@@ -1,8 +1,8 @@
 """The master problem: the LP over all families and the rows at hand, kept in HiGHS between solves.
 
 max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the rows at hand, and x ≥ 0. One more column, the
-escape, satisfies all rows at a price above anything that weights can gain, so that the program is never
-infeasible.
+escape, satisfies all rows at a price, so that the program is never infeasible. The multipliers sum to no more
+than the price; where no x satisfies the rows, the bound falls as the price rises, to below every tree.
 
 A cut is written in its sparser form: Σ_P x(v,P) = 1 is subtracted for the vertices of which most families
 enter the up-set. This changes the multipliers of the vertices, but not those of the cuts.
@@ -79,8 +79,8 @@ class Master:
         nothing = np.zeros(0)
         none = np.zeros(0, np.int32)
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), none, nothing)
-        price = escape * n * max(1.0, largest) / self.unit
-        self.solver.addCol(price, 0.0, highspy.kHighsInf, 0, none, nothing)
+        self.price = escape * n * max(1.0, largest) / self.unit
+        self.solver.addCol(self.price, 0.0, highspy.kHighsInf, 0, none, nothing)
         count = self.union.size
         weight = families.values[self.union] - families.values[self.parents]
         self.solver.addCols(
@@ -152,6 +152,15 @@ class Master:
         cut = np.array([cut for cut, _ in self.order], dtype=np.bool_)
         # Both kinds were appended in the order of their numbers, and purging keeps it.
         self.multipliers = RowVector(dual[cut], dual[~cut])
+        return True
+
+    def raise_price(self, factor: float, most: float) -> bool:
+        """Raises the price of the escape up to `most` nats; tells whether it was below."""
+        price = min(self.price * factor, most / self.unit)
+        if price <= self.price:
+            return False
+        self.price = price
+        self.solver.changeColCost(0, price)
         return True
 
     def purge(self, patience: int) -> None:

@@ -43,8 +43,9 @@ class SimplexConstants:
     least_progress: float = 0.05
     """If the gap falls by a smaller share in `check` rounds, branching does more."""
     escape: float = 10.0
-    """Price of the escape column, as a multiple of the sum of all weights: the solution then avoids it if it
-    can."""
+    """First price of the escape column, as a multiple of the largest weight and the number of variables."""
+    dearer: float = 64.0
+    """Factor of the price when a solution pays it: a better tree may be far below the bound, or not exist."""
 
 
 SIMPLEX = SimplexConstants()
@@ -93,6 +94,8 @@ class CuttingPlanes:
             bound = self._improve(master)
             if subproblem.closed:
                 return True
+            if master.escaped > SIMPLEX.tolerance and master.raise_price(SIMPLEX.dearer, self._most_price()):
+                continue
             at = np.flatnonzero(master.x > SIMPLEX.support)
             point = Point(master.union[at], master.slot[at], master.x[at])
             if not on_point(point, bound):
@@ -105,6 +108,11 @@ class CuttingPlanes:
                 before = gaps[-1 - SIMPLEX.check]
                 if before - gaps[-1] < SIMPLEX.least_progress * gaps[-1]:
                     return True
+
+    def _most_price(self) -> float:
+        """Returns the largest sum of multipliers, in nats, that leaves room in sums of integers."""
+        scale = self.subproblem.best.scale
+        return 0.8 * scale.room * scale.unit
 
     def _improve(self, master: Master) -> Bound:
         """Hands the LP's multipliers to the subproblem; the LP follows where families are dropped."""

@@ -44,7 +44,7 @@ from jtsolve.backends.lns.tree import draw_region, region_of, region_score, reha
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.report import with_deadline
-from jtsolve.backends.support.starts import best_start
+from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
@@ -67,8 +67,6 @@ _Key: TypeAlias = tuple[int | bytes, frozenset[int | bytes]]
 class _Tuning:
     """The constants of the search."""
 
-    tolerance: float = 1e-7
-    """Nats by which a tree has to be better: above the rounding of sums over a region."""
     smallest: int = 4
     """Variables of the smallest regions worth a solve."""
     patience: int = 20
@@ -229,6 +227,7 @@ class _RegionSearch:
     ) -> None:
         self.options, self.problem, self.report = options, problem, report
         self.solver = RegionSolver(problem, options.exact, min(options.region, problem.n), limits, report)
+        self.tolerance = least_gain(problem, start)
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
         self.generator = np.random.default_rng(limits.seed)
         self.current, self.value = MutableTree(start), start.score(problem.scores)
@@ -295,14 +294,14 @@ class _RegionSearch:
                 continue  # a single clique that is too large to solve
             old = region_score(self.current, region, self.score)
             key = (self.key(region.variables), frozenset(map(self.key, region.covered)))
-            if self.optima.get(key, inf) > old + _TUNING.tolerance:
+            if self.optima.get(key, inf) > old + self.tolerance:
                 chosen.setdefault(key, (region, old))
             if len(chosen) == most:
                 break
         if not chosen:
             return
         regions, olds = zip(*chosen.values(), strict=True)
-        targets = [old + _TUNING.tolerance for old in olds]
+        targets = [old + self.tolerance for old in olds]
         optima = self.solve(regions, targets, [None] * len(regions))
         for key, region, old, optimum in zip(chosen, regions, olds, optima, strict=True):
             if optimum is not None:
@@ -330,7 +329,7 @@ class _RegionSearch:
         if len(self.optima) == _TUNING.cache:
             self.optima.clear()
         self.optima[key] = max(old, optimum.value)
-        if optimum.value > old + _TUNING.tolerance and self.put(region, optimum, old):
+        if optimum.value > old + self.tolerance and self.put(region, optimum, old):
             self.improvements += 1
             self.failures = 0
             self.level = max(0, self.level - self.random.randrange(2))
@@ -369,7 +368,7 @@ class _RegionSearch:
     def adapted(self) -> float:
         """Returns the strength of the next kick: more if the last was too weak to leave the best tree."""
         first = self.options.strength
-        if self.value > self.best_value - _TUNING.tolerance:
+        if self.value > self.best_value - self.tolerance:
             return min(self.strength * _TUNING.stronger, first * _TUNING.strongest)
         return max(self.strength / _TUNING.weaker, first / _TUNING.strongest)
 
@@ -386,7 +385,7 @@ class _RegionSearch:
             return
         self.seen = tree
         score = tree.score(self.problem.scores)
-        if score > self.best_value + _TUNING.tolerance:
+        if score > self.best_value + self.tolerance:
             self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
 
     def new_nodes(self) -> list[int]:
@@ -422,7 +421,7 @@ class _RegionSearch:
     def keep(self) -> None:
         """Takes the current tree as the best one, if it is."""
         self.kept = self.improvements
-        if self.value <= self.best_value + _TUNING.tolerance:
+        if self.value <= self.best_value + self.tolerance:
             return
         tree = self.current.frozen()
         self.value = self.best_value = tree.score(self.problem.scores)  # sums of differences drift

@@ -40,7 +40,7 @@ from jtsolve.backends.search.moves import MOVES, Move, Proposals
 from jtsolve.backends.search.scores import BYTES_PER_SCORE, CACHED_SCORES, CachedScores
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
-from jtsolve.backends.support.starts import best_start
+from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 class _Tuning:
     """The constants of the search."""
 
-    tolerance: float = 1e-7
-    """Nats by which a tree has to be better: above the rounding of sums of gains."""
     least_sample: int = 8
     most_sample: int = 64
     """Moves in a sample of annealing at least, and in any sample at most."""
@@ -162,6 +160,7 @@ class _MoveSearch:
         self, options: LocalSearch, problem: Problem, limits: Limits, report: Report, start: JunctionTree
     ) -> None:
         self.options, self.problem, self.report = options, problem, report
+        self.tolerance = least_gain(problem, start)
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
         self.scores = CachedScores(problem.scores, self.random)
         partners = self.scores.partners(_TUNING.partners) if problem.n <= _TUNING.most_paired else []
@@ -194,7 +193,7 @@ class _MoveSearch:
             self.rounds += 1
             self.tell()
             idle += 1
-            if self.best_value > before + _TUNING.tolerance:
+            if self.best_value > before + self.tolerance:
                 idle, last = 0, self.looked_at
         stats = {"looked_at": self.looked_at, "taken": self.taken, "rounds": self.rounds}
         return Outcome(self.best.frozen(), stop=self.stop or Stop.FINISHED, stats=stats)
@@ -221,7 +220,7 @@ class _MoveSearch:
             return
         self.seen = tree
         score = tree.score(self.problem.scores)
-        if score > self.best_value + _TUNING.tolerance:
+        if score > self.best_value + self.tolerance:
             self.best, self.best_value, self.reported = MutableTree(tree), score, score
 
     def round(self, idle: int) -> None:
@@ -260,7 +259,7 @@ class _MoveSearch:
         while failures < patience and self.stop is None:
             failures += 1
             for gain, move in self.ranked():
-                if gain <= _TUNING.tolerance:
+                if gain <= self.tolerance:
                     break
                 if self.take(move, self.scores.gain(move.plus, move.minus)):
                     failures = 0
@@ -272,7 +271,7 @@ class _MoveSearch:
         while failures < patience and self.stop is None:
             failures += 1
             for gain, move in self.ranked():
-                better = self.value + gain > self.best_value + _TUNING.tolerance
+                better = self.value + gain > self.best_value + self.tolerance
                 if not better and self.is_tabu(move):
                     continue
                 if self.take(move, gain):
@@ -323,7 +322,7 @@ class _MoveSearch:
 
     def take(self, move: Move, gain: float) -> bool:
         """Makes a move, unless it violates a constraint."""
-        if gain < 0 and self.value > self.best_value + _TUNING.tolerance:
+        if gain < 0 and self.value > self.best_value + self.tolerance:
             self.keep()
         self.tree.apply(move.change)
         if not self.permitted():
@@ -366,7 +365,7 @@ class _MoveSearch:
 
     def tell(self) -> None:
         """Reports the best tree."""
-        if self.value > self.best_value + _TUNING.tolerance:
+        if self.value > self.best_value + self.tolerance:
             self.keep()
         if self.best_value > self.reported:
             tree = self.best.frozen()

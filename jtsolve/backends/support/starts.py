@@ -1,4 +1,4 @@
-"""First trees, for backends that improve the trees of others."""
+"""First trees, and the least gain that counts, for backends that improve the trees of others."""
 
 from __future__ import annotations
 
@@ -16,6 +16,19 @@ if TYPE_CHECKING:
 
 _AT_LEAST = 1.0
 """Seconds that every start may take."""
+_TOLERANCE = 1e-7
+"""Nats."""
+_ROUNDING = 1e-14
+"""Of the magnitudes of a tree's scores: above the rounding of their sum."""
+
+
+def least_gain(problem: Problem, tree: JunctionTree) -> float:
+    """Returns by how many nats a tree must score more than `tree` or its like to count as better.
+
+    That is above the rounding of sums. Below, a search may go in circles among trees of equal score.
+    """
+    sets = [*tree.cliques, *(separator for separator in tree.separators if separator)]
+    return max(_TOLERANCE, _ROUNDING * sum(abs(problem.scores.score(mask)) for mask in sets))
 
 
 def best_start(

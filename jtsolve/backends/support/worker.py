@@ -14,6 +14,7 @@ import atexit
 import subprocess
 from collections.abc import Callable
 from threading import Lock
+from time import monotonic
 from traceback import format_exc
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -93,6 +94,7 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
     worker = _alive(waiting) or _Worker()
     try:
         worker.pipe.send((call.function, call.arguments))
+        next_look = monotonic() + _POLL
         while True:
             if worker.pipe.poll(_POLL):
                 kind, content = worker.pipe.recv()
@@ -103,8 +105,10 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
                     raise InternalError(f"the solver '{call.kind}' failed:\n{content}")  # noqa: TRY301 - closes below
                 heard(content)
             stop = report.stop
-            if stop is None and worker.tree.memory() + resident_memory() > limits.memory_bytes:
-                stop = Stop.MEMORY
+            if stop is None and monotonic() >= next_look:  # a look takes longer than many solves
+                next_look = monotonic() + _POLL
+                if worker.tree.memory() + resident_memory() > limits.memory_bytes:
+                    stop = Stop.MEMORY
             if stop is not None:
                 worker.close()
                 return None, stop

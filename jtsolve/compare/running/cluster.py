@@ -70,7 +70,7 @@ class DaskExecutor:
         """Yields a client of the cluster."""
         dask = _distributed()
         if self.address is None:
-            # Dask listens for browsers even without a dashboard: there is no page to ask for.
+            # Dask listens for browsers even without a dashboard: no page is there, and soon no port.
             nothing: dict[str, list[str]] = {
                 f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")
             }
@@ -81,6 +81,8 @@ class DaskExecutor:
                 ) as cluster,
                 dask.Client(cluster) as client,
             ):
+                client.run_on_scheduler(_close_pages)
+                client.run(_close_pages)
                 yield client
             return
         try:
@@ -110,6 +112,11 @@ def require_dask() -> None:
             "the executor dask needs the package 'distributed', which is not installed; "
             "pip install 'jtsolve[dask]'"
         )
+
+
+def _close_pages(dask_scheduler: Any = None, dask_worker: Any = None) -> None:
+    """Closes the port for browsers; called on the scheduler or a worker, which Dask passes by these names."""
+    (dask_worker if dask_scheduler is None else dask_scheduler).http_server.stop()
 
 
 def _work(spec: Spec, program: tuple[str, ...]) -> Row:
