@@ -11,6 +11,7 @@ import each other.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 from warnings import warn
@@ -26,6 +27,7 @@ from jtsolve.backends.ilp.backend import IntegerProgramming
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.maxsat.backend import MaximumSatisfiability
+from jtsolve.backends.merging.backend import Merging
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.core.backend import Capabilities
@@ -44,6 +46,14 @@ _QUICK = LargeNeighbourhoodSearch(
 )
 _CLUTTER = ClutterCuts(start=_QUICK)
 _SEARCH = LocalSearch(start=(Forward(), KTree(steps=4)))
+_MERGING = Merging(
+    forest=ChowLiu(),
+    greedy=Forward(),
+    descent=replace(_QUICK, kicks=0),
+    polish=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), kicks=4),
+    exact=ClutterCuts(simplex=20_000),
+    otherwise=_LNS,
+)
 
 REGISTRY: dict[str, Backend] = {
     backend.name: backend
@@ -59,7 +69,8 @@ REGISTRY: dict[str, Backend] = {
         KTree(),
         _LNS,
         MaximumSatisfiability(start=_QUICK, relaxation=_CLUTTER),
-        Portfolio(members=(_LNS, _LNS, _SEARCH)),
+        _MERGING,
+        Portfolio(members=(_MERGING, replace(_CLUTTER, start=Forward()), _SEARCH)),
         _SEARCH,
     )
 }

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import write_certificate
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
@@ -72,12 +72,15 @@ class ClutterCuts:
         certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
         columns: how many sets of the largest size become active in each round of column generation
             (`column_generation`); None to hold all sets, or for 50,000 where these do not fit into memory.
+        simplex: up to how many families the simplex method solves the LP at once, without the steps of the
+            volume algorithm before it. More suit problems of a few hundred sets.
     """
 
     start: Backend | None = None
     root: str | None = None
     certificate: str | None = None
     columns: int | None = None
+    simplex: int = BRANCHING.few
 
     name: ClassVar[str] = "clutter"
 
@@ -118,7 +121,9 @@ class ClutterCuts:
                     return ColumnGeneration(problem, root, limits, report, columns).run(first, pool)
             families = families_of(problem, root)
             keep_stages = self.certificate is not None
-            search = BranchAndBound(problem, families, limits, report, keep_stages=keep_stages)
+            search = BranchAndBound(
+                problem, families, limits, report, keep_stages=keep_stages, few=self.simplex
+            )
             if first is not None:
                 search.best.offer(first)
             stop = search.run()
