@@ -1,4 +1,4 @@
-"""Diverse trees to descend from: greedy trees of perturbed scores, and random k-trees.
+"""Diverse trees to descend from: greedy trees of perturbed scores, and random trees.
 
 The perturbation is a function of edges, s(A) + Σ_{e ⊆ A} β_e with normal β_e, so that it favours some edges
 in every clique and separator alike, at every treewidth. A greedy tree of these scores is a good tree of data
@@ -74,11 +74,11 @@ def perturbed(scores: LocalScores, deviation: float, generator: np.random.Genera
 
 
 def random_tree(n: int, width: int, generator: np.random.Generator) -> JunctionTree:
-    """Returns a random k-tree: each vertex in turn joins a random part of a random clique.
+    """Returns a random tree: each vertex in turn joins a random part, as large as may be, of a random clique.
 
     Args:
         n: the number of variables.
-        width: the size of the cliques.
+        width: the size of the largest cliques.
         generator: of random numbers.
     """
     families: list[tuple[int, VarSet]] = []
