@@ -350,7 +350,7 @@ class Solution:
         remarks = {} if self.table is None else self.table.provenance
         said = [f"{key}: {value}" for key, value in remarks.items() if key in _SHOWN]
         said += [f"{one['sentence']}. {one['advice']}" for one in remarks.get("warnings", ())]
-        return as_html([repr(self), *said], self.result.tree, self.result.names)
+        return as_html([repr(self), *self.result.remarks, *said], self.result.tree, self.result.names)
 
 
 _SHOWN = ("rows", "index", "columns_dropped", "missing_values", "cuts")

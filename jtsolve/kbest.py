@@ -119,7 +119,7 @@ def require_number(k: int | None, within: float | None) -> None:
 
 def choose_ranker(problem: Problem, limits: Limits) -> Choice:
     """Returns the backend that `auto` stands for when several trees are asked for; see `choose`."""
-    return choose(_asking(problem), limits)
+    return choose(_asking(problem), limits, search=False)
 
 
 def require_ranker(problem: Problem, backend: Backend) -> None:

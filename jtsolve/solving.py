@@ -7,8 +7,10 @@ import signal
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
+
+import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Estimate, Limits, News
@@ -230,8 +232,22 @@ def _result(
         trace=tuple(recorder.trace),
         seed=limits.seed,
         environment=describe(limits.workers),
-        stats={**outcome.stats, **_score_stats(problem), **_warnings(problem, recorder.tree)},
+        stats={
+            **outcome.stats,
+            **_yardsticks(problem, recorder.tree),
+            **_score_stats(problem),
+            **_warnings(problem, recorder.tree),
+        },
     )
+
+
+def _yardsticks(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
+    """Returns by what a gap is judged: the rows, and the score of independence; what is known of them."""
+    if tree is None:
+        return {}
+    independence = float(problem.scores.batch(np.arange(problem.n)[:, None]).sum())
+    found = {"rows": problem.rows, "independence": independence if isfinite(independence) else None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _score_stats(problem: Problem) -> dict[str, Any]:
@@ -273,12 +289,18 @@ class Choice:
     reason: str
 
 
-def choose(problem: Problem, limits: Limits) -> Choice:
+def choose(problem: Problem, limits: Limits, *, search: bool = True) -> Choice:
     """Returns the backend that `auto` stands for.
 
-    This is the fastest exact backend that takes the problem with predicted memory and time within the limits.
-    If there is none, it is a heuristic: one with enough threads, then of the highest rank, then of the least
+    This is the fastest exact backend that takes the problem with predicted memory and time within the limits,
+    if its time is predictable. Otherwise a search runs beside the proof: it is a heuristic, which may prove,
+    as the portfolio does: one with enough threads, then of the highest rank, then of the least
     predicted time, which may exceed the limit, since heuristics return the best tree so far.
+
+    Args:
+        problem: what to solve.
+        limits: of time, memory and threads.
+        search: whether a heuristic may stand for an exact backend without a predictable time.
 
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
@@ -308,7 +330,12 @@ def choose(problem: Problem, limits: Limits) -> Choice:
             f"no backend takes this problem within the limits: {' '.join(refusals)} Ways out: more memory, a "
             "smaller treewidth."
         )
-    heuristic, _, _, seconds, backend, estimate = min(fitting, key=lambda entry: entry[:4])
+    ordered = sorted(fitting, key=lambda entry: entry[:4])
+    guess = not ordered[0][0] and not ordered[0][4].capabilities.predictable
+    if guess and search:
+        refusals.append(f"{ordered[0][4].name}: Its time is a guess, so a search runs beside it.")
+        ordered = [entry for entry in ordered if entry[0]] or ordered
+    heuristic, _, _, seconds, backend, estimate = ordered[0]
     on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
     kind = f"heuristic backend of the highest rank on {on}" if heuristic else "exact backend"
     reason = (

@@ -74,7 +74,7 @@ class Member:
         if self.does == "follow":
             while (tree := report.incumbent) is None and report(note="waiting"):
                 pass
-            return Outcome(tree, -inf if tree is None else tree.score(problem.scores))
+            return Outcome(tree, inf if tree is None else tree.score(problem.scores))
         if self.does == "prove none":
             return Outcome(None, bound=float("-inf"))
         return Outcome(edgeless, stop=Stop.STEPS, stats=self.seen(limits))

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from math import inf
 from multiprocessing import Pipe
@@ -23,7 +24,7 @@ from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.parse import make_backend
-from jtsolve.backends.portfolio import pool
+from jtsolve.backends.portfolio import ledger, pool
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack, pickled, unpack
 from jtsolve.backends.portfolio.pool import Pool
@@ -402,17 +403,62 @@ def test_members_are_written_with_plus_signs() -> None:
 
 def test_auto_takes_it_above_the_exact_range() -> None:
     assert choose(named(gaussian(0, 45, 3)), Limits(threads=2)).backend.name == "portfolio"
-    assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["lns"].capabilities.rank
+    assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["merging"].capabilities.rank
+    assert REGISTRY["merging"].capabilities.rank > REGISTRY["lns"].capabilities.rank
 
 
-def test_auto_takes_its_first_member_on_one_thread() -> None:
-    assert choose(named(gaussian(0, 45, 3)), Limits(threads=1)).backend.name == "lns"
+def test_auto_takes_it_on_one_thread_too() -> None:
+    assert choose(named(gaussian(0, 45, 3)), Limits(threads=1)).backend.name == "portfolio"
+
+
+# Turns on one thread.
+
+
+def test_members_take_turns_and_learn_of_each_other() -> None:
+    problem = wide()
+    recorder = Recorder(problem, Limits(600.0))  # one after the other, the first would never end
+    outcome = does("follow", "answer").solve(problem, Limits(600.0, threads=1), recorder)
+    assert outcome.bound == edgeless(N).score(problem.scores)
+    assert outcome.stats["at_a_time"] == 2
+
+
+def test_a_run_that_breaks_off_leaves_no_member_running() -> None:
+    class Broken(Recording):
+        asked = 0
+
+        @property
+        def stop(self) -> Stop | None:
+            if threading.current_thread() is threading.main_thread():
+                self.asked += 1
+                if self.asked > 2:
+                    raise KeyboardInterrupt
+            return None
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        does("answer", "wait", "answer", "answer").solve(wide(), Limits(threads=1), Broken())
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread() and thread.daemon:
+            thread.join(10.0)
+    assert threading.active_count() <= before
+
+
+# Without a time limit.
+
+
+def test_a_proof_goes_on_for_a_while_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "_LEAST_PATIENCE", 0.2)
+    members = (Member("answer"), Member("wait", exact=True))
+    outcome = Portfolio(members).solve(wide(6), Limits(threads=1), Recording())
+    assert outcome.stop is Stop.STEPS
+    assert outcome.stats["members"]["member 1"] == {"stopped": True}
+    with pytest.raises(ValueError, match="patience"):
+        Portfolio(members, patience=-1.0)
 
 
 def test_auto_takes_it_where_its_first_member_does_not_take_the_problem() -> None:
     problem = replace(named(gaussian(0, 45, 3)), constraints=Constraints(max_cliques=20))
     assert choose(problem, Limits(threads=2)).backend.name == "portfolio"
-    assert choose(problem, Limits(threads=1)).backend.name == "search"
 
 
 def test_it_is_exact_if_all_members_are() -> None:

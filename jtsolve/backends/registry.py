@@ -11,6 +11,7 @@ import each other.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING
 from warnings import warn
@@ -26,6 +27,7 @@ from jtsolve.backends.ilp.backend import IntegerProgramming
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.maxsat.backend import MaximumSatisfiability
+from jtsolve.backends.merging.backend import Merging
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.core.backend import Capabilities
@@ -45,6 +47,14 @@ _QUICK = LargeNeighbourhoodSearch(
 )
 _CLUTTER = ClutterCuts(start=_QUICK)
 _SEARCH = LocalSearch(start=(_FORWARD, KTree(steps=4)))
+_MERGING = Merging(
+    forest=ChowLiu(),
+    greedy=_FORWARD,
+    descent=replace(_QUICK, kicks=0),
+    polish=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD,), kicks=4),
+    exact=ClutterCuts(simplex=20_000),
+    otherwise=_LNS,
+)
 
 REGISTRY: dict[str, Backend] = {
     backend.name: backend
@@ -60,7 +70,8 @@ REGISTRY: dict[str, Backend] = {
         KTree(start=(ChowLiu(),)),
         _LNS,
         MaximumSatisfiability(start=_QUICK, relaxation=_CLUTTER),
-        Portfolio(members=(_LNS, _LNS, _SEARCH)),
+        _MERGING,
+        Portfolio(members=(_MERGING, replace(_CLUTTER, start=_FORWARD), _SEARCH)),
         _SEARCH,
     )
 }

@@ -191,6 +191,7 @@ def _searched(
         "status": result.status.value,
         "tree_score": result.score,
         "bound": result.bound,
+        **{name: result.stats[name] for name in ("independence",) if name in result.stats},
         "seed": limits.seed,
     }
     return result.tree, table, rows, facts
@@ -238,7 +239,13 @@ def _report(model: "AnyModel", table: "Table", output: Path, *, json: bool, quie
     if json:
         emit(json_text(facts))
     elif not quiet:
-        rows = [[name.replace("_", " "), _words(name, fact)] for name, fact in facts.items()]
+        from jtsolve.core.result import gap_in_words
+
+        words = {name: _words(name, fact) for name, fact in facts.items()}
+        if "gap" in facts:
+            figures = {"rows": table.total, "independence": remarks.get("independence")}
+            words["gap"] = gap_in_words(facts["gap"], facts["tree_score"], figures)
+        rows = [[name.replace("_", " "), text] for name, text in words.items()]
         emit(text_table(["fitted", ""], rows))
 
 
@@ -252,4 +259,4 @@ def _words(name: str, fact: Any) -> str:
         return "; ".join(
             f"{size['components']}: {size['validation_log_likelihood']:.4f} nats per row" for size in fact
         )
-    return f"{fact:.6f} nats" if name in ("tree_score", "bound", "gap") else str(fact)
+    return f"{fact:.6f} nats" if name in ("tree_score", "bound") else str(fact)

@@ -20,11 +20,13 @@ def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) 
     Raises:
         InputError: the cliques do not form a junction tree.
     """
+    from jtsolve.core.result import gap_in_words
+
     lines = {
         "status": f"{document.status.value} ({_STOPS[document.stop.value]})",
         "score": _nats(document.score),
         "bound": _nats(document.bound),
-        "gap": _nats(document.gap),
+        "gap": gap_in_words(document.gap, document.score, document.stats),
         "treewidth": "none" if document.treewidth is None else str(document.treewidth),
         "time": _seconds(document.seconds["total"]),
         **facts,

@@ -77,6 +77,8 @@ class Capabilities:
             own tree; one above its starts for one that improves their trees, which is never worse; two above
             if measurements show it better than the other improvers.
         threads: `auto` prefers other heuristics where fewer threads are available.
+        predictable: whether the time of a proof follows from the sizes; in branch and bound it depends on the
+            scores more, and `auto` has a search run beside it.
     """
 
     features: frozenset[Feature] = ALL_FEATURES
@@ -86,6 +88,7 @@ class Capabilities:
     rules: tuple[Rule, ...] = ()
     rank: int = 0
     threads: int = 1
+    predictable: bool = True
 
     def objections(self, problem: Problem) -> tuple[str, ...]:
         """Returns every reason why the backend cannot take the problem, one sentence each."""

@@ -61,6 +61,28 @@ def optimality_tolerance(score: float) -> float:
     return max(OPTIMALITY_TOLERANCE, RELATIVE_TOLERANCE * abs(score))
 
 
+def gap_in_words(gap: float | None, score: float | None, figures: Mapping[str, Any]) -> str:
+    """Returns a gap in nats, per row of the data, and as a share of what the tree gains over independence.
+
+    Args:
+        gap: in nats; None for none.
+        score: of the tree, in nats.
+        figures: the stats of a result: `rows`, and `independence`, the score of the graph without edges.
+
+    >>> gap_in_words(12.5, -900.0, {"rows": 1000, "independence": -1150.0})
+    '12.500000 nats, 0.0125 nats per row, 5 % of the gain over independence'
+    """
+    if gap is None:
+        return "none"
+    parts = [f"{gap:.6f} nats"]
+    rows, independence = figures.get("rows"), figures.get("independence")
+    if gap > 0 and rows:
+        parts.append(f"{gap / rows:.3g} nats per row")
+    if gap > 0 and score is not None and independence is not None and score > independence:
+        parts.append(f"{100 * gap / (score - independence):.3g} % of the gain over independence")
+    return ", ".join(parts)
+
+
 @dataclass(frozen=True, slots=True)
 class Incumbent:
     """A step of the trace: the best score and bound, in nats, at `seconds` since the start."""
@@ -154,7 +176,13 @@ class Result:
         return f"Result({self.status.value}: {', '.join(parts)}; {self.backend})"
 
     def _repr_html_(self) -> str | None:
-        return as_html([repr(self)], self.tree, self.names)
+        return as_html([repr(self), *self.remarks], self.tree, self.names)
+
+    @property
+    def remarks(self) -> list[str]:
+        """The gap in words, for a result with a tree and a gap."""
+        open_gap = self.tree is not None and self.gap > 0
+        return [f"gap: {gap_in_words(self.gap, self.score, self.stats)}"] if open_gap else []
 
     @property
     def gap(self) -> float:

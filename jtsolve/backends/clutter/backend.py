@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import certificate_of
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
@@ -57,11 +57,9 @@ if TYPE_CHECKING:
 
 _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
-_MOST_PROVED = 40
-"""Variables beyond which a proof is not predicted: with 37 at treewidth 2 they take seconds, with 69 some
-minutes, and with 111 they did not end in seven."""
-_START_SECONDS, _FAMILIES_PER_SECOND = 2.0, 1500.0
-"""Of the prediction; the rate is at 20 variables."""
+_START_SECONDS, _FAMILIES_PER_SECOND = 2.0, 8000.0
+"""Of the prediction; the rate is at 20 variables. It is within a factor of three for plants (69 variables)
+and accidents (111) at treewidth 2, and of seven for alarm (37) at 3, where the ascent leaves no gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,33 +72,34 @@ class ClutterCuts:
         certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
         columns: how many sets of the largest size become active in each round of column generation
             (`column_generation`); None to hold all sets, or for 50,000 where these do not fit into memory.
+        simplex: up to how many families the simplex method solves the LP at once, without the steps of the
+            volume algorithm before it. More suit problems of a few hundred sets.
     """
 
     start: Backend | None = None
     root: str | None = None
     certificate: str | None = None
     columns: int | None = None
+    simplex: int = BRANCHING.few
 
     name: ClassVar[str] = "clutter"
 
     @property
     def capabilities(self) -> Capabilities:
         """All constraints, any number of variables."""
-        return Capabilities(features=ALL_FEATURES, exact=True)
+        return Capabilities(features=ALL_FEATURES, exact=True, predictable=False)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`; infinite seconds where no proof is expected.
+        """See `Backend.estimate`.
 
-        The seconds are a rough guess: they depend on the scores more than on the sizes.
+        The seconds are a rough guess: they depend on how many families survive the first ascent.
         """
         families = predicted_sets(problem) * problem.max_clique_size
         memory = self._memory(problem)
         columns = self._columns(problem, limits)
         if columns is not None:  # the retained ones, and those of a round
             memory = resident_memory() + _LIBRARIES + memory_of(problem, (PRICING.kept + 1) * columns)
-        seconds = inf
-        if problem.n <= _MOST_PROVED:
-            seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
+        seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if self.start is not None and not self.start.capabilities.objections(problem):
             start = self.start.estimate(problem, limits)
             memory = max(memory, start.memory)
@@ -142,7 +141,9 @@ class ClutterCuts:
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             first, root = self._start(problem, limits, report)
             families = families_of(problem, root)
-            search = BranchAndBound(problem, families, limits, report, keep_stages=keep_stages)
+            search = BranchAndBound(
+                problem, families, limits, report, keep_stages=keep_stages, few=self.simplex
+            )
             if first is not None:
                 search.best.offer(first)
             stop = search.run()

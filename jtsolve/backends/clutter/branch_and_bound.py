@@ -93,9 +93,11 @@ class BranchAndBound:
         *,
         keep_stages: bool,
         multipliers: Mapping[Clutter, float] | None = None,
+        few: int = BRANCHING.few,
     ) -> None:
-        self.problem, self.report = problem, report
+        self.problem, self.report, self.few = problem, report, few
         self.threads = limits.workers
+        self.seen: JunctionTree | None = None  # the last incumbent of the report
         self.scale, scores = scaled(families)
         self.n = families.n
         self.root = self._root(families, scores, multipliers or {}, keep_stages=keep_stages)
@@ -197,6 +199,7 @@ class BranchAndBound:
 
         def on_point(point: Point, bound: Bound) -> bool:
             node.point = point
+            self._adopt(subproblem)
             self._round(subproblem, point, bound)
             self.current = subproblem.units
             return self.report(bound=self.bound, note=f"{int(subproblem.families.allowed.sum())} families")
@@ -208,9 +211,9 @@ class BranchAndBound:
             bound, _ = ascend(subproblem, subproblem.multipliers, should_continue)
             if subproblem.feasible and not on_point(_NO_POINT, bound):
                 return False
-        if not subproblem.closed and int(subproblem.families.allowed.sum()) > BRANCHING.few:
+        if not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few:
             volume = Volume(subproblem, node.creep, pool)
-            finished = volume.run(BRANCHING.few, on_point, should_continue)
+            finished = volume.run(self.few, on_point, should_continue)
             self.steps += volume.steps
             node.creep = volume.creep
             if not finished:
@@ -222,6 +225,13 @@ class BranchAndBound:
             self.failures += simplex.failures
             return finished
         return True
+
+    def _adopt(self, subproblem: Subproblem) -> None:
+        """Offers the report's incumbent: another member of a portfolio may have found it."""
+        tree = self.report.incumbent
+        if tree is not None and tree is not self.seen and self.best.offer(tree):
+            subproblem.set_centre()
+        self.seen = tree
 
     def _round(self, subproblem: Subproblem, point: Point, bound: Bound) -> None:
         """Offers the tree near a point."""

@@ -169,6 +169,7 @@ class ColumnGeneration:
         stop = self.report.stop
         while stop is None:
             self.rounds += 1
+            self._adopt()
             round_ends = self.limits.elapsed + seconds
             report = with_deadline(self.report, self.limits, round_ends, bounds=False)
             search = self._restricted(active, multipliers, report)
@@ -198,6 +199,12 @@ class ColumnGeneration:
             need = resident_memory() + memory_of(self.problem, len(active))
             stop = Stop.MEMORY if need > self.limits.memory_bytes else self.report.stop
         return Outcome(self.tree, self.bound, stop or self.report.stop or Stop.FINISHED, self._stats())
+
+    def _adopt(self) -> None:
+        """Takes the report's incumbent if it scores more: another member of a portfolio may have found it."""
+        tree, scores = self.report.incumbent, self.problem.scores
+        if tree is not None and (self.tree is None or tree.score(scores) > self.tree.score(scores)):
+            self.tree = tree
 
     def _begin(self) -> NDArray[np.int32]:
         """Returns the sets of largest violation without any multipliers."""

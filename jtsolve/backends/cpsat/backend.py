@@ -115,6 +115,7 @@ class ConstraintProgramming:
         return Capabilities(
             features=_FEATURES[self.model],
             exact=True,
+            predictable=False,
             rules=(needs("ortools", "ortools"), needs_table),
         )
 

@@ -57,7 +57,9 @@ class IntegerProgramming:
     @property
     def capabilities(self) -> Capabilities:
         """All constraints of the family formulation; PuLP has to be installed."""
-        return Capabilities(features=FEATURES, exact=True, rules=(needs("pulp", "pulp"), needs_table))
+        return Capabilities(
+            features=FEATURES, exact=True, predictable=False, rules=(needs("pulp", "pulp"), needs_table)
+        )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`."""

@@ -64,7 +64,12 @@ class MaximumSatisfiability:
     @property
     def capabilities(self) -> Capabilities:
         """All constraints of the formulations; python-sat has to be installed."""
-        return Capabilities(features=FEATURES, exact=True, rules=(needs("pysat", "python-sat"), needs_table))
+        return Capabilities(
+            features=FEATURES,
+            exact=True,
+            predictable=False,
+            rules=(needs("pysat", "python-sat"), needs_table),
+        )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`."""

@@ -1,8 +1,10 @@
-"""`portfolio`: several backends in parallel processes; the best tree and the best bound of all.
+"""`portfolio`: search and proof as one: several backends side by side, which share trees and bounds.
 
-The members start in order, as many at a time as there are threads; when one ends, the next starts. If there
-are more threads than members, the heuristic members run again with other seeds: member i has the seed of the
-run plus i. Every tree and bound goes to the parent, which verifies the trees: a tree that breaks a constraint
+By default they are `merging`, which finds the trees, and `clutter`, which proves bounds, fixes families by
+the best tree of all, and branches. On several threads members run in processes, on one they take turns
+(`turns`); the first two start at once, more on more threads. When one ends, the next starts. If there are
+more threads than members, the heuristic members run again with other seeds: member i has the seed of the run
+plus i. Every tree and bound goes to the parent, which verifies the trees: a tree that breaks a constraint
 fails its member. When the best score meets the best bound, all stop. The best tree of all is the `incumbent`
 of every member's report: those that improve trees continue from it when they restart.
 
@@ -11,70 +13,76 @@ member only. Large arrays of scores are in one file that all processes map. The 
 predicted need. At the end, members are asked to stop, and those that do not stop at once are killed with all
 their descendants; if the parent dies, they kill themselves (`jtsolve.core.processes`).
 
-Problems of few variables, and members on one thread, run sequentially in this process: they end sooner than a
-process starts, or processes would gain nothing.
+With few variables, members run one after the other in this process: they end sooner than a process starts.
+
+A proof may take for ever. Without a time limit, exact members get `patience` times the time that the
+heuristic ones took; then the run ends with the best tree and its gap.
 
 A member that fails is named in the stats under `failed`, and the answer of the others stands; if all fail, it
 is an error.
 
-Members in processes are not deterministic: when one learns of another's tree, and so what it finds from
+Members side by side are not deterministic: when one learns of another's tree, and so what it finds from
 there, is a matter of timing, as is which one is stopped when. See docs/heuristics.md.
 
-Time: that of the members, at most as many at a time as there are threads, and about a second to start them.
+Time: that of the members, and about a second to start processes.
 Memory: that of the members that run at a time, with the large arrays of scores once.
 
 References:
     Gomes and Selman, Algorithm portfolios, Artificial Intelligence 126, 2001 (the same program with several
-    seeds, and several programs, in parallel).
+    seeds, and several programs, in parallel or interleaved on one processor).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from jtsolve.backends.portfolio.ledger import Job, Ledger
 from jtsolve.backends.portfolio.pool import Pool
-from jtsolve.backends.support.report import DerivedReport
+from jtsolve.backends.portfolio.turns import Turns
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
-from jtsolve.core.result import Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from jtsolve.core.backend import News
     from jtsolve.core.result import Outcome
 
 _MOST_IN_PROCESS = 12
 """Variables up to which members run in this process: another takes about a second to start."""
+_SIDE_BY_SIDE = 2
+"""Members that run at a time even on one thread: one that searches and one that proves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Portfolio:
-    """Several backends in parallel processes; the best tree and the best bound of all.
+    """Search and proof side by side, by several backends; the best tree and the best bound of all.
 
     It supports every constraint that some member supports; members that object to a problem are left out.
 
     Args:
         members: the backends, the most promising first; repetitions of one differ by their seeds.
+        patience: without a time limit, how long exact members go on after the heuristic ones have ended, as a
+            multiple of the time until then; at least ten seconds.
 
     Raises:
-        ValueError: there is no member.
+        ValueError: there is no member, or the patience is negative.
     """
 
     members: tuple[Backend, ...]
+    patience: float = 2.0
 
     name: ClassVar[str] = "portfolio"
 
     def __post_init__(self) -> None:
         if not self.members:
             raise ValueError("there is no member; give at least one backend, such as lns")
+        if not self.patience >= 0:
+            raise ValueError("the patience must be at least 0")
 
     @property
     def capabilities(self) -> Capabilities:
-        """What some member supports; exact if all are; a rank above theirs, on several threads."""
+        """What some member supports; exact if all are; a rank above theirs."""
         each = [member.capabilities for member in self.members]
 
         def all_object(problem: Problem) -> str | None:
@@ -89,7 +97,6 @@ class Portfolio:
             features=ALL_FEATURES & frozenset().union(*(one.features for one in each)),
             exact=all(one.exact for one in each),
             rank=1 + max(one.rank for one in each),
-            threads=2,
             rules=(all_object,),
         )
 
@@ -105,11 +112,9 @@ class Portfolio:
         """
         schedule = _schedule(self, problem, limits)
         schedule.estimate.require_memory(self.name, limits)
-        ledger = Ledger(problem, report)
-        if schedule.in_process:
-            _run_in_process(schedule.jobs, problem, limits, ledger)
-        else:
-            Pool(problem, limits, schedule.jobs, schedule.at_a_time).run(ledger)
+        ledger = Ledger(problem, report, limits, schedule.jobs, self.patience)
+        runner = Turns if schedule.in_process else Pool
+        runner(problem, limits, schedule.jobs, schedule.at_a_time).run(ledger)
         return ledger.outcome(schedule.jobs, schedule.at_a_time)
 
 
@@ -126,7 +131,8 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     """Returns the schedule, without jobs that do not fit the memory, but always with one."""
     taking = [one for one in portfolio.members if not one.capabilities.objections(problem)]
     costs = [one.estimate(problem, limits) for one in taking]
-    in_process = limits.workers == 1 or problem.n <= _MOST_IN_PROCESS or len(taking) == 1
+    few = problem.n <= _MOST_IN_PROCESS or len(taking) == 1
+    in_process = few or limits.workers == 1
     repeated = [i for i, one in enumerate(taking) if not one.capabilities.exact]
     order = list(range(len(taking)))
     while repeated and not in_process and len(order) < limits.workers:
@@ -136,33 +142,21 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     for number, i in enumerate(order):
         if not jobs or (costs[i].memory if in_process else own + costs[i].memory) <= limits.memory_bytes:
             jobs.append(Job(number, taking[i], limits.seed + number, costs[i].memory))
-    if in_process:
-        cost = Estimate(max(job.memory for job in jobs), sum(cost.seconds for cost in costs))
-        return _Schedule(tuple(jobs), 1, in_process, cost)
-    at_a_time = min(limits.workers, len(jobs))
-    while at_a_time > 1 and own + _largest(jobs, at_a_time) > limits.memory_bytes:
+    at_a_time = 1 if few else min(max(_SIDE_BY_SIDE, limits.workers), len(jobs))
+    while at_a_time > 1 and _memory(jobs, at_a_time, own, in_process=in_process) > limits.memory_bytes:
         at_a_time -= 1
-    cost = Estimate(own + _largest(jobs, at_a_time), 1.0 + max(cost.seconds for cost in costs))
+    searching = [cost.seconds for cost in costs if isfinite(cost.seconds)]
+    seconds = sum(searching) if in_process else 1.0 + max(searching, default=0.0)
+    cost = Estimate(_memory(jobs, at_a_time, own, in_process=in_process), seconds)
     return _Schedule(tuple(jobs), at_a_time, in_process, cost)
 
 
-def _largest(jobs: list[Job], count: int) -> int:
-    """Returns the bytes that the `count` most demanding jobs need together."""
-    return sum(sorted((job.memory for job in jobs), reverse=True)[:count])
+def _memory(jobs: list[Job], count: int, own: int, *, in_process: bool) -> int:
+    """Returns the bytes that the `count` most demanding jobs need together; those of this process are `own`.
 
-
-def _run_in_process(jobs: Sequence[Job], problem: Problem, limits: Limits, ledger: Ledger) -> None:
-    """Runs the members sequentially in this process."""
-    for job in jobs:
-        if ledger.stop is not None:
-            return
-        inner = Limits(limits.time, limits.memory, limits.threads, job.seed, limits.started)
-
-        def hear(news: News, job: Job = job) -> None:
-            ledger.hear(job, **news)
-
-        report = DerivedReport(ledger.report, hear, lambda: Stop.FINISHED if ledger.closed else None)
-        try:
-            ledger.ended(job, job.member.solve(problem, inner, report))
-        except Exception as error:  # noqa: BLE001 - it is in the stats; the others' answer stands
-            ledger.fail(job, error)
+    Each job's need includes those of the process that it is in.
+    """
+    needs = sorted((job.memory for job in jobs), reverse=True)[:count]
+    if in_process:
+        return max(needs[0], own + sum(max(0, need - own) for need in needs))
+    return own + sum(needs)

@@ -12,9 +12,12 @@ from jtsolve.errors import InternalError, LimitError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.core.backend import Backend, News, Report
+    from jtsolve.core.backend import Backend, Limits, News, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
+
+_LEAST_PATIENCE = 10.0
+"""Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,13 @@ class Job:
 class Ledger:
     """Verifies the members' trees, keeps the best, passes news on, and says when all may stop."""
 
-    def __init__(self, problem: Problem, report: Report) -> None:
-        self.problem, self.report = problem, report
+    def __init__(
+        self, problem: Problem, report: Report, limits: Limits, jobs: Sequence[Job], patience: float
+    ) -> None:
+        self.problem, self.report, self.limits, self.patience = problem, report, limits, patience
+        self.searching = {job.label for job in jobs if not job.member.capabilities.exact}
+        # Without a heuristic member there is nothing to wait for but the proof.
+        self.deadline = None if self.searching and limits.time is None else inf
         self.tree: JunctionTree | None = None
         self.score, self.bound = -inf, inf
         self.failed: dict[str, str] = {}
@@ -54,7 +62,17 @@ class Ledger:
     @property
     def stop(self) -> Stop | None:
         """Why all members have to stop, or None."""
-        return self.report.stop or (Stop.FINISHED if self.closed else None)
+        if self.closed:
+            return self.report.stop or Stop.FINISHED
+        late = self.deadline is not None and self.limits.elapsed > self.deadline
+        return self.report.stop or (Stop.STEPS if late else None)
+
+    def _has_ended(self, job: Job) -> None:
+        """Sets the end of proofs when the last heuristic member has ended."""
+        self.searching.discard(job.label)
+        if self.deadline is None and not self.searching:
+            elapsed = self.limits.elapsed
+            self.deadline = elapsed + max(_LEAST_PATIENCE, self.patience * elapsed)
 
     def hear(self, job: Job, **news: Unpack[News]) -> None:
         """Takes a member's news.
@@ -83,12 +101,14 @@ class Ledger:
         Raises:
             InternalError: the tree breaks a constraint.
         """
+        self._has_ended(job)
         self.hear(job, tree=outcome.tree, bound=outcome.bound)
         self.stops.append(outcome.stop)
         self.stats[job.label] = dict(outcome.stats)
 
     def fail(self, job: Job, error: Exception) -> None:
         """Records a member's failure."""
+        self._has_ended(job)
         self.failed[job.label] = f"{type(error).__name__}: {error}"
         self.errors.append(error)
 
@@ -106,7 +126,7 @@ class Ledger:
             reasons = " ".join(f"{label}: {reason}" for label, reason in self.failed.items())
             kind = LimitError if all(isinstance(e, LimitError) for e in self.errors) else InternalError
             raise kind(f"all members of backend 'portfolio' failed. {reasons}")
-        stop = self.report.stop or Stop.FINISHED
+        stop = self.stop or Stop.FINISHED
         if stop is Stop.FINISHED and not self.closed and self.stops and Stop.FINISHED not in self.stops:
             stop = self.stops[0]
         stats: dict[str, Any] = {"best": self.best, "at_a_time": at_a_time, "members": self.stats}

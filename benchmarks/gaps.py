@@ -1,0 +1,222 @@
+"""Score and bound over time of the plain command, `auto`: how soon a tree is good, and known to be.
+
+    python benchmarks/gaps.py --data FOLDER --cases plants:2,accidents:2,plants:3 --cpu 60 --draw gaps.png
+
+FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
+Scores are BIC, natural logarithm, tabulated before the clock starts, as are the kernels. The limit is
+processor time of this process and all that it starts, divided by the threads: a shared machine lengthens wall
+time, but not this. The gap is given in nats and as a share of the score, as in the issue of a small gap, and
+the picture has both over time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import threading
+from math import inf
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from portfolio_members import Meter
+
+from jtsolve.backends.parse import parse_backend
+from jtsolve.core.backend import Limits
+from jtsolve.core.machine import cores, describe
+from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.solving import Recorder, choose
+from jtsolve.tables.options import Coding
+from jtsolve.tables.reading import read_states
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LOOK = 0.1
+"""Seconds between two looks at the processor time."""
+_FRACTIONS = (0.1, 0.25, 0.5, 1.0)
+"""Of the limit, at which the table has score and gap."""
+
+
+def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Runs one case in this process; returns the trace of score and bound over seconds."""
+    name, width = case.split(":")
+    path = arguments.data / f"{name}.train.data.gz"
+    table = read_states(path, Coding(), header=False, separator=",")
+    problem = problem_from_table(
+        table, Bic(), treewidth=int(width), limits=Limits(), tabulation=WITHIN_LIMITS, name=name
+    )
+    parse_backend("lns:steps=30").solve(problem, Limits(), Recorder(problem, Limits()))
+    limits = Limits(seed=seed, threads=arguments.threads)
+    backend = parse_backend(arguments.backend) if arguments.backend else choose(problem, limits).backend
+    recorder = Recorder(problem, limits)
+    meter, began, over = Meter(), monotonic(), threading.Event()
+    trace: list[tuple[float, float | None, float | None]] = []
+
+    def look() -> float:
+        used = meter.seconds / arguments.threads
+        known = (recorder.score, recorder.bound if recorder.bound < inf else None)
+        if not trace or trace[-1][1:] != known:
+            trace.append((round(used, 2), *known))
+        return used
+
+    def watch() -> None:
+        while not over.wait(_LOOK):
+            if look() >= arguments.cpu:
+                recorder.interrupt()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        outcome = backend.solve(problem, limits, recorder)
+    finally:
+        over.set()
+        watcher.join()
+    recorder(tree=outcome.tree, bound=outcome.bound)
+    used = look()
+    return {
+        "case": case,
+        "seed": seed,
+        "backend": backend.name,
+        "trace": trace,
+        "seconds": used,
+        "wall": monotonic() - began,
+        "rows": table.total,
+    }
+
+
+def at(run: dict[str, Any], seconds: float) -> tuple[float | None, float | None]:
+    """Returns score and bound after some seconds."""
+    known = [entry[1:] for entry in run["trace"] if entry[0] <= seconds]
+    return tuple(known[-1]) if known else (None, None)
+
+
+def gap_of(score: float | None, bound: float | None) -> str:
+    """Returns the gap in per cent of the score, or that it is closed."""
+    if score is None or bound is None:
+        return "–"
+    return "proved" if bound - score <= 1e-6 else f"{100 * (bound - score) / abs(score):.3f} %"
+
+
+def row_of(run: dict[str, Any], cpu: float) -> list[str]:
+    """Returns the cells of a run."""
+    name, width = run["case"].split(":")
+    cells = [name, width, str(run["seed"]), run["backend"]]
+    for fraction in _FRACTIONS:
+        score, bound = at(run, fraction * cpu)
+        cells.append(f"{'none' if score is None else f'{score:.1f}'}, {gap_of(score, bound)}")
+    best = run["trace"][-1][1]
+    first = next(t for t, score, _ in run["trace"] if score == best)
+    closed = gap_of(*run["trace"][-1][1:]) == "proved"
+    return [*cells, f"{first:.1f}", f"{run['seconds']:.1f}" if closed else "no", f"{run['wall']:.0f}"]
+
+
+def draw(runs: list[dict[str, Any]], path: Path) -> None:
+    """Draws score and bound of each case over time, in nats per row above or below the best score."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    cases = list(dict.fromkeys(run["case"] for run in runs))
+    columns = min(3, len(cases))
+    rows = -(-len(cases) // columns)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(3.9 * columns, 2.9 * rows), squeeze=False, layout="constrained"
+    )
+    for axes in panels.flat[len(cases) :]:
+        axes.set_visible(False)
+    for axes, case in zip(panels.flat, cases, strict=False):
+        draw_case(axes, [run for run in runs if run["case"] == case])
+        name, width = case.split(":")
+        axes.set_title(f"{name}, treewidth {width}", fontsize=9)
+    figure.supxlabel("processor seconds per thread", fontsize=9)
+    figure.supylabel("% of the best score", fontsize=9)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def draw_case(axes: Axes, runs: list[dict[str, Any]]) -> None:
+    """Draws bounds above 0, scores below, on a scale that is linear only around 0."""
+    best = max(score for run in runs for _, score, _ in run["trace"] if score is not None)
+    for run in runs:
+        for column, colour, label in ((2, "C3", "bound"), (1, "C0", "score")):
+            known = [(entry[0], entry[column]) for entry in run["trace"] if entry[column] is not None]
+            times = [time for time, _ in known] + [run["seconds"]]
+            heights = [100 * (value - best) / abs(best) for _, value in known]
+            heights.append(heights[-1])
+            axes.step(times, heights, where="post", color=colour, linewidth=1.2)
+            if run is runs[0]:
+                axes.annotate(label, (times[-1], heights[-1]), (-4, 6 if column == 2 else -10),
+                              textcoords="offset points", color=colour, fontsize=7, ha="right")  # fmt: skip
+    axes.set_yscale("symlog", linthresh=0.01)
+    axes.set_yticks([-10, -1, -0.1, -0.01, 0, 0.01, 0.1, 1, 10])
+    axes.set_yticklabels(["-10", "-1", "-0.1", "-0.01", "0", "0.01", "0.1", "1", "10"])
+    axes.axhline(0, color="0.7", linewidth=0.6)
+    axes.set_xlim(0, max(run["seconds"] for run in runs))
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def main() -> None:
+    """Measures all cases, prints and writes the table, draws."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
+    parser.add_argument(
+        "--cases", default="plants:2,accidents:2,baudio:2,plants:3", help="name:treewidth,..."
+    )
+    parser.add_argument("--backend", help="another than auto's choice, as for --backend of the command")
+    parser.add_argument("--cpu", type=float, default=60.0, help="seconds of processor time per thread")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--threads", type=int, default=cores())
+    parser.add_argument("--output", type=Path, default=Path("gaps"), help="writes .md and .runs.json")
+    parser.add_argument("--draw", type=Path, help="where the picture goes, as .png")
+    parser.add_argument("--once", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.once:
+        case, _, seed = arguments.once.rpartition(":")
+        print(json.dumps(run_once(case, int(seed), arguments)))
+        return
+    kept = arguments.output.with_suffix(".runs.json")
+    known: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    runs = []
+    for case in arguments.cases.split(","):
+        for seed in arguments.seeds:
+            key = f"{case}:{seed}:{arguments.backend}:{arguments.cpu:g}:{arguments.threads}"
+            if key not in known:
+                command = [
+                    sys.executable,
+                    __file__,
+                    "--once",
+                    f"{case}:{seed}",
+                    "--data",
+                    str(arguments.data),
+                ]
+                command += ["--cpu", str(arguments.cpu), "--threads", str(arguments.threads)]
+                command += ["--backend", arguments.backend] if arguments.backend else []
+                done = subprocess.run(command, check=True, capture_output=True, text=True)
+                known[key] = json.loads(done.stdout)
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.write_text(json.dumps(known), encoding="utf-8")
+            runs.append(known[key])
+            print(f"{key}: {runs[-1]['trace'][-1]}", file=sys.stderr, flush=True)
+    marks = [f"at {fraction * arguments.cpu:g} s: score, gap" for fraction in _FRACTIONS]
+    columns = ["set", "treewidth", "seed", "auto", *marks, "best tree at", "proved at", "wall s"]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(row_of(run, arguments.cpu)) + " |" for run in runs]
+    machine = describe(arguments.threads)
+    shown = shlex.join(word if "/" not in word else Path(word).name for word in sys.argv[1:])
+    head = f"{machine['processor']}, {arguments.threads} threads; processor seconds per thread.\n\n"
+    text = head + f"Command: `python benchmarks/gaps.py {shown}`\n\n" + "\n".join(lines) + "\n"
+    print(text)
+    arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
+    if arguments.draw is not None:
+        draw(runs, arguments.draw)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""`merging`: trees from diverse starts, and the best tree that their cliques make together. A heuristic.
+
+Local search ends in traps from which only a joint change of many cliques leads: on plants at treewidth 2, the
+tree that `lns` ends at and the optimum differ in 35 of 67 cliques, and no change of fewer than 18 helps. But
+trees of other descents have these cliques, each tree some. So, in rounds:
+
+1. Some trees, greedy ones of perturbed scores and random ones in turn (`starts`), each descend to a local
+   optimum of the scores themselves. They may be far worse than the best tree.
+2. The cliques of these trees, of the best tree and of the last rounds', with all their subsets, are a small
+   problem (`union`): a few hundred sets. The exact backend finds its best tree, starting from the best one
+   known, whose cliques are among them.
+3. A better tree is polished by a short local search.
+
+If the small problem takes too long, it is given up, and the next has fewer trees; if it is solved soon, more.
+
+It starts with the best forest, then a local search from the starts. It ends when a region of the local search
+holds all variables, which is a proof, or after a number of consecutive rounds without a better tree. If
+another member of a portfolio reports a better tree, that is the best tree from then on. The constraints
+supported are those of the local searches; a start that does not meet them is left out.
+
+Time: some tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
+it uses, and n² bonuses.
+
+References:
+    Cook and Seymour, Tour merging via branch-decomposition, INFORMS Journal on Computing 2003: the best
+    tour in the union of tours that descents found. Ours: trees for tours; the union of cliques with their
+    subsets; an LP with clutter inequalities instead of dynamic programming on the union; random starts
+    beside perturbed ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from math import inf, isfinite
+from time import thread_time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from jtsolve.backends.merging.starts import perturbed, random_tree
+from jtsolve.backends.merging.union import union_problem
+from jtsolve.backends.support.report import DerivedReport
+from jtsolve.backends.support.starts import Known
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.result import Outcome, Stop
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import News
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
+
+
+@dataclass(frozen=True, slots=True)
+class _Tuning:
+    """The constants of the rounds: measured in the study, on seven sets of 37 to 111 variables."""
+
+    seconds: float = 4.0
+    """Of its thread, after which a merge is given up: a merge that takes longer mostly has no better tree."""
+    soon: float = 1.0
+    """Seconds within which a merge is easy, and the next has the cliques of more trees."""
+    large: int = 80
+    """Variables above which perturbations and groups are smaller."""
+    wide: int = 4
+    """Size of cliques from which on a round has one tree: two make too many sets."""
+    hopeless: int = 2
+    """Merges of two trees given up, after which no more is tried."""
+    tolerance: float = 1e-7
+    """Nats by which a tree has to be better."""
+
+
+_TUNING = _Tuning()
+
+
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """Merges trees of many descents into the best tree of their cliques. Heuristic, for tens to hundreds.
+
+    It returns a tree that meets all constraints or none at all, and never claims that there is none.
+
+    Args:
+        forest: backend for the best forest, the first tree; None for none, or where it objects.
+        greedy: backend for the greedy trees, of the scores and of perturbed ones.
+        descent: local search that ends at a local optimum; its option `start` is set.
+        polish: local search for the first tree and better ones; its option `start` is set.
+        exact: solves the merged problems; its option `start` is set.
+        otherwise: local search for the rest of the time, where even the merges of two trees take too long;
+            its option `start` is set; None to go on merging.
+        noise: standard deviation of the bonus of an edge in perturbed scores, as a multiple of the gain per
+            edge of the first tree; 0.6 of it above 80 variables and with cliques of more than 3.
+        rounds: the largest number of consecutive rounds without a better tree.
+
+    Raises:
+        ValueError: a number is out of range, or a backend is not exact or lacks the option.
+    """
+
+    greedy: Backend
+    descent: Backend
+    polish: Backend
+    exact: Backend
+    forest: Backend | None = None
+    otherwise: Backend | None = None
+    noise: float = 0.5
+    rounds: int = 30
+
+    name: ClassVar[str] = "merging"
+
+    def __post_init__(self) -> None:
+        if not self.exact.capabilities.exact:
+            raise ValueError(f"'{self.exact.name}' is not exact; give an exact backend, such as clutter")
+        for part in (self.descent, self.polish, self.exact, self.otherwise):
+            if part is not None and not hasattr(part, "start"):
+                raise ValueError(f"'{part.name}' has no option 'start'; give one that improves trees")
+        if not 0 <= self.noise < inf or self.rounds < 0:
+            raise ValueError("noise and rounds must be at least 0")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the local searches support; a rank above theirs."""
+        searches = self.descent.capabilities, self.polish.capabilities
+
+        def objection(problem: Problem) -> str | None:
+            parts = (self.descent, self.polish, self.exact)
+            reasons = [reason for part in parts for reason in part.capabilities.objections(problem)]
+            return " ".join(dict.fromkeys(reasons)) or None
+
+        features = searches[0].features & searches[1].features & self.exact.capabilities.features
+        rank = 1 + max(one.rank for one in searches)
+        return Capabilities(features=features, rank=rank, rules=(objection,))
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
+        """See `Backend.estimate`: the local searches, some dozens of descents, and n² bonuses."""
+        parts = [self.greedy, self.descent, self.polish]
+        costs = [one.estimate(problem, limits) for one in parts if not one.capabilities.objections(problem)]
+        memory = max(cost.memory for cost in costs) + 24 * problem.n**2 + 100_000_000
+        return Estimate(memory, 10.0 + self.rounds * sum(cost.seconds for cost in costs))
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `Backend.solve`."""
+        self.estimate(problem, limits).require_memory(self.name, limits)
+        return _Rounds(self, problem, limits, report).outcome()
+
+
+class _Rounds:
+    """The state of the rounds: the best tree, and the trees of the last rounds."""
+
+    def __init__(self, options: Merging, problem: Problem, limits: Limits, report: Report) -> None:
+        self.options, self.problem, self.limits, self.report = options, problem, limits, report
+        self.generator = np.random.default_rng(limits.seed)
+        few = problem.max_clique_size < _TUNING.wide
+        small = problem.n <= _TUNING.large
+        self.group, keep = (1, 1) if not few else (5, 12) if small else (3, 3)
+        self.noise = options.noise * (1.0 if few and small else 0.6)
+        self.kept: deque[JunctionTree] = deque(maxlen=keep)
+        self.best: JunctionTree | None = None
+        self.score = -inf
+        self.seen: JunctionTree | None = None  # the last incumbent of the report
+        self.made = self.merges = self.given_up = self.better = 0
+        self.hopeless = 0  # merges of two trees that were given up
+
+    def outcome(self) -> Outcome:
+        """Runs the rounds."""
+        bound = self.begin()
+        idle = 0
+        while self.best is not None and bound == inf and idle <= self.options.rounds:
+            if self.report.stop is not None:
+                break
+            if self.hopeless >= _TUNING.hopeless and self.options.otherwise is not None:
+                found = self.improve(self.options.otherwise, self.best, self.report)
+                return Outcome(self.best, found.bound, found.stop, {**found.stats, **self.stats()})
+            before = self.score
+            self.adopt()
+            self.round(self.best)
+            idle = 0 if self.score > before + _TUNING.tolerance else idle + 1
+        return Outcome(self.best, bound, self.report.stop or Stop.FINISHED, self.stats())
+
+    def stats(self) -> dict[str, int]:
+        """Returns the counts of a run."""
+        counts = {"descents": self.made, "merges": self.merges}
+        return counts | {"given_up": self.given_up, "better": self.better}
+
+    def begin(self) -> float:
+        """Finds the first trees: forest, greedy tree, local search; returns a bound, inf for none."""
+        forest = self.options.forest
+        narrow = self.problem.with_treewidth(1)
+        if forest is not None and not forest.capabilities.objections(narrow):
+            self.offer(forest.solve(narrow, self.limits, self.trees_only()).tree)
+        if self.report.stop is not None:
+            return inf
+        self.offer(self.greedy(self.problem))
+        if self.best is None or self.report.stop is not None:
+            return inf
+        outcome = self.descend(self.options.polish, self.best)
+        return outcome.bound
+
+    def round(self, best: JunctionTree) -> None:
+        """Descends from some starts, merges the trees, and polishes a better one."""
+        fresh: list[JunctionTree] = []
+        while len(fresh) < self.group and self.report.stop is None:
+            self.report(note=f"descent {self.made + 1}")
+            start = self.start()
+            self.made += 1
+            found = None if start is None else self.descend(self.options.descent, start).tree
+            if found is not None:
+                fresh.append(found)
+            elif self.made > self.group * (self.merges + 2):  # hardly any start meets the constraints
+                break
+        if self.report.stop is not None:
+            return
+        self.report(note=f"merge {self.merges + 1}")
+        before = self.score
+        merged = self.merge(self.best or best, [*self.kept, *fresh])
+        self.kept.extend(fresh)
+        self.offer(merged)
+        if self.best is not None and self.score > before + _TUNING.tolerance:
+            self.better += 1
+            self.descend(self.options.polish, self.best)
+            self.kept.append(self.best)
+
+    def merge(self, best: JunctionTree, trees: list[JunctionTree]) -> JunctionTree | None:
+        """Returns the best tree of the cliques of all trees, or the best found until it is given up."""
+        cliques = {clique for tree in (best, *trees) for clique in tree.cliques}
+        problem = union_problem(self.problem, cliques)
+        began = thread_time()
+        late: Any = lambda: Stop.TIME if thread_time() - began > _TUNING.seconds else None  # noqa: E731
+        report = DerivedReport(self.report, self.hear_tree, late, same_problem=False)
+        inner = Limits(memory=self.limits.memory_bytes, threads=1, seed=self.limits.seed)
+        exact: Any = self.options.exact
+        outcome: Outcome = replace(exact, start=Known(best)).solve(problem, inner, report)
+        self.merges += 1
+        keep = self.kept.maxlen or 0
+        if outcome.stop is not Stop.FINISHED:
+            self.given_up += 1
+            if keep == 0:
+                self.hopeless += self.group == 1
+                self.group = max(1, self.group // 2)
+            keep //= 2
+        elif thread_time() - began < _TUNING.soon:
+            keep += 2
+        self.kept = deque(self.kept, keep)
+        return outcome.tree
+
+    def start(self) -> JunctionTree | None:
+        """Returns a tree to descend from, or None if it does not meet the constraints."""
+        if self.made % 2:
+            width = min(self.problem.n, self.problem.max_clique_size)
+            tree = random_tree(self.problem.n, width, self.generator)
+            if self.problem.permits(tree) and isfinite(tree.score(self.problem.scores)):
+                return tree
+        deviation = self.noise * self.generator.uniform(0.5, 1.5) * self.gain_per_edge()
+        scores = perturbed(self.problem.scores, deviation, self.generator)
+        return self.greedy(replace(self.problem, scores=scores))
+
+    def greedy(self, problem: Problem) -> JunctionTree | None:
+        """Returns the greedy tree of a problem with other scores; None if it breaks a constraint."""
+        backend = self.options.greedy
+        if backend.capabilities.objections(problem):
+            return None
+        silent = DerivedReport(self.report, lambda _news: None, same_problem=False)
+        tree = backend.solve(problem, self.inner(), silent).tree
+        return tree if tree is not None and self.problem.permits(tree) else None
+
+    def descend(self, search: Any, tree: JunctionTree) -> Outcome:
+        """Runs a local search from a tree, and offers what it finds.
+
+        It does not see the incumbent: it would go on from there, and all descents would end alike.
+        """
+        return self.improve(search, tree, self.trees_only())
+
+    def improve(self, search: Any, tree: JunctionTree, report: Report) -> Outcome:
+        """Runs a local search from a tree, and offers what it finds."""
+        start = (Known(tree),) if isinstance(search.start, tuple) else Known(tree)
+        outcome: Outcome = replace(search, start=start).solve(self.problem, self.inner(), report)
+        self.offer(outcome.tree)
+        return outcome
+
+    def inner(self) -> Limits:
+        """Returns the limits of a part, with a seed of its own."""
+        seed = int(self.generator.integers(1 << 31))
+        return replace(self.limits, seed=seed)
+
+    def gain_per_edge(self) -> float:
+        """Returns what the best tree gains over the empty graph, per edge, in nats."""
+        assert self.best is not None, "there is one before the first round"
+        singles = self.problem.scores.batch(np.arange(self.problem.n)[:, None])
+        empty = float(singles[singles > -inf].sum())
+        return abs(self.score - empty) / max(1, len(self.best.graph_edges))
+
+    def adopt(self) -> None:
+        """Takes the report's incumbent if it scores more."""
+        tree = self.report.incumbent
+        if tree is not None and tree is not self.seen:
+            self.offer(tree)
+        self.seen = tree
+
+    def trees_only(self) -> DerivedReport:
+        """Returns a report that only passes trees on: bounds may hold for some trees only."""
+        return DerivedReport(self.report, self.hear_tree, same_problem=False)
+
+    def hear_tree(self, news: News) -> None:
+        """Passes a tree on."""
+        self.offer(news.get("tree"))
+
+    def offer(self, tree: JunctionTree | None) -> bool:
+        """Takes and reports a tree if it is the best."""
+        if tree is None:
+            return False
+        score = tree.score(self.problem.scores)
+        if score <= self.score + _TUNING.tolerance or not self.problem.permits(tree):
+            return False
+        self.best, self.score = tree, score
+        self.report(tree=tree)
+        return True

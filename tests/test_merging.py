@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from problems import Recording, from_data, from_network, gaussian, named, random_problem, with_holes
+
+from jtsolve.backends.brute import chordal_trees
+from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.ktree import KTree
+from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
+from jtsolve.backends.merging import backend as module
+from jtsolve.backends.merging.backend import Merging
+from jtsolve.backends.merging.starts import perturbed, random_tree
+from jtsolve.backends.merging.union import union_problem
+from jtsolve.backends.parse import parse_backend
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import LOCAL_FEATURES, Feature
+from jtsolve.core.result import Stop
+from jtsolve.core.varset import bounded_subsets, is_subset, members
+from jtsolve.errors import ChoiceError
+from jtsolve.solving import solve
+
+if TYPE_CHECKING:
+    from jtsolve.core.scores import LocalScores
+
+SEARCH = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), region=5, kicks=0)
+SMALL = Merging(
+    forest=ChowLiu(),
+    greedy=Forward(),
+    descent=SEARCH,
+    polish=replace(SEARCH, kicks=1),
+    exact=ClutterCuts(simplex=20_000),
+    otherwise=replace(SEARCH, kicks=2),
+    rounds=1,
+)
+"""With regions so small that a problem of a dozen variables is not solved by one of them."""
+
+
+def some_scores() -> list[LocalScores]:
+    return [gaussian(1, 6, 3), from_data(2, 6, 3), with_holes(3, gaussian(3, 6, 3), 0.3)]
+
+
+# Starts.
+
+
+@pytest.mark.parametrize("scores", some_scores(), ids=lambda scores: type(scores).__name__)
+def test_perturbed_scores_add_the_bonus_of_each_edge_within(scores: LocalScores) -> None:
+    noisy = perturbed(scores, 2.0, np.random.default_rng(0))
+    low, high = noisy.extremes()
+    for mask in bounded_subsets(6, 3):
+        inside = list(members(mask))
+        bonus = sum(noisy.bonus[pair] for pair in combinations(inside, 2))
+        expected = scores.score(mask) + bonus
+        assert noisy.score(mask) == pytest.approx(expected)
+        if inside:
+            assert noisy.batch(np.array([inside]))[0] == pytest.approx(expected)
+        if expected > -inf:
+            assert low <= expected <= high
+    assert (noisy.n, noisy.max_size) == (6, scores.max_size)
+    assert np.std(noisy.bonus[np.triu_indices(6, 1)]) > 0.5
+
+
+def test_random_trees_are_as_wide_as_may_be_and_differ() -> None:
+    trees = {random_tree(9, 4, np.random.default_rng(seed)).cliques for seed in range(20)}
+    assert all(max(map(int.bit_count, cliques)) == 4 for cliques in trees)
+    assert len(trees) == 20
+    assert random_tree(3, 3, np.random.default_rng(0)).cliques == (0b111,)
+    assert random_tree(2, 1, np.random.default_rng(0)).treewidth == 0
+
+
+# The problem of the cliques of some trees.
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_union_has_exactly_the_trees_of_the_cliques_given(seed: int) -> None:
+    problem = random_problem(seed, 5)
+    generator = np.random.default_rng(seed)
+    trees = [random_tree(5, 3, generator) for _ in range(2)]
+    cliques = {clique for tree in trees for clique in tree.cliques}
+    union = union_problem(problem, cliques)
+    expected = max(
+        tree.score(problem.scores)
+        for tree in chordal_trees(5)
+        if problem.permits(tree)
+        and all(
+            any(is_subset(part, clique) for clique in cliques) or part.bit_count() == 1
+            for part in tree.cliques
+        )
+    )
+    result = solve(union, parse_backend("brute"))
+    assert result.score == pytest.approx(expected)
+    assert result.tree is not None
+    assert result.score == pytest.approx(result.tree.score(problem.scores))
+
+
+# The rounds.
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_it_merges_trees_into_better_ones_up_to_the_optimum(seed: int) -> None:
+    problem = named(from_network(seed, 10, 3))
+    optimum = solve(problem, DynamicProgramming()).score
+    assert optimum is not None
+    first = SEARCH.solve(problem, Limits(), Recording()).tree
+    recording = Recording()
+    once = replace(SMALL, rounds=0)
+    outcome = once.solve(problem, Limits(seed=seed), recording)
+    assert outcome.tree is not None
+    assert first is not None
+    score = outcome.tree.score(problem.scores)
+    assert first.score(problem.scores) - 1e-9 <= score <= optimum + 1e-9
+    assert score == pytest.approx(optimum)
+    assert outcome.stats["merges"] >= 1
+    assert outcome.stats["descents"] >= 5
+    assert recording.trees[0].treewidth == 1  # the forest comes first
+    scores = [tree.score(problem.scores) for tree in recording.trees]
+    assert max(scores) == score
+    assert outcome.bound == inf  # that of a merge is none of the problem
+    assert all(call.get("bound") is None for call in recording.calls)
+    assert once.solve(problem, Limits(seed=seed), Recording()).tree == outcome.tree
+
+
+def test_a_merge_finds_what_descents_alone_do_not() -> None:
+    problem = named(gaussian(7, 12, 3, 5.0))
+    outcome = replace(SMALL, rounds=0).solve(problem, Limits(), Recording())
+    assert outcome.stats["better"] > 0
+
+
+@pytest.mark.parametrize(
+    "feature", sorted(LOCAL_FEATURES, key=lambda one: one.value), ids=lambda one: one.value
+)
+def test_trees_meet_the_constraints(feature: Feature) -> None:
+    for seed in range(2):
+        problem = random_problem(seed, 9, frozenset({feature}))
+        recording = Recording()
+        outcome = SMALL.solve(problem, Limits(), recording)
+        assert all(problem.permits(tree) for tree in recording.trees)
+        assert outcome.tree is None or problem.permits(outcome.tree)
+
+
+def test_a_merge_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, seconds=-1.0))
+    problem = named(gaussian(1, 8, 3, 5.0))
+    outcome = replace(SMALL, rounds=30).solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert outcome.stats["given_up"] > module._TUNING.hopeless
+    assert outcome.stats["kicks"] > 0  # the local search has taken over
+    lone = replace(SMALL, rounds=0, otherwise=None).solve(problem, Limits(), Recording())
+    assert "kicks" not in lone.stats
+
+
+@pytest.mark.parametrize("patience", [0, 1, 5, 30, 100])
+def test_it_stops_when_asked_to_with_the_best_tree(patience: int) -> None:
+    problem = named(from_data(1, 13, 3))
+    recording = Recording(patience=patience, reason=Stop.TIME)
+    outcome = SMALL.solve(problem, Limits(), recording)
+    assert outcome.stop is Stop.TIME
+    scores = [tree.score(problem.scores) for tree in recording.trees]
+    assert outcome.tree is None or outcome.tree.score(problem.scores) == max(scores)
+
+
+def test_it_continues_from_a_better_tree_of_another() -> None:
+    problem = named(gaussian(3, 10, 3))
+    best = solve(problem, DynamicProgramming()).tree
+    assert best is not None
+    outcome = replace(SMALL, rounds=0).solve(problem, Limits(), Recording(incumbent=best))
+    assert outcome.tree is not None
+    assert outcome.tree.score(problem.scores) >= best.score(problem.scores) - 1e-9
+
+
+def test_a_region_of_all_variables_is_a_proof() -> None:
+    problem = named(gaussian(0, 5, 3))
+    outcome = SMALL.solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert outcome.bound == pytest.approx(outcome.tree.score(problem.scores))
+    assert outcome.stats["merges"] == 0
+
+
+def test_without_a_greedy_tree_there_is_none() -> None:
+    problem = named(gaussian(0, 9, 3))
+    outcome = replace(SMALL, greedy=parse_backend("brute"), forest=None).solve(problem, Limits(), Recording())
+    assert outcome.tree is None
+    assert outcome.stop is Stop.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"exact": Forward()}, "not exact"),
+        ({"descent": KTree()}, "no option 'start'"),
+        ({"noise": -1.0}, "at least 0"),
+        ({"rounds": -1}, "at least 0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        replace(SMALL, **options)
+
+
+def test_its_options_are_set_by_name() -> None:
+    backend: Any = parse_backend("merging:noise=0.2,exact=ilp,descent.region=6")
+    assert (backend.noise, backend.exact.name, backend.descent.region) == (0.2, "ilp", 6)
+    with pytest.raises(ChoiceError, match="not exact"):
+        parse_backend("merging:exact=forward")
