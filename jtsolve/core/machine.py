@@ -72,7 +72,7 @@ def describe(threads: int) -> dict[str, Any]:
     }
 
 
-_version = cache(version)  # a look-up takes longer than a small solve
+_version = lru_cache(version)  # a look-up takes longer than a small solve
 
 
 def _program() -> str:

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
+from jtsolve.backends.support.report import with_deadline
 from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.result import Outcome
-
-from jtsolve.backends.support.report import with_deadline
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
