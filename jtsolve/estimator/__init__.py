@@ -7,11 +7,9 @@ and follow scikit-learn's conventions: `check_estimator` passes for all three.
 try:
     import sklearn as _required  # noqa: F401
 except ModuleNotFoundError as error:
-    if error.name != "sklearn":
-        raise
     raise ImportError(
         "jtsolve.estimator needs scikit-learn, which is not installed: pip install 'jtsolve[sklearn]'"
-    ) from None
+    ) from error
 
 from jtsolve.estimator.base import DataWarning
 from jtsolve.estimator.classifier import JunctionTreeClassifier
