@@ -12,12 +12,14 @@ from problems import Recording, from_network, gaussian, named, random_problem, r
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
+from jtsolve.backends.parse import parse_backend, shown_options
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.tree import JunctionTree
+from jtsolve.errors import ChoiceError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
@@ -181,3 +183,12 @@ def test_every_registered_heuristic_that_takes_starts_begins_with_the_forest() -
 
     for name in HEURISTICS:
         assert "chowliu" in names(REGISTRY[name])
+
+
+def test_starts_may_be_left_out_by_name() -> None:
+    alone = parse_backend("forward:start=none")
+    assert alone == Forward()
+    assert shown_options(alone)["start"] == "none"
+    assert shown_options(REGISTRY["forward"])["start"] == "chowliu"
+    with pytest.raises(ChoiceError, match="there is no backend to start from"):
+        parse_backend("lns:start=none")

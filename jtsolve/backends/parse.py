@@ -1,7 +1,7 @@
 """Backends from text: a name and `key=value` options, converted by the types of the backend's fields.
 
 An option of a nested backend has a dotted key: `exact=dp`, `exact.precision=float64`. Several values of one
-option are joined by plus signs: `start=forward+ktree`.
+option are joined by plus signs: `start=forward+ktree`; `start=none` stands for no value.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _value(text: str, kind: Any) -> Any:
     if kind is Backend:
         return parse_backend(text)
     if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
-        return tuple(_value(part, get_args(kind)[0]) for part in text.split("+"))
+        return () if text == _NONE else tuple(_value(part, get_args(kind)[0]) for part in text.split("+"))
     if kind is float and math.isnan(float(text)):
         raise ValueError("NaN is no number to choose")
     if kind in (int, float, str):
@@ -240,7 +240,7 @@ def _shown(value: object) -> str:
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, tuple):
-        return "+".join(map(_shown, value))
+        return "+".join(map(_shown, value)) or _NONE
     return str(getattr(value, "name", value))
 
 

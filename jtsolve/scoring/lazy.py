@@ -279,7 +279,7 @@ class _Cache:
     # beyond 61 variables, and its hash falls together with those of many others; see `core.varset.key_of`.)
 
     def _is_number(self, size: int) -> bool:
-        return (self._n + 1) ** size < 1 << _BITS
+        return bool((self._n + 1) ** size < 1 << _BITS)
 
     def _keys(self, sets: NDArray[np.intp]) -> list[int | bytes]:
         size = sets.shape[1]
