@@ -120,6 +120,7 @@ def test_defaults_learn_what_the_command_and_learn_do(tmp_path: Path) -> None:
             assert (own.names, own.tree) == (other.names, other.tree)
             assert [column.states for column in own.columns] == [column.states for column in other.columns]
             assert np.array_equal(own.values, other.values)
+        assert isinstance(own, JunctionTreeModel)
         assert (own.provenance["score"], own.provenance["status"]) == ("bic", "optimal")
 
 

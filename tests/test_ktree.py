@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from itertools import combinations
 from math import inf
 
@@ -172,7 +174,7 @@ def test_ends_by_steps_and_by_patience() -> None:
 
 
 @pytest.mark.parametrize("option", [{"steps": 0}, {"patience": 0}])
-def test_numbers_below_one_are_refused(option: dict[str, int]) -> None:
+def test_numbers_below_one_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         KTree(**option)
 
