@@ -76,6 +76,7 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
 
     numbers: NDArray[Any]
     lowest: Any
+    threshold: Any
     if precision == "float64":
         numbers, lowest, threshold = scores, np.float64(-inf), np.finfo(np.float64).min
         scale = ScoreScale(1.0, Fraction(float(own.sum())), noise)
