@@ -243,7 +243,8 @@ def several(problem: Problem, k: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the k best trees and their certificate; a LimitError if there is a gap."""
     ranking = k_best(problem, ClutterCuts(), Limits(time=SECONDS, threads=1), k=k)
     ranking, certificate = prove_ranking(problem, ranking, Limits(time=SECONDS, threads=1))
-    return msgspec.to_builtins(ranking_to_document(ranking)), msgspec.to_builtins(certificate)
+    document = msgspec.json.encode(ranking_to_document(ranking))
+    return json.loads(document), json.loads(msgspec.json.encode(certificate))  # lists, which mutations change
 
 
 def verdicts(case: Case, result: dict[str, Any], certificate: dict[str, Any]) -> tuple[str, str]:
