@@ -47,7 +47,7 @@ from jtsolve.io.certificate import CertificateDocument  # noqa: E402
 from jtsolve.io.documents import constraints_from_document  # noqa: E402
 from jtsolve.io.instance import read_problem, write_problem  # noqa: E402
 from jtsolve.io.ranking import FORMAT as RANKING  # noqa: E402
-from jtsolve.io.ranking import RankingDocument, ranking_to_document  # noqa: E402
+from jtsolve.io.ranking import RankingDocument, ranking_to_json  # noqa: E402
 from jtsolve.io.result import ResultDocument, plain_result  # noqa: E402
 from jtsolve.kbest import k_best  # noqa: E402
 from jtsolve.proving import prove_ranking  # noqa: E402
@@ -243,7 +243,7 @@ def several(problem: Problem, k: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the k best trees and their certificate; a LimitError if there is a gap."""
     ranking = k_best(problem, ClutterCuts(), Limits(time=SECONDS, threads=1), k=k)
     ranking, certificate = prove_ranking(problem, ranking, Limits(time=SECONDS, threads=1))
-    return msgspec.to_builtins(ranking_to_document(ranking)), msgspec.to_builtins(certificate)
+    return json.loads(ranking_to_json(ranking)), json.loads(msgspec.json.encode(certificate))
 
 
 def verdicts(case: Case, result: dict[str, Any], certificate: dict[str, Any]) -> tuple[str, str]:

@@ -75,6 +75,11 @@ def prove(
         LimitError: the bound was not proved within the limits.
         InternalError: the result's bound is wrong.
     """
+    if result.stop is not Stop.FINISHED:
+        raise LimitError(
+            f"no certificate is written: backend '{result.backend}' stopped ({result.stop.value}) before its "
+            "own proof was done. Ways out: more time, a smaller treewidth."
+        )
     backend: ClutterCuts = REGISTRY["clutter"]  # type: ignore[assignment]
     began = limits.elapsed
     with interruptible() as interruption:

@@ -19,7 +19,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature
-from jtsolve.core.result import Status
+from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, InternalError, LimitError
 from jtsolve.io.certificate import CertificateDocument, read_certificate, write_certificate
 from jtsolve.io.instance import write_problem
@@ -52,7 +52,7 @@ def test_the_optimum_of_every_exact_backend_gets_a_certificate(name: str) -> Non
     assert verify(problem, worse, certificate)
 
 
-@pytest.mark.parametrize("feature", sorted(Feature, key=lambda feature: feature.value))
+@pytest.mark.parametrize("feature", list(Feature))
 def test_results_under_every_constraint_get_one(feature: Feature) -> None:
     problem = random_problem(3, 4, frozenset({feature}))
     result, certificate = prove(problem, solve(problem, Brute(), ALONE), ALONE)
@@ -71,6 +71,8 @@ def test_a_proof_that_does_not_fit_the_limits_is_refused() -> None:
     result = solve(problem, REGISTRY["dp"], ALONE)
     with pytest.raises(LimitError, match=r"no certificate is written: backend 'dp' claims.*\(time\)"):
         prove(problem, result, Limits(time=1e-9, threads=1))
+    with pytest.raises(LimitError, match=r"'dp' stopped \(interrupted\)"):
+        prove(problem, replace(result, stop=Stop.INTERRUPTED), ALONE)
     with pytest.raises(LimitError, match="memory limit"):
         prove(problem, result, Limits(memory=1000))
     impossible = replace(

@@ -14,10 +14,13 @@ from jtsolve.verify.certificate import verify as first
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.io.certificate import CertificateDocument
+    from jtsolve.io.ranking import RankingDocument
     from jtsolve.io.result import ResultDocument
 
 
-def verify(problem: Problem, result: ResultDocument, certificate: CertificateDocument) -> tuple[str, ...]:
+def verify(
+    problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
+) -> tuple[str, ...]:
     """Returns what the verifier of the package finds, after the second one has said the same."""
     faults = first(problem, result, certificate)
     instance = SECOND.Instance(json.loads(_to_json(problem, "")))

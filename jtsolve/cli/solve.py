@@ -24,7 +24,7 @@ from jtsolve.cli.options import (
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
 from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, show_findings, silent
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.progress import is_watched
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.suffixes import DATA_SUFFIXES
@@ -53,7 +53,7 @@ class Printout(NamedTuple):
     """The exit code, why a certificate is missing, findings, and functions for the document and a text."""
 
     code: int
-    refusal: LimitError | None
+    refusal: JtsolveError | None
     findings: "tuple[Finding, ...]"
     data: "Callable[[], bytes]"
     text: "Callable[[], str]"
@@ -242,7 +242,7 @@ def _several(
 
 def _certified(
     answer: Answer, prove: "Callable[[], tuple[Answer, CertificateDocument]]", path: Path | None
-) -> tuple[Answer, LimitError | None]:
+) -> tuple[Answer, JtsolveError | None]:
     """Writes a certificate if one is asked for; returns the answer, and why there is none."""
     from jtsolve.io.certificate import write_certificate
 
@@ -250,9 +250,9 @@ def _certified(
         return answer, None
     try:
         answer, proof = prove()
-    except LimitError as refusal:
+        write_certificate(path, proof)
+    except (InputError, LimitError) as refusal:
         return answer, refusal
-    write_certificate(path, proof)
     return answer, None
 
 

@@ -110,13 +110,13 @@ class ClutterCuts:
         from jtsolve.core.compiling import announced
 
         columns = self._columns(problem, limits)
+        self.estimate(problem, limits).require_memory(self.name, limits)
         if columns is None:
             keep_stages = self.certificate is not None
             outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
             if self.certificate is not None:
                 write_certificate(self.certificate, certificate_of(problem, search))
             return outcome
-        self.estimate(problem, limits).require_memory(self.name, limits)
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             first, root = self._start(problem, limits, report)
             with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
