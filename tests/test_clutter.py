@@ -694,7 +694,7 @@ def test_constraints_that_no_graph_meets_are_refuted_at_the_root(seed: int, tmp_
     constraints = Constraints(max_separator_size=0, min_separator_size=2)
     problem = named(gaussian(seed, 7, 5), constraints)
     path = tmp_path / "proof.json"
-    backend = replace(REGISTRY["clutter"], certificate=str(path))
+    backend = replace(ALONE, certificate=str(path))
     result = solve(problem, backend, Limits(threads=1))
     assert result.status is Status.INFEASIBLE
     assert result.stats["nodes"] == 1
