@@ -28,6 +28,7 @@ from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _RegionSearch
 from jtsolve.backends.lns.region import Noise, region_problem
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang, splice
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
@@ -523,3 +524,10 @@ def test_huge_scores_do_not_make_the_search_go_in_circles() -> None:
     result = solve(problem, options, Limits(threads=1))
     assert result.stop is Stop.FINISHED
     assert result.score == solve(problem, Brute()).score
+
+
+@pytest.mark.parametrize("name", ["lns", "search", "clutter"])
+def test_a_run_that_begins_too_late_has_the_first_start_s_tree(name: str) -> None:
+    problem = named(gaussian(0, 12, 3))
+    result = solve(problem, REGISTRY[name], Limits(time=1e-9, threads=1))
+    assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)

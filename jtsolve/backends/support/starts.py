@@ -32,12 +32,14 @@ def best_start(
 ) -> JunctionTree | None:
     """Returns and reports the best tree of several backends, or None if none finds one.
 
-    Backends that object to the problem are left out; once the report says stop, no other is started.
+    Backends that object to the problem are left out; once the report says stop, no second one is started.
+    The first is, however late it is: a run has a tree then.
     """
-    best, best_score = None, -inf
+    best, best_score, started = None, -inf, False
     for backend in starts:
-        if report.stop is not None or backend.capabilities.objections(problem):
+        if (started and report.stop is not None) or backend.capabilities.objections(problem):
             continue
+        started = True
         tree = backend.solve(problem, limits, report).tree
         if tree is not None and (score := tree.score(problem.scores)) > best_score:
             best, best_score = tree, score
