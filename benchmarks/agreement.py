@@ -1,7 +1,7 @@
 """Do all exact backends agree? Random problems, every constraint, each backend that takes the problem.
 
     python benchmarks/agreement.py --journal agreement.jsonl --output docs/benchmarks/agreement
-    nice python benchmarks/agreement.py --count 100000 --sizes 3,3,4,4,5,5,6,7 --magnitudes --in-turn --journal m.jsonl
+    python benchmarks/agreement.py --count 100000 --sizes 3,4,5,6,7 --magnitudes --in-turn --journal m.jsonl
 
 The problems are those of the tests (`tests/problems.py`), of 4 to 8 variables: independent normal scores,
 whole ones with and without ties, scores of small data, tables with holes; without a constraint, with each
@@ -55,8 +55,9 @@ if TYPE_CHECKING:
 SIZES = (4, 5, 6, 7, 8)
 SOLVERS = ("cpsat", "ilp", "maxsat")
 PLAIN = "-plain"
-"""Marks a solver backend without first tree, relaxation and pruning; beyond `MOST_PLAIN` variables, none is."""
+"""Marks a solver backend without first tree, relaxation and pruning."""
 MOST_PLAIN = 5
+"""Variables that these get at most."""
 MAGNITUDES = tuple(10.0**power for power in range(-9, 10))
 SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(Feature, count))
 SINGLE = 1 + len(Feature)
@@ -121,7 +122,8 @@ def backend_of(name: str) -> Backend:
     if not name.endswith(PLAIN):
         return REGISTRY[name]
     plain: Any = REGISTRY[name.removesuffix(PLAIN)]
-    return replace(plain, start=None, relaxation=None, prune=False)
+    backend: Backend = replace(plain, start=None, relaxation=None, prune=False)
+    return backend
 
 
 def in_turn(names: Sequence[str], number: int, n: int) -> list[str]:

@@ -687,3 +687,15 @@ def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("jtsolve.backends.clutter.backend.PRICING", fewer)
     priced = ALONE.solve(many, Limits(memory=between), Recording(patience=200, reason=Stop.TIME))
     assert priced.stats["passes"] >= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_constraints_that_no_graph_meets_are_refuted_at_the_root(seed: int, tmp_path: Path) -> None:
+    constraints = Constraints(max_separator_size=0, min_separator_size=2)
+    problem = named(gaussian(seed, 7, 5), constraints)
+    path = tmp_path / "proof.json"
+    backend = replace(ALONE, certificate=str(path))
+    result = solve(problem, backend, Limits(threads=1))
+    assert result.status is Status.INFEASIBLE
+    assert result.stats["nodes"] == 1
+    assert verify(problem, result_to_document(result), read_certificate(path)) == ()

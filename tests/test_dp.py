@@ -23,6 +23,7 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets, members, varset
 from jtsolve.errors import LimitError
 from jtsolve.solving import solve
@@ -282,3 +283,20 @@ def test_predictions_come_before_the_work() -> None:
     assert fixed.memory < large.memory
     beyond = PLAIN.estimate(named(gaussian(0, 12)), Limits(memory=1))
     assert beyond.memory == pytest.approx(fixed.memory, rel=0.05)
+
+
+def test_whole_scores_are_summed_exactly_however_large() -> None:
+    problem = named(integers(3, 6, 3, high=10**12))
+    result = solve(problem, PLAIN)
+    assert result.status is Status.OPTIMAL
+    assert result.bound == result.score
+    rounded = solve(named(gaussian(3, 6, 3, scale=1e12)), PLAIN)
+    assert rounded.score is not None
+    assert rounded.bound > rounded.score
+
+
+def test_an_optimum_near_zero_among_large_whole_scores_is_proved() -> None:
+    scores = integers(6, 3, 3, high=1)
+    problem = named(DenseScores(3, 3, 1e9 * scores.values), Constraints(min_separator_size=3))
+    result = solve(problem, PLAIN)
+    assert (result.status, result.bound) == (Status.OPTIMAL, result.score)

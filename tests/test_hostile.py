@@ -217,9 +217,14 @@ def test_other_threads_keep_their_standard_error(capfd: pytest.CaptureFixture[st
     with _hushed():
         os.write(2, b"from another thread\n")
     assert capfd.readouterr().err == "from another thread\n"
-    with pytest.raises(pl.exceptions.PanicException), _hushed():
-        os.write(2, b"a backtrace\n")
-        raise pl.exceptions.PanicException
+
+    def panic() -> None:
+        with _hushed():
+            os.write(2, b"a backtrace\n")
+            raise pl.exceptions.PanicException
+
+    with pytest.raises(pl.exceptions.PanicException):
+        panic()
     assert capfd.readouterr().err == ""
 
 

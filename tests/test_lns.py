@@ -28,13 +28,14 @@ from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _RegionSearch
 from jtsolve.backends.lns.region import Noise, region_problem
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang, splice
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Status, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, is_subset, members, varset
+from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, varset
 from jtsolve.io.instance import read_problem
 from jtsolve.solving import options_of, solve
 from prove import read_optima
@@ -511,3 +512,22 @@ def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:
     estimate = lns().estimate(named(integers(0, 30, 3)), Limits())
     assert estimate.memory > 0
     assert estimate.seconds > 0
+
+
+def test_huge_scores_do_not_make_the_search_go_in_circles() -> None:
+    small = random_problem(390, 5, frozenset({Feature.ALLOWED_SEPARATORS}))
+    table = {mask: 1e9 * small.scores.score(mask) for mask in bounded_subsets(5, small.max_clique_size)}
+    problem = replace(small, scores=SparseScores(5, table))
+    options = LargeNeighbourhoodSearch(
+        exact=DynamicProgramming(), start=(Forward(),), region=5, kicks=20, steps=2000
+    )
+    result = solve(problem, options, Limits(threads=1))
+    assert result.stop is Stop.FINISHED
+    assert result.score == solve(problem, Brute()).score
+
+
+@pytest.mark.parametrize("name", ["lns", "search", "clutter"])
+def test_a_run_that_begins_too_late_has_the_first_start_s_tree(name: str) -> None:
+    problem = named(gaussian(0, 12, 3))
+    result = solve(problem, REGISTRY[name], Limits(time=1e-9, threads=1))
+    assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from io import StringIO, TextIOWrapper
 from traceback import format_exc
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -88,7 +88,7 @@ def main(
     """
 
 
-_UsageError = typer.BadParameter.__mro__[1]
+_UsageError: Any = typer.BadParameter.__mro__[1]
 """Which typer does not export."""
 
 
@@ -98,7 +98,7 @@ def _called(arguments: list[str], started: float) -> int:
         code = app(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
     except _UsageError as error:
         text = StringIO()
-        error.show(file=text)  # type: ignore[attr-defined]
+        error.show(file=text)
         for line in text.getvalue().split("\n")[:-1]:
             murmur(line)
         return WRONG_USE

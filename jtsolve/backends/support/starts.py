@@ -40,14 +40,16 @@ def best_start(
     """Returns and reports the best tree of several backends, or None if none finds one.
 
     A backend that objects to the problem, but not to the same one at treewidth 1, solves that; it is left out
-    if it objects to both. After the first tree, a start may take as long as all before it, at least a second:
-    none holds back the search. Once the report says stop, no other is started.
+    if it objects to both. The first start runs however late it is, so that a run has a tree; once the report
+    says stop, no other does. After the first tree, a start may take as long as all before it, at least a
+    second: none holds back the search.
     """
-    best, best_score, began = None, -inf, limits.elapsed
+    best, best_score, began, started = None, -inf, limits.elapsed, False
     for backend in starts:
         own = problem_for(backend, problem)
-        if report.stop is not None or own is None:
+        if own is None or (started and report.stop is not None):
             continue
+        started = True
         now = limits.elapsed
         deadline = inf if best is None else now + max(_AT_LEAST, now - began)
         # A bound at treewidth 1 is none at any other.
