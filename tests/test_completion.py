@@ -1,52 +1,46 @@
-"""The most probable completion of rows: against every completion, and against the single-row algorithm."""
+"""Shells complete commands, options and their values, as a shell asks for it."""
 
 from __future__ import annotations
 
-from itertools import product
+import os
+import subprocess
+import sys
 
-import numpy as np
 import pytest
-from random_models import random_model
-
-from jtsolve.errors import InputError
-from jtsolve.models.inference.completion import completed
-from jtsolve.models.inference.evidence import condition
-from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.inference.mpe import most_probable
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_no_completion_is_more_probable(seed: int) -> None:
-    model = random_model(seed)
-    generator = np.random.default_rng(seed)
-    arities = [column.arity for column in model.columns]
-    rows = np.array([generator.integers(-1, arity, 12) for arity in arities])
-    filled = completed(model, rows)
-    for row, done in zip(rows.T, filled.T, strict=True):
-        states = [range(arity) if code < 0 else (code,) for code, arity in zip(row, arities, strict=True)]
-        every = np.array(list(product(*states))).T
-        logs = log_likelihood(model, every)
-        if logs.max() == -np.inf:
-            assert np.array_equal(done, row)
-        else:
-            assert log_likelihood(model, done[:, None])[0] == pytest.approx(logs.max())
-            assert ((row < 0) | (done == row)).all()
+def offered(words: str) -> list[str]:
+    """What bash offers after these words, the last of which is unfinished."""
+    environment = {
+        **os.environ,
+        "_JTSOLVE_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"jtsolve {words}",
+        "COMP_CWORD": str(len(words.split(" "))),
+    }
+    command = [sys.executable, "-m", "jtsolve"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    assert not done.stderr
+    return done.stdout.split()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_it_agrees_with_the_most_probable_configuration(seed: int) -> None:
-    model = random_model(seed, 6, zeros=False)
-    rows = np.full((6, 2), -1)
-    rows[0, 1] = 0
-    evidence = {"V0": model.columns[0].states[0]}
-    for column, given in zip(completed(model, rows).T, ({}, evidence), strict=True):
-        best = most_probable(condition(model, given).model)[0].states
-        assert tuple(c.states[code] for c, code in zip(model.columns, column, strict=True)) == best
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("so", ["solve"]),
+        ("solve --backend cl", ["clutter"]),
+        ("score --score b", ["bdeu", "bdj", "bic", "bge"]),
+        ("fit --missing drop", ["drop-rows", "drop-columns"]),
+        ("fit --separator s", ["semicolon"]),
+        ("export --to bif", ["bif", "bifxml"]),
+        ("encode --to wcnf", ["wcnf", "wcnf-family"]),
+    ],
+)
+def test_a_shell_offers_commands_options_and_values(words: str, expected: list[str]) -> None:
+    assert offered(words) == expected
 
 
-def test_wrong_codes_are_refused_and_complete_rows_stay() -> None:
-    model = random_model(3, 4)
-    with pytest.raises(InputError, match="codes range from"):
-        completed(model, np.full((4, 1), 99))
-    rows = np.zeros((4, 3), dtype=np.int64)
-    assert np.array_equal(completed(model, rows), rows)
+def test_the_script_for_a_shell_is_shown() -> None:
+    environment = {**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    command = [sys.executable, "-m", "jtsolve", "--show-completion", "bash"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603
+    assert "_JTSOLVE_COMPLETE=complete_bash" in done.stdout

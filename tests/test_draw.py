@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import time
 import xml.etree.ElementTree as ET
 from types import SimpleNamespace
@@ -333,3 +334,46 @@ def test_the_command_shows_the_graph(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "<!-- Cough -->" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert show("--json").startswith("{")
+
+
+def pretended(folder: Path, text: str) -> None:
+    """Puts a program in the place of Graphviz."""
+    program = folder / "neato"
+    program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    program.chmod(0o755)
+
+
+def test_without_graphviz_the_graph_is_scaled_until_nothing_overlaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    test_no_two_variables_overlap_in_a_drawing_of_the_graph(random_tree(40, 1))
+
+
+def test_places_are_those_of_graphviz_spread_if_they_still_overlap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pretended(tmp_path, "printf 'graph 1 1 1\\nnode 1 9 5 1 1\\nnode 0 2 3 1 1\\nstop\\n'")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    centres = graph.arrange_graph(path_tree(2), ["A", "B"]).centres
+    assert (centres[1] - centres[0]).tolist() == pytest.approx([7, 2])
+    pretended(tmp_path, "printf 'node 0 0 0 1 1\\nnode 1 0.01 0 1 1\\n'")
+    test_no_two_variables_overlap_in_a_drawing_of_the_graph(path_tree(2))
+
+
+@pytest.mark.parametrize("text", ["exit 1", "echo node 0 x 0", "echo node 0 1 1 1 1"])
+def test_a_graphviz_that_fails_is_said_and_done_without(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pretended(tmp_path, text)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    test_no_two_variables_overlap_in_a_drawing_of_the_graph(path_tree(3))
+    assert "neato of Graphviz failed" in caplog.text
+
+
+@pytest.mark.skipif(shutil.which("neato") is None, reason="Graphviz is not installed")
+def test_graphviz_needs_less_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, names = random_tree(60, 2), [f"variable {v}" for v in range(60)]
+    wide, high = graph.arrange_graph(tree, names).extent
+    monkeypatch.setenv("PATH", "")
+    assert wide * high < np.prod(graph.arrange_graph(tree, names).extent)

@@ -39,6 +39,10 @@ def test_the_memory_in_the_documentation_is_that_of_the_plan() -> None:
         assert [cells, wide, narrow] == [f"{plan.cells:,}", *gigabytes], (n, treewidth)
 
 
+def test_the_readme_is_short() -> None:
+    assert len(README.split()) <= 700
+
+
 def test_ci_runs_the_test_command_of_the_readme() -> None:
     pattern = "^    pip install -e .*pytest"
     assert len(re.findall(pattern, README, re.MULTILINE)) == 1

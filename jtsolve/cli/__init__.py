@@ -41,9 +41,7 @@ from jtsolve.errors import JtsolveError
 __all__ = ["app", "run"]
 
 # Plain help: rich would take longer to load than the help takes to read, and tracebacks are for developers.
-app = typer.Typer(
-    rich_markup_mode=None, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
-)
+app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, pretty_exceptions_enable=False)
 for command in (
     solve,
     score,

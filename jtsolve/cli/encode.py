@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jtsolve.cli import completion
 from jtsolve.cli.options import Instance, Treewidth
 from jtsolve.cli.output import require_writable
 
@@ -16,6 +17,7 @@ def encode(
         typer.Option(
             metavar="FORMAT",
             help="wcnf, cpsat-proto (imset formulation); wcnf-family, lp, mps (family formulation).",
+            autocompletion=completion.among(completion.formulas),
         ),
     ],
     output: Annotated[Path, typer.Option(readable=False, metavar="FILE", help="Write the formula here.")],

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jtsolve.cli import completion
 from jtsolve.cli.options import Model
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
@@ -19,7 +20,15 @@ FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot")
 
 def export(
     model: Model,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"{', '.join(FORMATS)}.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="FORMAT",
+            help=f"{', '.join(FORMATS)}.",
+            autocompletion=completion.among(lambda: FORMATS),
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option(readable=False, metavar="FILE", help="Write it here; default: print it.")
     ] = None,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jtsolve.cli import completion
 from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.scoring.score import DEFAULT_SCORE
 
@@ -46,7 +47,12 @@ Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything 
 
 # Search
 
-BackendName = Annotated[str, typer.Option(metavar="NAME", help="The backend; see 'jtsolve backends'.")]
+BackendName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME", help="The backend; see 'jtsolve backends'.", autocompletion=completion.backends
+    ),
+]
 BackendOptions = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated.")
 ]
@@ -66,12 +72,15 @@ ScoreName = Annotated[
         metavar="NAME",
         help="bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge. "
         f"Default: {DEFAULT_SCORE}, or bdeu with --ess.",
+        autocompletion=completion.among(completion.scores),
     ),
 ]
 ScoreOfData = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help=f"The score of a data file; default: {DEFAULT_SCORE}. For any file name."
+        metavar="NAME",
+        help=f"The score of a data file; default: {DEFAULT_SCORE}. For any file name.",
+        autocompletion=completion.among(completion.scores),
     ),
 ]
 Ess = Annotated[
@@ -92,7 +101,11 @@ Weights = Annotated[
 ]
 Missing = Annotated[
     str | None,
-    typer.Option(metavar="HOW", help="Missing values: refuse, state, drop-rows, drop-columns, impute-mode."),
+    typer.Option(
+        metavar="HOW",
+        help="Missing values: refuse, state, drop-rows, drop-columns, impute-mode.",
+        autocompletion=completion.among(completion.missing),
+    ),
 ]
 MissingValues = Annotated[
     str | None,
@@ -119,7 +132,12 @@ NoHeader = Annotated[
     bool, typer.Option("--no-header", help="The first line is a row; columns are V1, V2, ….")
 ]
 Separator = Annotated[
-    str | None, typer.Option(metavar="NAME", help="comma, semicolon, tab or blank; default: found out.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="comma, semicolon, tab or blank; default: found out.",
+        autocompletion=completion.among(completion.separators),
+    ),
 ]
 DecimalMark = Annotated[
     str, typer.Option(metavar="MARK", help="point or comma; with comma, 1.234,5 is read as 1234.5.")

@@ -1,6 +1,7 @@
 """Drawings of the chordal graph: variables as nodes, an edge between two that share a clique.
 
-Distances on the page approximate those in the graph (stress majorisation), component by component.
+Distances on the page approximate those in the graph (stress majorisation), component by component. Where
+Graphviz is installed, it moves nodes apart that would overlap, which needs less room than scaling.
 
 Reference:
     E. R. Gansner, Y. Koren, S. North, Graph drawing by stress majorization, Graph Drawing 2004.
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.draw.fonts import Typeface
+from jtsolve.draw.graphviz import separated
 from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
 
@@ -122,14 +124,17 @@ def _turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _spread(places: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the places, scaled just so far that no two nodes overlap."""
+    """Returns places at which no two nodes overlap: moved by Graphviz, or else scaled just so far."""
+    moved = separated(places, sizes, _BETWEEN) if len(places) > 1 else None
+    least = 0.0 if moved is None else 1.0
+    places = places if moved is None else moved
     first, second = np.triu_indices(len(places), 1)
     if not len(first):
         return places
     apart = np.abs(places[first] - places[second])
     needed = (sizes[first] + sizes[second]) / 2 + _BETWEEN
     with np.errstate(divide="ignore"):
-        scale = (needed / apart).min(axis=1).max()
+        scale = max(least, (needed / apart).min(axis=1).max())
     return np.asarray(places * scale)
 
 
