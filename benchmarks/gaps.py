@@ -58,7 +58,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     trace: list[tuple[float, float | None, float | None]] = []
 
     def look() -> float:
-        used = meter.seconds / arguments.threads
+        used: float = meter.seconds / arguments.threads
         known = (recorder.score, recorder.bound if recorder.bound < inf else None)
         if not trace or trace[-1][1:] != known:
             trace.append((round(used, 2), *known))
@@ -123,7 +123,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     cases = list(dict.fromkeys(run["case"] for run in runs))
-    columns = min(3, len(cases))
+    columns = 2 if len(cases) in {2, 4} else min(3, len(cases))
     rows = -(-len(cases) // columns)
     figure, panels = plt.subplots(
         rows, columns, figsize=(3.9 * columns, 2.9 * rows), squeeze=False, layout="constrained"
@@ -146,6 +146,8 @@ def draw_case(axes: Axes, runs: list[dict[str, Any]]) -> None:
     for run in runs:
         for column, colour, label in ((2, "C3", "bound"), (1, "C0", "score")):
             known = [(entry[0], entry[column]) for entry in run["trace"] if entry[column] is not None]
+            if not known:
+                continue
             times = [time for time, _ in known] + [run["seconds"]]
             heights = [100 * (value - best) / abs(best) for _, value in known]
             heights.append(heights[-1])

@@ -196,6 +196,15 @@ BENCHMARKS = (
         "anytime.py --uci --seeds 1 --output {output}/anytime_uci",
     ),
     Benchmark(
+        "gaps",
+        "score and bound of the plain command over time, on density-estimation sets",
+        15,
+        "gaps.py --data {data}/density --cpu 30 --threads 2 --output {output}/gaps --draw {images}/gaps.png",
+        "gaps.py --data {data}/density --cases nltcs:2 --cpu 3 --threads 2 --seeds 0 "
+        "--output {output}/gaps --draw {images}/gaps.png",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
         "portfolio_members",
         "lns and portfolios at equal processor time (docs/heuristics.md)",
         20,

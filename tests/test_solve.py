@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
@@ -19,7 +19,7 @@ from jtsolve import solving as solve_module
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
-from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.result import Outcome, Status, Stop, gap_in_words
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.scoring.lazy import DataScores
@@ -156,7 +156,7 @@ def test_a_proved_tree_is_optimal(problem: Problem) -> None:
     )
     assert result.gap == 0.0
     assert (result.instance, result.digest, result.names) == ("three", problem.digest(), ("A", "B", "C"))
-    assert (result.backend, result.stats, result.seed) == ("scripted", {"k": 1}, 0)
+    assert (result.backend, result.stats["k"], result.seed) == ("scripted", 1, 0)
     assert result.seconds["part"] == 0.5
     assert result.seconds["total"] > 0
     assert [step.score for step in result.trace] == [score]
@@ -456,3 +456,29 @@ def test_options_are_the_fields_and_a_backend_within_is_an_object() -> None:
 
 def test_a_backend_that_is_no_dataclass_has_no_options() -> None:
     assert options_of(claims(Outcome(None))) == {}
+
+
+def test_the_gap_is_told_per_row_and_as_a_share_of_the_gain() -> None:
+    problem = replace(named(gaussian(0, 3, 3)), rows=50)
+    independence = sum(problem.scores.score(1 << v) for v in range(3))
+    best = solve(problem, REGISTRY["brute"])
+    assert best.tree is not None
+    assert best.remarks == []
+    assert best.stats["rows"] == 50
+    assert best.stats["independence"] == pytest.approx(independence)
+    assert gap_in_words(0.0, best.score, best.stats) == "0.000000 nats"
+    assert gap_in_words(None, None, {}) == "none"
+    found = replace(best, status=Status.FEASIBLE, bound=best.bound + 5.0)
+    share = 100 * 5.0 / ((best.score or 0.0) - independence)
+    said = f"5.000000 nats, 0.1 nats per row, {share:.3g} % of the gain over independence"
+    assert found.remarks == [f"gap: {said}"]
+    assert said in found._repr_html_()
+
+
+def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:
+    problem = named(gaussian(0, 30, 3))
+    choice = choose(problem, Limits())
+    assert choice.backend.name == "portfolio"
+    assert "clutter: Its time is a guess" in choice.reason
+    assert choose(problem, Limits(), search=False).backend.name == "clutter"
+    assert choose(named(gaussian(0, 9, 3)), Limits()).backend.name == "dp"

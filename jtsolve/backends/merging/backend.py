@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 class _Tuning:
     """The constants of the rounds: measured in the study, on seven sets of 37 to 111 variables."""
 
+    forest: float = 4.0
+    """Seconds of its thread for the forest, which is then that of the pairs scored so far."""
     seconds: float = 4.0
     """Of its thread, after which a merge is given up: a merge that takes longer mostly has no better tree."""
     soon: float = 1.0
@@ -184,14 +186,13 @@ class _Rounds:
         forest = self.options.forest
         narrow = self.problem.with_treewidth(1)
         if forest is not None and not forest.capabilities.objections(narrow):
-            self.offer(forest.solve(narrow, self.limits, self.trees_only()).tree)
+            self.offer(forest.solve(narrow, self.limits, self.part(_TUNING.forest)).tree)
         if self.report.stop is not None:
             return inf
         self.offer(self.greedy(self.problem))
         if self.best is None or self.report.stop is not None:
             return inf
-        outcome = self.descend(self.options.polish, self.best)
-        return outcome.bound
+        return self.descend(self.options.polish, self.best).bound
 
     def round(self, best: JunctionTree) -> None:
         """Descends from some starts, merges the trees, and polishes a better one."""
@@ -222,11 +223,9 @@ class _Rounds:
         cliques = {clique for tree in (best, *trees) for clique in tree.cliques}
         problem = union_problem(self.problem, cliques)
         began = thread_time()
-        late: Any = lambda: Stop.TIME if thread_time() - began > _TUNING.seconds else None  # noqa: E731
-        report = DerivedReport(self.report, self.hear_tree, late, same_problem=False)
         inner = Limits(memory=self.limits.memory_bytes, threads=1, seed=self.limits.seed)
         exact: Any = self.options.exact
-        outcome: Outcome = replace(exact, start=Known(best)).solve(problem, inner, report)
+        outcome: Outcome = replace(exact, start=Known(best)).solve(problem, inner, self.part(_TUNING.seconds))
         self.merges += 1
         keep = self.kept.maxlen or 0
         if outcome.stop is not Stop.FINISHED:
@@ -265,7 +264,7 @@ class _Rounds:
 
         It does not see the incumbent: it would go on from there, and all descents would end alike.
         """
-        return self.improve(search, tree, self.trees_only())
+        return self.improve(search, tree, self.part())
 
     def improve(self, search: Any, tree: JunctionTree, report: Report) -> Outcome:
         """Runs a local search from a tree, and offers what it finds."""
@@ -293,9 +292,18 @@ class _Rounds:
             self.offer(tree)
         self.seen = tree
 
-    def trees_only(self) -> DerivedReport:
-        """Returns a report that only passes trees on: bounds may hold for some trees only."""
-        return DerivedReport(self.report, self.hear_tree, same_problem=False)
+    def part(self, seconds: float = inf) -> DerivedReport:
+        """Returns a report that ends after some seconds of this thread, and only passes trees on.
+
+        Bounds may hold for some of the trees only.
+        """
+        end = thread_time() + seconds
+        return DerivedReport(
+            self.report,
+            self.hear_tree,
+            lambda: Stop.TIME if thread_time() > end else None,
+            same_problem=False,
+        )
 
     def hear_tree(self, news: News) -> None:
         """Passes a tree on."""

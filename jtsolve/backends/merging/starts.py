@@ -74,7 +74,7 @@ def perturbed(scores: LocalScores, deviation: float, generator: np.random.Genera
 
 
 def random_tree(n: int, width: int, generator: np.random.Generator) -> JunctionTree:
-    """Returns a random tree: each vertex in turn joins a random part, as large as may be, of a random clique.
+    """Returns a random tree: each vertex in turn joins a random clique, or all but one of its members.
 
     Args:
         n: the number of variables.
