@@ -4,10 +4,12 @@ from jtsolve.api import JtsolveError as JtsolveError
 from jtsolve.api import LimitError as LimitError
 from jtsolve.api import Model as Model
 from jtsolve.api import Problem as Problem
+from jtsolve.api import SelectedGraph as SelectedGraph
 from jtsolve.api import Solution as Solution
 from jtsolve.api import example as example
 from jtsolve.api import learn as learn
 from jtsolve.api import read as read
+from jtsolve.api import select as select
 from jtsolve.api import solve as solve
 
 __version__: str
@@ -18,11 +20,13 @@ __all__ = [
     "LimitError",
     "Model",
     "Problem",
+    "SelectedGraph",
     "Solution",
     "backends",
     "example",
     "learn",
     "read",
+    "select",
     "solve",
 ]
 

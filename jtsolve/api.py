@@ -12,6 +12,7 @@ from jtsolve import backends
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
 from jtsolve.core.compiling import announced
+from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
@@ -31,6 +32,10 @@ from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, t
 from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
+from jtsolve.selection.framed import SelectedGraph
+from jtsolve.selection.framework import select as select_graph
+from jtsolve.selection.request import Request
+from jtsolve.selection.supersets import read_superset
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
 from jtsolve.tables.check import require_none
@@ -64,11 +69,13 @@ __all__ = [
     "LimitError",
     "Model",
     "Problem",
+    "SelectedGraph",
     "Solution",
     "backends",
     "example",
     "learn",
     "read",
+    "select",
     "solve",
 ]
 
@@ -155,6 +162,70 @@ def learn(
             )
         result = solve_problem(problem, searcher, limits, listener)
     return Solution(problem, result, table, _style(data, table), getattr(of, "ess", 1.0))
+
+
+def select(
+    data: Frame,
+    method: str = "glasso",
+    *,
+    superset: UndirectedGraph | nx.Graph | str | Path | None = None,
+    seed: int = 0,
+    header: bool = True,
+    separator: str | None = None,
+    strict: bool = False,
+    show_progress: bool | None = None,
+    **options: Any,
+) -> SelectedGraph:
+    """Selects the undirected graph of the columns of a table.
+
+    Args:
+        data: see `learn`.
+        method: glasso, neighbourhood, pc, pairs or held-out.
+        superset: a graph that holds all edges, of jtsolve or networkx, or the path of a file that
+            `selection.supersets.read_superset` reads; None for a screen.
+        seed: of everything random.
+        header: see `tables.reading.read_raw`.
+        separator: see `tables.reading.read_raw`.
+        strict: see `learn`.
+        show_progress: on standard error; None for in terminals and notebooks.
+        options: the other fields of `selection.request.Request`: kind, criterion, rule, adaptive, depth,
+            ordered, either, test, screen, over, separator_size, shortcuts; and those of
+            `tables.options.Coding`, see `learn`.
+
+    Raises:
+        InputError: the data cannot be read as numbers, or for the kind states as states; columns are
+            linearly dependent; or the superset is no graph over the columns.
+        ChoiceError: an option does not exist, or is not one of the method.
+
+    >>> import numpy as np
+    >>> import jtsolve as jt
+    >>> walk = np.random.default_rng(0).normal(size=(400, 4)).cumsum(axis=1)
+    >>> jt.select(walk, screen="complete").edges
+    [('V1', 'V2'), ('V2', 'V3'), ('V3', 'V4')]
+    """
+    asked = {entry.name for entry in fields(Request)} - {"method"}
+    request = Request(method, **{key: value for key, value in options.items() if key in asked})
+    coding = _coding({key: value for key, value in options.items() if key not in asked})
+    known = superset
+    if isinstance(superset, str | Path):
+        known = read_superset(superset)
+    elif superset is not None and not isinstance(superset, UndirectedGraph):
+        known = UndirectedGraph.from_networkx(superset, "superset")
+    screen = request.screening(known, str(superset) if is_path(superset) else "superset")
+    with _display("selecting", show_progress) as listener:
+        of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
+        table = _read(data, of, coding, Dialect(header, separator), strict=strict)
+        with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
+            found = select_graph(
+                table,
+                request.selection_method(),
+                screen,
+                request.framework(),
+                margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
+                seed=seed,
+                tell=lambda note, done: tell(listener, note, done),
+            )
+    return SelectedGraph(found, table, _style(data, table))
 
 
 def solve(

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from typing import Any
-
 from itertools import combinations
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import given, settings

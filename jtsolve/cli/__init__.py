@@ -34,6 +34,7 @@ from jtsolve.cli.run import run as run_one
 from jtsolve.cli.sample import sample
 from jtsolve.cli.sample_trees import sample_trees
 from jtsolve.cli.score import score
+from jtsolve.cli.select import select
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
 from jtsolve.errors import JtsolveError
@@ -55,6 +56,7 @@ for command in (
     encode,
     decode,
     show,
+    select,
     average,
     sample_trees,
 ):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Instance, Json
+from jtsolve.cli.options import Json
 from jtsolve.cli.output import FAULTY, complain, emit
 
 if TYPE_CHECKING:
@@ -14,21 +14,38 @@ if TYPE_CHECKING:
 
 
 def check(
-    instance: Instance,
-    result: Annotated[Path, typer.Argument(readable=False, metavar="RESULT", help="The result file.")],
+    instance: Annotated[
+        Path,
+        typer.Argument(readable=False, metavar="INSTANCE", help="The instance file; or a selected graph."),
+    ],
+    result: Annotated[
+        Path | None, typer.Argument(readable=False, metavar="RESULT", help="The result file.")
+    ] = None,
     certificate: Annotated[
         Path | None,
         typer.Option(metavar="FILE", readable=False, help="Verify the bound, too, by this certificate."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check a result, or the results of solve --k-best, against its instance.
+    """Check a result, or the results of solve --k-best, against its instance; or a selected graph alone.
 
+    <<<<<<< HEAD
     Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as 'solve
     --certificate' writes it, also that no tree, or no other one, scores more than the bound.
+    =======
+    Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as clutter
+    writes it, also that no tree scores more than the bound. Of a graph of 'jtsolve select': that every edge
+    of the superset is decided once, and from columns that suffice.
+    >>>>>>> select
 
     Exit code 0: the result is right; 1: it is not, and every fault is named.
     """
+    if result is None:
+        if certificate is not None:
+            raise ChoiceError("a certificate proves a result; give INSTANCE RESULT")
+        _check_graph(instance, json=json)
+        return
+
     from jtsolve.io.certificate import read_certificate
     from jtsolve.io.instance import read_problem
     from jtsolve.io.result import ResultDocument
@@ -67,6 +84,29 @@ def check(
         what = "a bound is not verified by checking" if certificate is None else "the bound is verified"
         under = f" under a tighter {' and '.join(tighter)} than the instance's" if tighter else ""
         emit(f"{result}: right ({status}{under}; {what})")
+    if faults:
+        raise typer.Exit(FAULTY)
+
+
+def _check_graph(path: Path, *, json: bool) -> None:
+    """Checks the selection in a graph file."""
+    from jtsolve.core.files import read_file
+    from jtsolve.io.documents import format_of
+    from jtsolve.io.graph import FORMAT, read_document
+    from jtsolve.verify.selection import check_selection
+
+    if format_of(read_file(path)) != FORMAT:
+        raise ChoiceError(f"{path} is no graph of 'jtsolve select'; to check a result, give INSTANCE RESULT")
+    document = read_document(path)
+    faults = check_selection(document)
+    for fault in faults:
+        complain(f"{path}: {fault}")
+    if json:
+        from json import dumps
+
+        emit(dumps({"right": not faults, "faults": faults}, indent=2, ensure_ascii=False))
+    elif document.selection is not None and not faults:
+        emit(f"{path}: right ({len(document.edges)} edges in {len(document.selection.steps)} steps)")
     if faults:
         raise typer.Exit(FAULTY)
 

@@ -1,6 +1,6 @@
 """`jtsolve fit`: a model from data, on a given tree or the best one found; or a mixture."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +48,14 @@ def fit(
     tree: Annotated[
         Path | None, typer.Option(readable=False, metavar="RESULT", help="Take the tree of this result.")
     ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="GRAPH", help="Take a triangulation of this graph."),
+    ] = None,
+    triangulate: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of --graph: min-fill (default) or mcs-m, which is minimal."),
+    ] = None,
     treewidth: Annotated[
         int | None, typer.Option(metavar="K", min=0, help="Search for a tree of at most this treewidth.")
     ] = None,
@@ -88,23 +96,31 @@ def fit(
 ) -> None:
     """Fit a model to data: the tables of a junction tree's cliques.
 
-    The tree is that of --tree, or the best one found with --treewidth K, --score and --backend. The model
-    keeps the coding of the columns, so that it can be applied to new rows.
+    The tree is that of --tree, that of a triangulation of --graph, or the best one found with --treewidth K,
+    --score and --backend. A graph of 'jtsolve select' says whether the columns are numbers. The model keeps
+    the coding of the columns, so that it can be applied to new rows.
 
     --components K fits a mixture by expectation-maximisation; its trees are learned by the backend forward
     unless you name another. Ctrl-C and the time limit end it with the best mixture so far.
     """
-    require_writable(output, data, *(path for path in (tree, validate, columns.schema) if path is not None))
+    require_writable(
+        output, data, *(path for path in (tree, graph, validate, columns.schema) if path is not None)
+    )
     if not output.name.endswith((".json", ".json.gz")):
         raise ChoiceError(f"{output}: a model is written as .json or .json.gz; give such a name")
-    if (tree is None) == (treewidth is None):
-        raise ChoiceError("give either --tree RESULT, or --treewidth K to search for a tree")
-    if tree is not None and columns.columns is not None:
-        raise ChoiceError("--tree says which columns are needed; leave out --columns")
-    if tree is not None and constrain.given:
-        raise ChoiceError(f"--tree is searched no more; leave out {', '.join(flags_given(constrain))}")
+    if [tree, graph, treewidth].count(None) != 2:  # noqa: PLR2004 - one of the three
+        raise ChoiceError("give either --tree RESULT, --graph GRAPH, or --treewidth K to search for a tree")
+    if triangulate is not None and graph is None:
+        raise ChoiceError("--triangulate is for --graph; leave it out")
+    if treewidth is None and columns.columns is not None:
+        raise ChoiceError("--tree or --graph says which columns are needed; leave out --columns")
+    if treewidth is None and constrain.given:
+        raise ChoiceError(f"the tree is searched no more; leave out {', '.join(flags_given(constrain))}")
     if smoothing is not None and validate is not None:
         raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
+    structure_of_graph = None if graph is None else _triangulated(graph, triangulate or "min-fill")
+    if structure_of_graph is not None and score is None and ess is None:
+        score = structure_of_graph.score
     file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet)
     task = FitTask(file, smoothing, validate, unseen)
     limits = spend.limits(context.obj, seed)
@@ -122,7 +138,9 @@ def fit(
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
     else:
         if tree is not None:
-            structure, table, rows, facts = _given(task, tree, limits)
+            structure, table, rows, facts = _given(task, _of_result(tree), limits)
+        elif structure_of_graph is not None:
+            structure, table, rows, facts = _given(task, structure_of_graph, limits)
         else:
             assert treewidth is not None, "one of the two is given"
             structure, table, rows, facts = _searched(
@@ -136,21 +154,63 @@ def fit(
     _report(model, table, output, json=json, quiet=quiet)
 
 
-def _given(
-    task: FitTask, path: Path, limits: "Limits"
-) -> "tuple[JunctionTree, Table, Codes | None, dict[str, Any]]":
-    """Returns the tree of a result, and the columns of the data that it is over."""
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A tree from a file, and its variables.
+
+    Attributes:
+        tree: the junction tree.
+        names: of its variables.
+        path: of the file.
+        place: of the variables in it, for messages.
+        facts: remarks.
+        score: the score that fits the columns, or None if the file does not say what they are.
+    """
+
+    tree: "JunctionTree"
+    names: tuple[str, ...]
+    path: Path
+    place: str
+    facts: dict[str, Any]
+    score: str | None = None
+
+
+def _of_result(path: Path) -> Structure:
+    """Returns the tree of a result."""
     from jtsolve.io.result import read_result, tree_of
 
-    tree, names = tree_of(read_result(path), str(path))
-    coding = replace(task.data.coding, columns=names)
+    return Structure(*tree_of(read_result(path), str(path)), path, "$.cliques", {"tree": path.name})
+
+
+def _triangulated(path: Path, heuristic: str) -> Structure:
+    """Returns the tree of a triangulation of a graph; a selection from numbers asks for a Gaussian score."""
+    from jtsolve.io.graph import read_document, read_graph
+    from jtsolve.selection.supersets import triangulation
+
+    graph = read_graph(path)
+    tree = triangulation(graph, heuristic)
+    found = read_document(path).selection if ".json" in path.name.lower() else None
+    of_numbers = found is not None and found.data.get("kind") in ("gaussian", "nonparanormal")
+    fill = len(tree.graph_edges) - graph.size
+    facts = {"graph": path.name, "triangulation": heuristic, "edges": graph.size, "fill": fill}
+    return Structure(tree, graph.names, path, "variables", facts, "gaussian-bic" if of_numbers else None)
+
+
+def _given(
+    task: FitTask, structure: Structure, limits: "Limits"
+) -> "tuple[JunctionTree, Table, Codes | None, dict[str, Any]]":
+    """Returns the tree of a file, and the columns of the data that it is over."""
+    coding = replace(task.data.coding, columns=structure.names)
     data = replace(task.data, coding=coding)
-    table, rows = replace(task, data=data).read(limits, size=tree.treewidth + 1)
-    if table.names != names:
+    table, rows = replace(task, data=data).read(limits, size=structure.tree.treewidth + 1)
+    if table.names != structure.names:
         raise InputError(
-            str(path), "$.cliques", "--drop leaves out columns of the tree", "keep them, or solve again"
+            str(structure.path),
+            structure.place,
+            "--drop leaves out columns of the tree",
+            "keep them, or solve again",
         )
-    return tree, table, rows, {"tree": path.name}
+    return structure.tree, table, rows, structure.facts
 
 
 def _searched(

@@ -32,7 +32,8 @@ def show(
     the two sides of the tree share, and the mutual information I of its two cliques' other members. For a
     mixture: the weights and the components' trees; it cannot be drawn as one tree. For the results of solve
     --k-best: all scores, and the best tree. For a posterior: its edges, cliques and separators; its picture
-    is the heat map of the edges.
+    is the heat map of the edges. For a graph: its edges, drawn by sign and strength, regions in colour; its
+    tree is that of a triangulation.
     """
     for path in (svg, png):
         if path is not None:
@@ -49,12 +50,15 @@ def show(
 
     from jtsolve.draw import draw_graph, draw_tree, graph_dot, graph_text, tree_dot
 
-    if view.picture is not None and not graph:
+    if dot and view.dot is not None:
+        emit(view.dot().encode())
+        dot = False
+    if view.picture is not None and (not graph or view.dot is not None):
         if svg is not None:
             view.picture(svg, "svg")
         if png is not None:
             view.picture(png, "png")
-        if not dot:
+        if not dot and (not graph or view.dot is not None):
             return
     tree, names = view.tree()
     pictures: tuple[tuple[Path | None, Literal["svg", "png"]], ...] = ((svg, "svg"), (png, "png"))
@@ -76,13 +80,17 @@ def _view(path: Path) -> "View":
     from jtsolve.io.documents import format_of
 
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    declared = None if kind in ("bif", "uai") else format_of(read_file(path))
+    declared = None if kind in ("bif", "uai", "graphml", "csv") else format_of(read_file(path))
     if kind in ("bif", "uai") or declared == "jtsolve-model":
         from jtsolve.cli.models import load
 
         return of_model(load(path), path.name)
     if declared == "jtsolve-results":
         return of_ranking(path)
+    if declared == "jtsolve-graph" or kind in ("graphml", "csv"):
+        from jtsolve.cli.graphs import of_graph
+
+        return of_graph(path)
     if declared == "jtsolve-posterior":
         from jtsolve.cli.posterior import of_posterior
 

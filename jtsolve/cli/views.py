@@ -24,6 +24,7 @@ class View:
         tree: returns the tree and the names of its variables; raises a `JtsolveError` if there is none.
         notes: for the picture.
         picture: draws something else than the tree, given a file and "svg" or "png"; or None.
+        dot: returns something else than the tree in the DOT language; or None.
     """
 
     facts: Any
@@ -31,6 +32,7 @@ class View:
     tree: "Callable[[], tuple[JunctionTree, tuple[str, ...]]]"
     notes: "Notes | None"
     picture: 'Callable[[Path, Literal["svg", "png"]], None] | None' = None
+    dot: Callable[[], str] | None = None
 
 
 def of_result(path: Path) -> View:

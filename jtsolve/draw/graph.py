@@ -72,13 +72,30 @@ def arrange_graph(tree: JunctionTree, names: Sequence[str]) -> GraphLayout:
             f"a picture of {tree.n} variables would be unreadable (the limit is {_LARGEST}); draw the tree "
             "without --graph, or open the output of --graph --dot in a viewer that zooms"
         )
+    return arrange_edges(tree.graph_edges, names)
+
+
+def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> GraphLayout:
+    """Returns the layout of a graph over the names.
+
+    Raises:
+        ChoiceError: there are more than 400 variables.
+    """
+    n = len(names)
+    if n > _LARGEST:
+        raise ChoiceError(
+            f"a picture of {n} variables would be unreadable (the limit is {_LARGEST}); open the output of "
+            "--dot in a viewer that zooms"
+        )
     import networkx as nx
 
     face = Typeface.of(names)
     labels = tuple(quoted_name(face.shown(name)) for name in names)
     sizes = np.array([[face.width(label, POINTS) + 2 * PADDING, _HEIGHT] for label in labels])
-    graph = tree.to_graph()
-    centres = np.zeros((tree.n, 2))
+    graph = nx.Graph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(edges)
+    centres = np.zeros((n, 2))
     parts = [sorted(part) for part in nx.connected_components(graph)]
     extents = []
     for part in parts:
@@ -89,7 +106,7 @@ def arrange_graph(tree: JunctionTree, names: Sequence[str]) -> GraphLayout:
         centres[part] = placed - low
         extents.append((placed + sizes[part] / 2).max(axis=0) - low)
     extent = _pack(parts, extents, centres)
-    return GraphLayout(labels, centres, sizes, tuple(sorted(tree.graph_edges)), extent, face)
+    return GraphLayout(labels, centres, sizes, tuple(sorted(edges)), extent, face)
 
 
 def _least_stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any, Literal
 
 from jtsolve.core.files import write_atomically
-from jtsolve.draw.graph import arrange_graph
+from jtsolve.draw.graph import arrange_edges, arrange_graph
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
 from jtsolve.errors import ChoiceError
 
@@ -33,6 +33,18 @@ _CLIQUE_EDGE = "#3d6ea8"
 _TEXT = "#14202e"
 _EDGE = "#6f7f91"
 _SEPARATOR_TEXT = "#8a4b08"
+_POSITIVE = "#2b6cb0"
+_NEGATIVE = "#c0392b"
+_GROUP_FILLS = (
+    "#fde8c8",
+    "#d6efd2",
+    "#e3daf2",
+    "#f9d7de",
+    "#cfecec",
+    "#f3f0b8",
+    "#dcdfe6",
+    "#f6d3b3",
+)
 
 
 def draw_tree(
@@ -108,6 +120,61 @@ def graph_figure(tree: JunctionTree, names: Sequence[str]) -> Any:
     return figure
 
 
+def draw_edges(
+    edges: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    path: str | Path,
+    *,
+    format: Format,  # noqa: A002 - the word for it
+    strengths: Sequence[float] | None = None,
+    groups: Sequence[int | None] | None = None,
+) -> None:
+    """Draws any graph into a file; see `edges_figure`.
+
+    Raises:
+        ChoiceError: there are more than 400 variables.
+        InputError: the file cannot be written.
+    """
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
+        write_atomically(path, _render(edges_figure(edges, names, strengths, groups), format))
+
+
+def edges_figure(
+    edges: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    strengths: Sequence[float] | None = None,
+    groups: Sequence[int | None] | None = None,
+) -> Any:
+    """Returns the drawing of a graph as a `matplotlib.figure.Figure`.
+
+    Args:
+        edges: pairs of variables, increasing.
+        names: of the variables.
+        strengths: of each edge, from -1 to 1: blue if positive, red if negative, wider if stronger.
+        groups: of each variable, in whose colour it is filled; None for none.
+    """
+    strongest = max(map(abs, strengths or ()), default=0.0) or 1.0
+    layout = arrange_edges(edges, names)
+    remarks = layout.face.remarks
+    if strengths:
+        remarks = (f"blue: positive, red: negative; the widest line is {strongest:.2f} in size", *remarks)
+    figure, axes = _page(layout.extent, layout.face, remarks)
+    for k, (u, v) in enumerate(edges):
+        colour, width = _EDGE, 1.1
+        if strengths is not None:
+            colour = _POSITIVE if strengths[k] >= 0 else _NEGATIVE
+            width = 0.5 + 3.5 * abs(strengths[k]) / strongest
+        axes.plot(*layout.centres[[u, v]].T, color=colour, linewidth=width, zorder=1)
+    for v, (label, (x, y), size) in enumerate(zip(layout.labels, layout.centres, layout.sizes, strict=True)):
+        group = None if groups is None else groups[v]
+        fill = _CLIQUE_FILL if group is None else _GROUP_FILLS[group % len(_GROUP_FILLS)]
+        _draw_box(axes, x, y, size, "solid", fill)
+        _write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+    return figure
+
+
 def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:
     """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`, of any size."""
     layout = arrange(tree, names, notes)
@@ -158,7 +225,9 @@ def _draw_clique(axes: Any, layout: TreeLayout, box: Box) -> None:
     _write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
 
 
-def _draw_box(axes: Any, x: float, y: float, size: Sequence[float], linestyle: Any) -> None:
+def _draw_box(  # noqa: PLR0917
+    axes: Any, x: float, y: float, size: Sequence[float], linestyle: Any, fill: str = _CLIQUE_FILL
+) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     width, height = size
@@ -169,7 +238,7 @@ def _draw_box(axes: Any, x: float, y: float, size: Sequence[float], linestyle: A
             width - 2 * rounding,
             height - 2 * rounding,
             boxstyle=f"round,pad={rounding}",
-            facecolor=_CLIQUE_FILL,
+            facecolor=fill,
             edgecolor=_CLIQUE_EDGE,
             linewidth=1.0,
             linestyle=linestyle,

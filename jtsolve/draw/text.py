@@ -92,10 +92,24 @@ def graph_text(tree: JunctionTree, names: Sequence[str]) -> str:
 
 def graph_dot(tree: JunctionTree, names: Sequence[str]) -> str:
     """Returns the chordal graph in the DOT language of Graphviz."""
-    nodes = [f"  v{v} [label={_dot_label(1 << v, names)}];" for v in range(tree.n)]
-    edges = [f"  v{u} -- v{v};" for u, v in sorted(tree.graph_edges)]
+    return edges_dot(sorted(tree.graph_edges), names)
+
+
+def edges_dot(
+    edges: Sequence[tuple[int, int]], names: Sequence[str], strengths: Sequence[float] | None = None
+) -> str:
+    """Returns any graph in the DOT language of Graphviz; strengths from -1 to 1 give colour and width."""
+    nodes = [f"  v{v} [label={_dot_label(1 << v, names)}];" for v in range(len(names))]
+    styles = [""] * len(edges)
+    if strengths is not None:
+        styles = [
+            f" [color={'blue' if value >= 0 else 'red'}, penwidth={0.5 + 4 * abs(value):.2f}, "
+            f'tooltip="{value:.4f}"]'
+            for value in strengths
+        ]
+    lines = [f"  v{u} -- v{v}{style};" for (u, v), style in zip(edges, styles, strict=True)]
     style = '  node [shape=box, style=rounded, fontname="sans-serif"];'
-    return "\n".join(["graph markov_network {", style, *nodes, *edges, "}"])
+    return "\n".join(["graph markov_network {", style, *nodes, *lines, "}"])
 
 
 def _braces(mask: VarSet, names: Sequence[str]) -> str:

@@ -111,6 +111,57 @@ def triangulated(
     return JunctionTree.from_families(reversed(families))
 
 
+def minimally_triangulated(neighbours: Sequence[VarSet]) -> JunctionTree:
+    """Returns the junction tree of a minimal triangulation, by maximum cardinality search M (MCS-M).
+
+    Vertices are numbered from the last to be eliminated. The next one has the largest weight; every vertex
+    that it reaches through vertices of smaller weight than that vertex's own becomes a neighbour, and one
+    heavier. No proper part of the fill makes the graph chordal. Time O(n × edges).
+
+    Args:
+        neighbours: of each vertex.
+
+    Reference:
+        A. Berry, J. Blair, P. Heggernes, B. Peyton, Maximum cardinality search for computing minimal
+        triangulations of graphs, Algorithmica 39, 2004.
+
+    >>> minimally_triangulated([0b1010, 0b0101, 0b1010, 0b0101]).treewidth
+    2
+    """
+    n = len(neighbours)
+    weight = [0] * n
+    left = (1 << n) - 1
+    filled = [0] * n
+    families: list[tuple[int, VarSet]] = []
+    while left:
+        v = max(members(left), key=lambda u: (weight[u], -u))
+        left &= ~(1 << v)
+        families.append((v, filled[v]))
+        for u in members(_reached(v, neighbours, weight, left)):
+            weight[u] += 1
+            filled[u] |= 1 << v
+    return JunctionTree.from_families(families)
+
+
+def _reached(v: int, neighbours: Sequence[VarSet], weight: Sequence[int], left: VarSet) -> VarSet:
+    """Returns the vertices of `left` that v reaches through others of it of smaller weight than they have."""
+    # Vertices wait to be passed through, by the largest weight on the way with their own, plus one.
+    at: list[VarSet] = [0] * (len(neighbours) + 1)
+    seen = reached = neighbours[v] & left
+    for u in members(seen):
+        at[weight[u] + 1] |= 1 << u
+    for level in range(len(at)):
+        while at[level]:
+            u = (at[level] & -at[level]).bit_length() - 1
+            at[level] &= ~(1 << u)
+            for w in members(neighbours[u] & left & ~seen):
+                seen |= 1 << w
+                if weight[w] >= level:
+                    reached |= 1 << w
+                at[max(level, weight[w] + 1)] |= 1 << w
+    return reached
+
+
 def calibrated(
     columns: Sequence[Column],
     factors: Sequence[Factor],

@@ -14,6 +14,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,26 +81,26 @@ def graphical_lasso(
     Raises:
         InputError: the matrix has no such minimum, or none is reached.
     """
-    from scipy.sparse.csgraph import connected_components
+    from jtsolve.selection.kernels.lasso import linked_parts
 
     m = len(covariance)
-    linked = np.abs(covariance) > penalty
-    np.fill_diagonal(linked, val=False)
-    count, label = connected_components(linked, directed=False)
     whole = Estimate(np.diag(covariance.diagonal()), np.zeros((m, m)))
-    order = np.argsort(label, kind="stable")
-    for inside in np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1]):
+    order, begins = linked_parts(covariance, penalty)
+    for begin, end in pairwise(begins):
+        inside = order[begin:end]
         if len(inside) == 1:
             continue
         at = np.ix_(inside, inside)
         own, limit = np.ascontiguousarray(covariance[at]), np.ascontiguousarray(penalty[at])
         if start is None:
-            begin = Estimate(_regular(own, limit), np.zeros_like(own))
+            part = Estimate(_regular(own, limit), np.zeros_like(own))
         else:
-            begin = Estimate(np.ascontiguousarray(start.covariance[at]), start.slopes[at].copy())
-        _descend(own, limit, begin, tolerance * float(own.diagonal().max()))
-        whole.covariance[at] = begin.covariance
-        whole.slopes[at] = begin.slopes
+            part = Estimate(
+                np.ascontiguousarray(start.covariance[at]), np.ascontiguousarray(start.slopes[at])
+            )
+        _descend(own, limit, part, tolerance * float(own.diagonal().max()))
+        whole.covariance[at] = part.covariance
+        whole.slopes[at] = part.slopes
     return whole
 
 

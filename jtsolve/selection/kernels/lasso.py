@@ -15,6 +15,39 @@ from jtsolve.core.compiling import kernel
 
 
 @kernel
+def linked_parts(covariance, penalty):
+    """Returns the vertices by connected component of the pairs with |S_ij| > λ_ij, and where each begins.
+
+    Args:
+        covariance: S, shape (m, m).
+        penalty: λ, shape (m, m).
+    """
+    m = covariance.shape[0]
+    order = np.empty(m, np.int64)
+    begins = [0]
+    seen = np.zeros(m, np.bool_)
+    count = 0
+    for first in range(m):
+        if seen[first]:
+            continue
+        at = count
+        order[count] = first
+        seen[first] = True
+        count += 1
+        while at < count:
+            i = order[at]
+            at += 1
+            for j in range(m):
+                if not seen[j] and abs(covariance[i, j]) > penalty[i, j]:
+                    order[count] = j
+                    seen[j] = True
+                    count += 1
+        order[begins[-1] : count].sort()
+        begins.append(count)
+    return order, begins
+
+
+@kernel
 def descend(gram, target, penalty, free, count, slopes, image, tolerance, rounds):
     """Minimises b' G b / 2 − c' b + Σ λ_k |b_k| over the free coordinates, from the slopes given.
 

@@ -1,0 +1,85 @@
+"""The view of a graph file for `jtsolve show`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from jtsolve.cli.views import View
+    from jtsolve.core.graph import UndirectedGraph
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.io.graph import GraphDocument
+
+
+def of_graph(path: Path) -> "View":
+    """Returns the view of a graph file; its tree is that of its min-fill triangulation."""
+    from jtsolve.cli.views import View
+    from jtsolve.draw import edges_dot
+    from jtsolve.io.graph import graph_of, graph_to_document, read_document, read_graph
+    from jtsolve.selection.supersets import triangulation
+
+    if path.name.removesuffix(".gz").lower().endswith((".graphml", ".csv")):
+        graph = read_graph(path)
+        document = graph_to_document(graph)
+    else:
+        document = read_document(path)
+        graph = graph_of(document, str(path))
+    strengths = _in_order(document, graph)
+
+    def tree() -> "tuple[JunctionTree, tuple[str, ...]]":
+        return triangulation(graph), graph.names
+
+    def picture(target: Path, kind: Literal["svg", "png"]) -> None:
+        from jtsolve.draw import draw_edges
+        from jtsolve.selection.framed import grouped
+
+        index = {name: v for v, name in enumerate(graph.names)}
+        steps = () if document.selection is None else document.selection.steps
+        groups = grouped(graph, [[index[name] for name in step.region] for step in steps])
+        draw_edges(graph.edges, graph.names, target, format=kind, strengths=strengths, groups=groups)
+
+    return View(
+        _facts(document),
+        lambda: _text(document, graph, strengths),
+        tree,
+        None,
+        picture,
+        lambda: edges_dot(graph.edges, graph.names, strengths),
+    )
+
+
+def _in_order(document: "GraphDocument", graph: "UndirectedGraph") -> list[float] | None:
+    """Returns the strengths in the order of the graph's edges."""
+    if document.strengths is None:
+        return None
+    of_pair = {frozenset(pair): value for pair, value in zip(document.edges, document.strengths, strict=True)}
+    return [of_pair[frozenset(pair)] for pair in graph.named_edges]
+
+
+def _facts(document: "GraphDocument") -> Any:
+    import msgspec
+
+    return msgspec.to_builtins(document)
+
+
+def _text(document: "GraphDocument", graph: "UndirectedGraph", strengths: list[float] | None) -> str:
+    """Returns the graph for people: its size, how it was found, and its edges, the strongest first."""
+    from jtsolve.cli.models import table
+
+    facts: list[list[Any]] = [["variables", graph.n], ["edges", graph.size]]
+    selection = document.selection
+    if selection is not None:
+        facts += [
+            ["superset", f"{len(selection.superset)} edges, by {selection.screen.get('name', '?')}"],
+            ["method", selection.method.get("name", "?")],
+            ["over", selection.over],
+            ["steps", len(selection.steps)],
+        ]
+        shrunk = sum(step.shrinkage > 0 for step in selection.steps)
+        if shrunk:
+            facts.append(["shrunk", f"in {shrunk} steps, whose columns are as many as the rows or more"])
+    edges = [list(pair) for pair in graph.named_edges]
+    if strengths is None:
+        return f"{table(['', ''], facts)}\n\n{table(['edge', ''], edges)}"
+    order = sorted(range(len(edges)), key=lambda k: -abs(strengths[k]))
+    rows = [[*edges[k], f"{strengths[k]:+.4f}"] for k in order]
+    return f"{table(['', ''], facts)}\n\n{table(['edge', '', 'partial correlation'], rows)}"

@@ -1,0 +1,203 @@
+"""`jtsolve select`: the undirected graph of the columns of a data file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, Seed, grouped
+from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.scoring import COMPILING, DataFile
+from jtsolve.errors import LimitError
+from jtsolve.progress import is_watched
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Limits
+    from jtsolve.core.selection import Selection
+    from jtsolve.selection.framework import Progress
+    from jtsolve.solving import Listener
+
+
+@grouped
+def select(
+    context: typer.Context,
+    *,
+    data: Data,
+    output: Annotated[
+        Path,
+        typer.Option(
+            readable=False, metavar="GRAPH", help="Write it here (.json, .json.gz, .graphml, .csv)."
+        ),
+    ],
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="glasso, neighbourhood, pc, pairs or held-out.")
+    ] = "glasso",
+    kind: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="gaussian, nonparanormal or states; default: as the test needs."),
+    ] = None,
+    criterion: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Chooses the parameter: ebic[:GAMMA], bic, stars[:BETA], cv[:FOLDS], or its value.",
+        ),
+    ] = None,
+    rule: Annotated[str | None, typer.Option(metavar="RULE", help="Of neighbourhood: and, or.")] = None,
+    adaptive: Annotated[bool, typer.Option("--adaptive", help="Of neighbourhood: adaptive lasso.")] = False,
+    depth: Annotated[int | None, typer.Option(metavar="K", help="Of pc: the largest separating set.")] = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Of pc: as Algorithm 4, dependent on the order of columns.")
+    ] = False,
+    either: Annotated[
+        bool, typer.Option("--either", help="Of pc: sets of neighbours of either end, not of one.")
+    ] = False,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Of pc and pairs: fisher-z, correlation, bic; of states: g, chi2, bic."
+        ),
+    ] = None,
+    screen: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="complete, correlation:R, pc[:DEPTH[:LEVEL]] (default) or looser[:SHARE]."
+        ),
+    ] = None,
+    superset: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False,
+            metavar="FILE",
+            help="Seek edges within this graph, result, results or posterior, in place of a screen.",
+        ),
+    ] = None,
+    above: Annotated[
+        float | None, typer.Option(metavar="P", help="Of a posterior: the least probability of an edge.")
+    ] = None,
+    over: Annotated[str, typer.Option(metavar="WAY", help="junction-tree or plain.")] = "junction-tree",
+    separator_size: Annotated[
+        int | None, typer.Option(metavar="K", help="Merge clusters joined by a larger separator.")
+    ] = None,
+    shortcuts: Annotated[
+        bool, typer.Option("--shortcuts", help="The shortcuts of the authors' programs for small regions.")
+    ] = False,
+    constraints: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False,
+            metavar="FILE",
+            help="Also write constraints for 'jtsolve solve': no edge outside the triangulated superset.",
+        ),
+    ] = None,
+    spend: LimitOptions,
+    seed: Seed = 0,
+    columns: DataOptions,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Select the edges of an undirected graph over the columns of a data file.
+
+    A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
+    of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
+    verifies, 'jtsolve show' draws, and 'jtsolve fit --graph' takes.
+    """
+    inputs = [path for path in (superset, columns.schema) if path is not None]
+    for path in (output, constraints):
+        if path is not None:
+            require_writable(path, data, *inputs)
+
+    from jtsolve.core.compiling import announced
+    from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
+    from jtsolve.progress import progress, tell
+    from jtsolve.scoring.registry import named_score
+    from jtsolve.selection.framework import select as select_graph
+    from jtsolve.selection.request import Request
+    from jtsolve.selection.supersets import read_superset
+
+    suffix_of(output)
+    request = Request(
+        method=method,
+        kind=kind,  # type: ignore[arg-type]  # checked there
+        criterion=criterion,
+        rule=rule,
+        adaptive=adaptive,
+        depth=depth,
+        ordered=ordered,
+        either=either,
+        test=test,
+        screen=screen,
+        over=over,  # type: ignore[arg-type]  # checked there
+        separator_size=separator_size,
+        shortcuts=shortcuts,
+    )
+    limits = spend.limits(context.obj, seed)
+    shown = not (json or quiet) and is_watched()
+    known = None if superset is None else read_superset(superset, above)
+    screening = request.screening(known, str(superset))
+    if above is not None and superset is None:
+        from jtsolve.errors import ChoiceError
+
+        raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
+    score = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
+    file = DataFile.of(data, score, columns, quiet=quiet)
+    with progress(f"reading {data.name}", shown=shown) as listener:
+        table = file.read(limits, listener)
+    with (
+        progress("selecting", shown=shown) as listener,
+        announced(lambda: tell(listener, COMPILING)),
+    ):
+        found = select_graph(
+            table,
+            request.selection_method(),
+            screening,
+            request.framework(),
+            margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
+            seed=seed,
+            tell=_watched(listener, limits),
+        )
+    write_graph(selection_to_document(found), output)
+    if constraints is not None:
+        _write_constraints(found, constraints)
+    _report(found, output, json=json, quiet=quiet)
+
+
+def _watched(listener: "Listener | None", limits: "Limits") -> "Progress":
+    """Returns what shows progress and ends the selection at the time limit."""
+    from jtsolve.progress import tell
+
+    def watch(note: str, done: float, /) -> None:
+        tell(listener, note, done)
+        if limits.time is not None and limits.elapsed >= limits.time:
+            raise LimitError(
+                f"the time limit ended the selection with {done:.0%} of the edges decided; nothing is "
+                "written. Ways out: more time, a stricter screen, or a smaller --separator-size"
+            )
+
+    return watch
+
+
+def _write_constraints(found: "Selection", path: Path) -> None:
+    from jtsolve.core.files import write_atomically
+    from jtsolve.io.documents import constraints_to_document, lay_out
+    from jtsolve.selection.supersets import constraints_within
+
+    values = constraints_to_document(constraints_within(found.superset), found.graph.names)
+    write_atomically(path, (lay_out(values) + "\n").encode())
+
+
+def _report(found: "Selection", output: Path, *, json: bool, quiet: bool) -> None:
+    """Prints a summary."""
+    from jtsolve.cli.models import json_text, table
+    from jtsolve.selection.framed import selection_facts
+
+    facts: dict[str, Any] = {"graph": str(output), **selection_facts(found)}
+    if json:
+        emit(json_text(facts))
+    elif not quiet:
+        shown = [[key.replace("_", " "), _words(fact)] for key, fact in facts.items()]
+        emit(table(["selected", ""], shown))
+
+
+def _words(fact: Any) -> str:
+    return f"{fact:.3g}" if isinstance(fact, float) else str(fact)

@@ -1,0 +1,128 @@
+"""`GraphSelection`: graph selection over junction trees as a scikit-learn covariance estimator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from jtsolve.core.graph import UndirectedGraph
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.selection.framework import select
+from jtsolve.selection.gaussian import covariance_selection
+from jtsolve.selection.request import Request
+from jtsolve.selection.samples import Moments
+from jtsolve.tables.table import ContinuousTable
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+
+class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
+    """The undirected graph of the features, and the covariance under it by maximum likelihood.
+
+    Stands where scikit-learn's `GraphicalLasso` and `GraphicalLassoCV` do. Missing values are refused.
+
+    Args:
+        method: glasso, neighbourhood, pc, pairs or held-out.
+        criterion: chooses the parameter, "ebic", "bic", "stars", "cv", or a number, the parameter; None for
+            the default of the method.
+        screen: "complete", "correlation:R", "pc" or "looser", see `selection.request`; None for the default.
+        superset: an adjacency matrix, shape (features, features), in place of a screen; or None.
+        over: "junction-tree" or "plain".
+        separator_size: merge clusters joined by a larger separator; None for no limit.
+        nonparanormal: use the ranks of the values only.
+        random_state: seed of what is random; see scikit-learn.
+
+    Attributes:
+        location_: shape (features,): the means.
+        covariance_: shape (features, features): the variances of the data, and the covariances that the graph
+            allows.
+        precision_: its inverse, 0 where there is no edge.
+        graph_: an `UndirectedGraph` over the features.
+        selection_: with the superset and every decision.
+        n_features_in_: number of features.
+        feature_names_in_: their names, if X has names.
+
+    >>> walk = np.random.default_rng(0).normal(size=(300, 4)).cumsum(axis=1)
+    >>> found = GraphSelection(screen="complete").fit(walk)
+    >>> found.graph_.edges
+    ((0, 1), (1, 2), (2, 3))
+    >>> bool(found.precision_[0, 3] == 0)
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "glasso",
+        *,
+        criterion: str | float | None = None,
+        screen: str | None = None,
+        superset: ArrayLike | None = None,
+        over: str = "junction-tree",
+        separator_size: int | None = None,
+        nonparanormal: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(store_precision=True, assume_centered=False)
+        self.method = method
+        self.criterion = criterion
+        self.screen = screen
+        self.superset = superset
+        self.over = over
+        self.separator_size = separator_size
+        self.nonparanormal = nonparanormal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> GraphSelection:
+        """Selects the graph and estimates the covariance.
+
+        Args:
+            X: shape (rows, features), at least two rows: numbers.
+            y: ignored.
+
+        Raises:
+            ValueError: X is not as scikit-learn asks, or features are constant or linearly dependent.
+            ChoiceError: an option does not exist.
+        """
+        del y
+        values = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
+        names = tuple(map(str, getattr(self, "feature_names_in_", range(values.shape[1]))))
+        request = Request(
+            self.method,
+            kind="nonparanormal" if self.nonparanormal else "gaussian",
+            criterion=None if self.criterion is None else str(self.criterion),
+            screen=self.screen,
+            over=self.over,  # type: ignore[arg-type]  # checked there
+            separator_size=self.separator_size,
+        )
+        seed = int(check_random_state(self.random_state).randint(1 << 31))
+        screen = request.screening(self._superset(names))
+        try:
+            table = ContinuousTable(names, values.T)
+            moments = Moments.of(table, "nonparanormal" if self.nonparanormal else "gaussian")
+            found = select(moments, request.selection_method(), screen, request.framework(), seed=seed)
+        except InputError as error:
+            raise ValueError(str(error)) from None
+        estimate = covariance_selection(moments.regular()[0], found.graph.matrix())
+        deviation = values.std(axis=0)
+        scale = np.outer(deviation, deviation)
+        self.location_ = values.mean(axis=0)
+        self.covariance_ = estimate.covariance * scale
+        self.precision_ = estimate.precision / scale
+        self.graph_ = found.graph
+        self.selection_ = found
+        return self
+
+    def _superset(self, names: tuple[str, ...]) -> UndirectedGraph | None:
+        if self.superset is None:
+            return None
+        matrix = np.asarray(self.superset, dtype=np.bool_)
+        if matrix.shape != (len(names), len(names)) or (matrix != matrix.T).any() or matrix.diagonal().any():
+            raise ChoiceError(
+                f"the superset is no adjacency matrix of {len(names)} features: symmetric, without loops"
+            )
+        return UndirectedGraph.from_matrix(names, matrix)

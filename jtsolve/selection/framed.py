@@ -1,0 +1,167 @@
+"""A selected graph in the terms of its data, as `jtsolve.select` returns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jtsolve.core.varset import members
+from jtsolve.errors import ChoiceError
+from jtsolve.io.graph import selection_to_document, write_graph
+from jtsolve.models.framed import Model
+from jtsolve.models.learning.fit import fit, fit_gaussian
+from jtsolve.selection.supersets import constraints_within, triangulation
+from jtsolve.tables.frames import FrameStyle
+from jtsolve.tables.table import ContinuousTable
+
+if TYPE_CHECKING:
+    from typing import Any, Literal
+
+    import networkx as nx
+
+    from jtsolve.core.graph import UndirectedGraph
+    from jtsolve.core.problem import Constraints
+    from jtsolve.core.selection import Selection
+    from jtsolve.tables.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SelectedGraph:
+    """A graph that was selected from data.
+
+    Args:
+        selection: the graph, and every decision.
+        table: the data.
+        style: how the data held their values.
+
+    >>> import numpy as np
+    >>> import jtsolve as jt
+    >>> steps = np.random.default_rng(0).normal(size=(300, 3))
+    >>> data = {"a": steps[:, 0], "b": steps[:, 0] + steps[:, 1], "c": steps[:, 2]}
+    >>> selected = jt.select(data)
+    >>> selected.edges
+    [('a', 'b')]
+    >>> model = selected.fit()
+    >>> model.query("b", given={"a": 1.0})["mean"].round(1).to_list()
+    [1.0]
+    """
+
+    selection: Selection
+    table: Table
+    style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
+
+    @property
+    def edges(self) -> list[tuple[str, str]]:
+        """The edges, by names."""
+        return self.selection.graph.named_edges
+
+    @property
+    def superset(self) -> list[tuple[str, str]]:
+        """The edges that were decided: those that passed the screen."""
+        return self.selection.superset.named_edges
+
+    def graph(self) -> nx.Graph:
+        """Returns the graph of networkx; edges of numbers have their partial correlation as `strength`."""
+        selection = self.selection
+        if selection.strengths is None:
+            return selection.graph.to_networkx()
+        pairs = zip(selection.graph.edges, selection.strengths, strict=True)
+        return selection.graph.to_networkx({edge: {"strength": value} for edge, value in pairs})
+
+    def fit(self, *, triangulate: str = "min-fill", ess: float | None = None) -> Model:
+        """Returns the model of a triangulation of the graph, fitted to the data.
+
+        Args:
+            triangulate: min-fill or mcs-m.
+            ess: equivalent sample size of the prior; None for 1 for states, 0 for numbers.
+
+        Raises:
+            ChoiceError: there is no such triangulation.
+            InputError: there are too few rows for the largest clique.
+        """
+        tree = triangulation(self.selection.graph, triangulate)
+        facts = {"graph": self.selection.method["name"], "triangulation": triangulate}
+        table = replace(self.table, provenance={**self.table.provenance, **facts})
+        if isinstance(table, ContinuousTable):
+            return Model(fit_gaussian(tree, table, ess=ess or 0.0), self.style)
+        return Model(fit(tree, table, ess=1.0 if ess is None else ess), self.style)
+
+    def constraints(self, *, require: bool = False) -> Constraints:
+        """Returns constraints under which `jtsolve.solve` refines the screen; see `constraints_within`."""
+        return constraints_within(self.selection.superset, self.selection.graph if require else None)
+
+    def write(self, path: str | Path) -> None:
+        """Writes the graph to a file: .json or .json.gz with every decision, .graphml, .csv."""
+        write_graph(selection_to_document(self.selection), path)
+
+    def show(self, path: str | Path) -> None:
+        """Draws the graph into a file (.svg, .png): edges by sign and strength, regions in colour.
+
+        Raises:
+            ChoiceError: the suffix is another, or there are more than 400 variables.
+        """
+        kind = Path(path).suffix
+        if kind not in (".svg", ".png"):
+            raise ChoiceError(f"{path}: a picture is .svg or .png; give such a name")
+        draw_selection(self.selection, path, "png" if kind == ".png" else "svg")
+
+    def __repr__(self) -> str:
+        return repr(self.selection).replace("Selection", "SelectedGraph", 1)
+
+
+def draw_selection(selection: Selection, path: str | Path, kind: Literal["svg", "png"]) -> None:
+    """Draws a selection into a file; each variable has the colour of its region.
+
+    Raises:
+        ChoiceError: there are more than 400 variables.
+        InputError: the file cannot be written.
+    """
+    from jtsolve.draw import draw_edges
+
+    steps = [list(members(step.region)) for step in selection.steps]
+    draw_edges(
+        selection.graph.edges,
+        selection.graph.names,
+        path,
+        format=kind,
+        strengths=selection.strengths,
+        groups=grouped(selection.graph, steps),
+    )
+
+
+def grouped(graph: UndirectedGraph, regions: list[list[int]]) -> list[int | None]:
+    """Returns for each vertex the region that has most of its neighbours, the first of several; or None.
+
+    With one region only, nothing is told apart.
+    """
+    if len(regions) < 2:  # noqa: PLR2004 - one colour says nothing
+        return [None] * graph.n
+    best: list[tuple[int, int | None]] = [(0, None)] * graph.n
+    for number, region in enumerate(regions):
+        inside = sum(1 << v for v in region)
+        for v in region:
+            shared = (graph.neighbours[v] & inside).bit_count()
+            if shared > best[v][0]:
+                best[v] = (shared, number)
+    used = list(dict.fromkeys(number for _, number in best if number is not None))
+    return [None if number is None else used.index(number) for _, number in best]
+
+
+def selection_facts(selection: Selection) -> dict[str, Any]:
+    """Returns the facts of a selection, for people and as JSON values."""
+    return {
+        "variables": selection.graph.n,
+        "edges": selection.graph.size,
+        "superset": selection.superset.size,
+        "method": selection.method.get("name", ""),
+        "screen": selection.screen.get("name", ""),
+        "over": selection.over,
+        "steps": len(selection.steps),
+        "rounds": max((step.round for step in selection.steps), default=0),
+        "largest_region": max((step.columns.bit_count() for step in selection.steps), default=0),
+        "shrunk_steps": sum(step.shrinkage > 0 for step in selection.steps),
+        "rows": selection.data.get("rows"),
+        "kind": selection.data.get("kind"),
+        "seconds": selection.seconds.get("total"),
+    }

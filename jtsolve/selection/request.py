@@ -1,0 +1,183 @@
+"""Methods and screens by name, as the command line, Python and scikit-learn give them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import nan
+from typing import TYPE_CHECKING, Literal, get_args
+
+from jtsolve.errors import ChoiceError
+from jtsolve.selection.choosing import Given, criterion_named
+from jtsolve.selection.framework import OverJunctionTree, Plain
+from jtsolve.selection.glasso import GraphicalLasso
+from jtsolve.selection.independence import STATE_TESTS
+from jtsolve.selection.neighbourhood import NeighbourhoodSelection
+from jtsolve.selection.pairwise import HeldOutTests, PairTests
+from jtsolve.selection.pc import PC
+from jtsolve.selection.screens import Complete, Correlations, GivenGraph, Looser, PcScreen
+from jtsolve.selection.shortcuts import WithShortcuts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jtsolve.core.graph import UndirectedGraph
+    from jtsolve.core.selection import Over
+    from jtsolve.selection.framework import Framework, Screen
+    from jtsolve.selection.method import SelectionMethod
+
+Kind = Literal["gaussian", "nonparanormal", "states"]
+KINDS: tuple[str, ...] = get_args(Kind)
+METHODS = ("glasso", "neighbourhood", "pc", "pairs", "held-out")
+SCREENS = ("complete", "correlation:R", "pc[:DEPTH[:LEVEL]]", "looser[:SHARE]")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A selection as asked for; None leaves an option to its default.
+
+    Args:
+        method: of `METHODS`.
+        kind: what the columns are; None for states if the test is one of states alone, else gaussian.
+        criterion: see `choosing.criterion_named`.
+        rule: of neighbourhood: and, or.
+        adaptive: of neighbourhood.
+        depth: of pc, the largest separating set.
+        ordered: of pc: as Algorithm 4, whose result depends on the order of the columns.
+        either: of pc: sets of neighbours of either end, not of the one with fewer.
+        test: of pc and pairs.
+        screen: of `SCREENS`; None for complete in the plain framework, else pc.
+        over: the framework.
+        separator_size: of the junction tree.
+        shortcuts: take the authors' shortcuts for small regions.
+
+    Raises:
+        ChoiceError: a name is unknown, or an option is not one of the method.
+    """
+
+    method: str = "glasso"
+    kind: Kind | None = None
+    criterion: str | None = None
+    rule: str | None = None
+    adaptive: bool = False
+    depth: int | None = None
+    ordered: bool = False
+    either: bool = False
+    test: str | None = None
+    screen: str | None = None
+    over: Over = "junction-tree"
+    separator_size: int | None = None
+    shortcuts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ChoiceError(f"there is no method '{self.method}'; there are {', '.join(METHODS)}")
+        if self.kind not in (None, *KINDS):
+            raise ChoiceError(f"there is no kind of data '{self.kind}'; there are {', '.join(KINDS)}")
+        if self.over not in ("plain", "junction-tree"):
+            raise ChoiceError(f"there is no framework '{self.over}'; there are plain, junction-tree")
+        if self.over == "plain" and self.separator_size is not None:
+            raise ChoiceError("a separator size is for the junction tree; leave it out")
+        allowed = {
+            "glasso": {"criterion"},
+            "neighbourhood": {"criterion", "rule", "adaptive"},
+            "pc": {"criterion", "depth", "ordered", "either", "test"},
+            "pairs": {"criterion", "test"},
+            "held-out": set[str](),
+        }
+        given = {entry.name for entry in fields(self) if getattr(self, entry.name) != entry.default}
+        wrong = given & set.union(*allowed.values()) - allowed[self.method]
+        if wrong:
+            raise ChoiceError(
+                f"{', '.join(sorted(wrong))}: no option of the method {self.method}; leave it out"
+            )
+        self.selection_method()  # refuses what the method refuses
+
+    @property
+    def data_kind(self) -> Kind:
+        """What the columns are."""
+        by_test = "states" if self.test in STATE_TESTS and self.test != "bic" else "gaussian"
+        return self.kind or by_test
+
+    def selection_method(self) -> SelectionMethod:
+        """Returns the method."""
+        makers: dict[str, Callable[[], SelectionMethod]] = {
+            "glasso": self._glasso,
+            "neighbourhood": self._neighbourhood,
+            "pc": self._pc,
+            "pairs": lambda: PairTests(self.test, self._level()),
+            "held-out": HeldOutTests,
+        }
+        method = makers[self.method]()
+        return WithShortcuts(method) if self.shortcuts else method
+
+    def _glasso(self) -> GraphicalLasso:
+        return GraphicalLasso() if self.criterion is None else GraphicalLasso(criterion_named(self.criterion))
+
+    def _neighbourhood(self) -> NeighbourhoodSelection:
+        rule = self.rule or "and"
+        if self.criterion is None:
+            return NeighbourhoodSelection(rule, self.adaptive)  # type: ignore[arg-type]  # checked there
+        criterion = criterion_named(self.criterion)
+        return NeighbourhoodSelection(rule, self.adaptive, criterion)  # type: ignore[arg-type]
+
+    def _pc(self) -> PC:
+        depth = 2 if self.depth is None else self.depth
+        sets: Literal["either", "fewer"] = "either" if self.either else "fewer"
+        if self.criterion is None:
+            return PC(depth, not self.ordered, sets, self.test)
+        return PC(depth, not self.ordered, sets, self.test, criterion_named(self.criterion))
+
+    def _level(self) -> float:
+        if self.criterion is None:
+            return 0.01
+        criterion = criterion_named(self.criterion)
+        if not isinstance(criterion, Given):
+            raise ChoiceError("the level of pairs is not chosen but given, such as 0.01")
+        return criterion.value
+
+    def framework(self) -> Framework:
+        """Returns the framework."""
+        return Plain() if self.over == "plain" else OverJunctionTree(self.separator_size)
+
+    def screening(self, superset: UndirectedGraph | None = None, source: str = "superset") -> Screen:
+        """Returns the screen; a superset that is given takes its place.
+
+        Raises:
+            ChoiceError: both are given, or there is no such screen.
+        """
+        if superset is not None:
+            if self.screen is not None:
+                raise ChoiceError("a superset and a screen are given; give one of the two")
+            return GivenGraph(superset, source)
+        name, *values = (self.screen or ("complete" if self.over == "plain" else "pc")).split(":")
+        numbers = [_number(text) for text in values]
+        test = self.test if self.data_kind == "states" else None
+        makers: dict[tuple[str, int], Callable[[], Screen]] = {
+            ("complete", 0): Complete,
+            ("correlation", 1): lambda: Correlations(numbers[0]),
+            ("pc", 0): lambda: PcScreen(test=test),
+            ("pc", 1): lambda: PcScreen(_whole(numbers[0]), test=test),
+            ("pc", 2): lambda: PcScreen(_whole(numbers[0]), numbers[1], test),
+            ("looser", 0): lambda: Looser(self._loosened()),
+            ("looser", 1): lambda: Looser(self._loosened(), numbers[0]),
+        }
+        maker = makers.get((name, len(numbers)))
+        if maker is None:
+            raise ChoiceError(f"there is no screen '{self.screen}'; there are {', '.join(SCREENS)}")
+        return maker()
+
+    def _loosened(self) -> GraphicalLasso | NeighbourhoodSelection:
+        if self.method not in ("glasso", "neighbourhood"):
+            raise ChoiceError(f"{self.method} has no looser run; take the screen pc")
+        return self._glasso() if self.method == "glasso" else self._neighbourhood()
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return nan  # which every screen refuses
+
+
+def _whole(value: float) -> int:
+    return int(value) if value == value and value == int(value) else -1  # noqa: PLR0124 - NaN

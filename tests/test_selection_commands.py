@@ -1,0 +1,351 @@
+"""Graph selection from the command line, from Python, and in scikit-learn; what becomes of a graph."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import gaussian, named
+from random_graphs import random_pair
+from sklearn.covariance import GraphicalLasso as TheirLasso
+from sklearn.utils.estimator_checks import check_estimator
+
+import jtsolve as jt
+from jtsolve.averaging.average import average
+from jtsolve.averaging.document import posterior_to_json
+from jtsolve.cli import run
+from jtsolve.core.graph import UndirectedGraph
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.io.constraints import read_constraints
+from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
+from jtsolve.io.ranking import ranking_to_json
+from jtsolve.io.result import result_to_json
+from jtsolve.kbest import k_best
+from jtsolve.models.files.document import read_model
+from jtsolve.models.gaussian import GaussianTreeModel
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.triangulation import minimally_triangulated
+from jtsolve.selection.estimator import GraphSelection
+from jtsolve.selection.framed import grouped
+from jtsolve.selection.request import Request
+from jtsolve.selection.screens import Complete, Correlations, GivenGraph, Looser, PcScreen
+from jtsolve.selection.supersets import constraints_within, read_superset, triangulation
+from jtsolve.solving import solve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+def _walk(rows: int = 300) -> NDArray[np.float64]:
+    values = np.random.default_rng(0).normal(size=(rows, 5))
+    for v in range(1, 5):
+        values[:, v] += 0.5 * values[:, v - 1]
+    return values
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    path = tmp_path / "numbers.csv"
+    pl.DataFrame(_walk(), schema=list("abcde"), orient="row").write_csv(path)
+    return path
+
+
+@pytest.fixture
+def states(tmp_path: Path) -> Path:
+    path = tmp_path / "states.csv"
+    generator = np.random.default_rng(0)
+    a = generator.integers(0, 3, 500)
+    b = np.where(generator.random(500) < 0.7, a, generator.integers(0, 3, 500))
+    pl.DataFrame({"a": a, "b": b, "coin": generator.integers(0, 2, 500)}).write_csv(path)
+    return path
+
+
+def _run(*words: object) -> int:
+    return run([str(word) for word in words], 0.0)
+
+
+# The command
+
+
+def test_a_graph_is_selected_checked_shown_and_fitted(
+    numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph, model = tmp_path / "g.json", tmp_path / "m.json"
+    assert _run("select", numbers, "--screen", "complete", "--output", graph) == 0
+    assert "superset" in capsys.readouterr().out
+    document = read_document(graph)
+    assert [tuple(edge) for edge in document.edges] == [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]
+    assert _run("check", graph) == 0
+    assert "right (4 edges" in capsys.readouterr().out
+    assert _run("show", graph) == 0
+    shown = capsys.readouterr().out
+    assert "partial correlation" in shown
+    assert "glasso" in shown
+    assert _run("show", graph, "--dot") == 0
+    assert 'v0 -- v1 [color="blue"' in capsys.readouterr().out.replace("color=blue", 'color="blue"')
+    for name in ("g.svg", "g.png"):
+        assert _run("show", graph, f"--{name[2:]}", tmp_path / name) == 0
+        assert (tmp_path / name).stat().st_size > 1000
+    assert _run("show", graph, "--graph", "--png", tmp_path / "again.png") == 0
+    assert (tmp_path / "again.png").read_bytes() == (tmp_path / "g.png").read_bytes()
+    capsys.readouterr()
+    assert _run("show", graph, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["format"] == "jtsolve-graph"
+    for heuristic in ("min-fill", "mcs-m"):
+        assert _run("fit", numbers, "--graph", graph, "--triangulate", heuristic, "--output", model) == 0
+        fitted = read_model(model)
+        assert isinstance(fitted, GaussianTreeModel)
+        assert fitted.tree.treewidth == 1
+        assert fitted.provenance["triangulation"] == heuristic
+
+
+def test_states_are_selected_and_fitted(states: Path, tmp_path: Path) -> None:
+    graph, model = tmp_path / "g.csv", tmp_path / "m.json"
+    assert _run("select", states, "--method", "pc", "--test", "chi2", "--output", graph, "--quiet") == 0
+    assert read_graph(graph).named_edges == [("a", "b")]
+    assert _run("fit", states, "--graph", graph, "--output", model, "--quiet") == 0
+    assert isinstance(read_model(model), JunctionTreeModel)
+
+
+def test_json_prints_facts_and_nothing_else(
+    numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--method", "neighbourhood", "--rule", "or", "--over", "plain", "--kind", "nonparanormal"]
+    assert _run("select", numbers, *words, "--output", tmp_path / "g.graphml", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["over"], facts["kind"], facts["screen"]) == ("plain", "nonparanormal", "complete")
+    assert facts["edges"] == read_graph(tmp_path / "g.graphml").size
+
+
+def test_a_forged_selection_fails_its_check(
+    numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = tmp_path / "g.json"
+    assert _run("select", numbers, "--output", graph, "--quiet") == 0
+    values = json.loads(graph.read_bytes())
+    values["edges"].append(["a", "e"])
+    del values["strengths"]
+    graph.write_text(json.dumps(values), encoding="utf-8")
+    assert _run("check", graph, "--json") == 1
+    said = capsys.readouterr()
+    assert json.loads(said.out)["faults"] == ["The graph has 'a' – 'e', which no step kept."]
+    assert _run("check", graph, "--certificate", graph) == 2
+    write_graph(graph_to_document(UndirectedGraph.empty("ab")), graph)
+    assert _run("check", graph) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--method", "lasso"], "there is no method 'lasso'"),
+        (["--kind", "words"], "there is no kind of data"),
+        (["--over", "sea"], "there is no framework"),
+        (["--rule", "or"], "rule: no option of the method glasso"),
+        (["--screen", "net"], "there is no screen 'net'"),
+        (["--screen", "correlation:x"], "the threshold is nan"),
+        (["--screen", "pc:0.5"], "the depth is -1"),
+        (["--over", "plain", "--separator-size", "2"], "a separator size is for the junction tree"),
+        (["--criterion", "aic"], "there is no criterion 'aic'"),
+        (["--above", "0.5"], "--above is for the edges of a posterior"),
+        (["--superset", "DATA"], "header of an edge list"),
+        (["--time-limit", "0.0001"], "the time limit ended"),
+        (["--method", "pairs", "--criterion", "bic"], "not chosen but given"),
+        (["--method", "pc", "--screen", "looser"], "has no looser run"),
+    ],
+)
+def test_wrong_use_is_refused_with_a_reason(
+    words: list[str], reason: str, numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(numbers) if word == "DATA" else word for word in words]
+    assert _run("select", numbers, "--output", tmp_path / "g.json", *words) in (2, 4)
+    assert reason in capsys.readouterr().err
+    assert not (tmp_path / "g.json").exists()
+
+
+def test_other_outputs_and_missing_or_constant_values_are_refused(
+    numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run("select", numbers, "--output", tmp_path / "g.txt") == 2
+    (tmp_path / "gaps.csv").write_text("a,b\n1,2\n,3\n2,5\n", encoding="utf-8")
+    assert _run("select", tmp_path / "gaps.csv", "--output", tmp_path / "g.json") == 2
+    (tmp_path / "flat.csv").write_text("a,b\n1,2\n1,3\n1,5\n", encoding="utf-8")
+    assert _run("select", tmp_path / "flat.csv", "--output", tmp_path / "g.json") == 2
+    said = capsys.readouterr().err
+    assert "missing" in said
+    assert "constant" in said
+
+
+def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path) -> None:
+    graph, model = tmp_path / "g.json", tmp_path / "m.json"
+    write_graph(graph_to_document(UndirectedGraph.from_edges("ab", [(0, 1)])), graph)
+    base = ["fit", numbers, "--output", model, "--score", "gaussian-bic"]
+    assert _run(*base, "--graph", graph) == 0
+    assert read_model(model).names == ("a", "b")
+    assert _run(*base, "--graph", graph, "--treewidth", "1") == 2
+    assert _run(*base, "--treewidth", "1", "--triangulate", "mcs-m") == 2
+    assert _run(*base, "--graph", graph, "--columns", "a,b") == 2
+    assert _run(*base, "--graph", graph, "--triangulate", "best") == 2
+    assert _run(*base, "--graph", graph, "--drop", "a") == 2
+
+
+# Supersets, constraints, triangulations
+
+
+def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> None:
+    problem = named(gaussian(1, 5))
+    names = problem.names
+    solved = solve(problem.with_treewidth(2))
+    assert solved.tree is not None
+    best = UndirectedGraph.from_edges(names, solved.tree.graph_edges)
+    path = tmp_path / "x.json"
+    path.write_bytes(result_to_json(solved))
+    assert read_superset(path).aligned(names) == best
+    ranking = k_best(problem.with_treewidth(2), k=3)
+    path.write_bytes(ranking_to_json(ranking))
+    union = read_superset(path).aligned(names)
+    assert best.within(union)
+    assert union.size > best.size
+    posterior = average(problem)
+    assert posterior is not None
+    path.write_bytes(posterior_to_json(posterior))
+    assert read_superset(path, 1e-9).size == 10
+    assert read_superset(path, 0.99).size < 10
+    with pytest.raises(ChoiceError, match="above 0"):
+        read_superset(path, 2.0)
+    write_graph(graph_to_document(best), path)
+    assert read_superset(path) == best
+    with pytest.raises(ChoiceError, match="only the edges of a posterior"):
+        read_superset(path, 0.5)
+
+
+def test_constraints_keep_a_tree_within_the_triangulated_superset(numbers: Path, tmp_path: Path) -> None:
+    square = UndirectedGraph.from_edges("abcd", [(0, 1), (1, 2), (2, 3), (3, 0)])
+    within = constraints_within(square, UndirectedGraph.from_edges("abcd", [(0, 1)]))
+    assert len(within.forbidden_edges) == 1
+    assert within.required_edges == {0b0011}
+    graph, limits, result = tmp_path / "g.json", tmp_path / "limits.json", tmp_path / "r.json"
+    words = ["--screen", "correlation:0.25", "--constraints", limits, "--output", graph, "--quiet"]
+    assert _run("select", numbers, *words) == 0
+    assert read_constraints(limits).forbidden_edges
+    search = ["--score", "gaussian-bic", "--treewidth", "2", "--constraints", limits, "--output", result]
+    assert _run("solve", numbers, *search, "--quiet") == 0
+    refined = read_superset(result)
+    document = read_document(graph)
+    assert document.selection is not None
+    allowed = {frozenset(pair) for pair in document.selection.superset}
+    screened = UndirectedGraph.from_edges(
+        "abcde", [tuple(sorted("abcde".index(x) for x in e)) for e in allowed]
+    )  # type: ignore[misc]
+    cover = triangulation(screened).edge_sets
+    assert {1 << u | 1 << v for u, v in refined.aligned(tuple("abcde")).edges} <= cover
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=40, deadline=None)
+def test_mcs_m_gives_minimal_triangulations(seed: int) -> None:
+    _, graph = random_pair(np.random.default_rng(seed), 11)
+    tree = minimally_triangulated(graph.neighbours)
+    chordal = tree.to_graph()
+    fill = set(tree.graph_edges) - set(graph.edges)
+    assert set(graph.edges) <= set(tree.graph_edges)
+    for u, v in fill:  # a triangulation is minimal iff no single edge of the fill can go
+        chordal.remove_edge(u, v)
+        assert not nx.is_chordal(chordal)
+        chordal.add_edge(u, v)
+
+
+def test_there_are_two_triangulations() -> None:
+    with pytest.raises(ChoiceError, match="min-fill, mcs-m"):
+        triangulation(UndirectedGraph.empty("ab"), "best")
+
+
+# Requests, Python, scikit-learn
+
+
+def test_requests_make_methods_and_screens() -> None:
+    assert isinstance(Request().screening(), PcScreen)
+    assert isinstance(Request(over="plain").screening(), Complete)
+    assert Request(screen="pc:2:0.05").screening() == PcScreen(2, 0.05)
+    assert Request("pc", test="chi2", screen="pc:0").screening() == PcScreen(0, test="chi2")
+    assert Request(screen="correlation:0.3").screening() == Correlations(0.3)
+    assert isinstance(Request(screen="looser:0.7").screening(), Looser)
+    assert isinstance(Request("neighbourhood", criterion="bic", screen="looser").screening(), Looser)
+    graph = UndirectedGraph.empty("ab")
+    assert isinstance(Request().screening(graph), GivenGraph)
+    with pytest.raises(ChoiceError, match="give one of the two"):
+        Request(screen="complete").screening(graph)
+    assert Request("pc", ordered=True, either=True, depth=1).selection_method().stable is False  # type: ignore[attr-defined]
+    assert Request("pc", criterion="0.05").selection_method().criterion.value == 0.05  # type: ignore[attr-defined]
+    assert Request("pairs", criterion="0.05").selection_method().level == 0.05  # type: ignore[attr-defined]
+    assert Request("held-out", shortcuts=True).selection_method().name == "with-shortcuts"
+    assert Request("pc", test="bic", kind="states").data_kind == "states"
+
+
+def test_python_selects_from_frames_and_supersets(tmp_path: Path) -> None:
+    frame = pl.DataFrame(_walk(), schema=list("abcde"), orient="row")
+    selected = jt.select(frame, screen="complete")
+    assert selected.edges == [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]
+    assert len(selected.superset) == 10
+    assert selected.graph()["a"]["b"]["strength"] > 0.3
+    within: list[Any] = [nx.path_graph(list("abcde")), UndirectedGraph.from_edges("abcde", [(0, 1)])]
+    selected.write(tmp_path / "g.json")
+    for superset in (*within, tmp_path / "g.json"):
+        found = jt.select(frame, superset=superset)
+        assert set(found.edges) <= set(found.superset) <= set(selected.superset)
+    assert isinstance(selected.fit(triangulate="mcs-m").model, GaussianTreeModel)
+    assert not selected.constraints().required_edges
+    assert len(selected.constraints(require=True).required_edges) == 4
+    selected.show(tmp_path / "g.svg")
+    assert b"<svg" in (tmp_path / "g.svg").read_bytes()
+    with pytest.raises(ChoiceError, match=r"\.svg or \.png"):
+        selected.show(tmp_path / "g.pdf")
+    assert repr(selected).startswith("SelectedGraph(5 variables, 4 of 10 edges")
+    with pytest.raises(InputError, match="there is no column 'z'"):
+        jt.select(frame, superset=nx.path_graph(list("az")))
+    with pytest.raises(ChoiceError, match="there is no option 'colour'"):
+        jt.select(frame, colour="red")
+
+
+def test_python_selects_states_and_fits_them(states: Path) -> None:
+    selected = jt.select(states, "pc", kind="states", show_progress=True)
+    assert selected.edges == [("a", "b")]
+    assert selected.graph().number_of_edges() == 1
+    model = selected.fit()
+    assert model.query("b", given={"a": "1"})["probability"].max() > 0.6
+
+
+def test_vertices_get_the_region_of_most_of_their_neighbours() -> None:
+    graph = UndirectedGraph.from_edges("abcd", [(0, 1), (1, 2), (2, 3)])
+    assert grouped(graph, [[0, 1], [1, 2, 3]]) == [0, 0, 1, 1]
+    assert grouped(graph, [[0, 1]]) == [None] * 4
+
+
+@pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input")
+def test_the_estimator_keeps_the_rules_of_scikit_learn() -> None:
+    check_estimator(GraphSelection())
+
+
+def test_the_estimator_stands_where_the_graphical_lasso_of_scikit_learn_does() -> None:
+    rows = _walk() * np.array([1.0, 2, 1, 5, 1]) + 3
+    found = GraphSelection(screen="complete", random_state=1).fit(rows)
+    theirs = TheirLasso(0.1, max_iter=500).fit(rows)
+    assert found.score(rows) > theirs.score(rows)
+    assert np.allclose(found.precision_ @ found.covariance_, np.eye(5), atol=1e-6)
+    assert np.allclose(found.covariance_.diagonal(), rows.var(axis=0))
+    assert np.allclose(found.location_, rows.mean(axis=0))
+    joined = (found.precision_ != 0) & ~np.eye(5, dtype=np.bool_)
+    assert (joined == found.graph_.matrix()).all()
+    same = GraphSelection("pc", criterion=0.01, superset=joined, nonparanormal=True).fit(rows)
+    assert same.graph_.within(found.graph_)
+    with pytest.raises(ChoiceError, match="no adjacency matrix of 5 features"):
+        GraphSelection(superset=np.eye(5)).fit(rows)
+    with pytest.raises(ValueError, match=r"linear combination|correlation with"):
+        GraphSelection().fit(np.column_stack([rows, rows[:, 0]]))
