@@ -7,6 +7,7 @@ import typer
 
 from jtsolve.cli.options import Json
 from jtsolve.cli.output import FAULTY, complain, emit
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.io.ranking import RankingDocument
@@ -29,14 +30,9 @@ def check(
 ) -> None:
     """Check a result, or the results of solve --k-best, against its instance; or a selected graph alone.
 
-    <<<<<<< HEAD
     Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as 'solve
-    --certificate' writes it, also that no tree, or no other one, scores more than the bound.
-    =======
-    Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as clutter
-    writes it, also that no tree scores more than the bound. Of a graph of 'jtsolve select': that every edge
-    of the superset is decided once, and from columns that suffice.
-    >>>>>>> select
+    --certificate' writes it, also that no tree, or no other one, scores more than the bound. Of a graph of
+    'jtsolve select': that every edge of the superset is decided once, and from columns that suffice.
 
     Exit code 0: the result is right; 1: it is not, and every fault is named.
     """
