@@ -38,9 +38,6 @@ too little time or memory. They say what is wrong and what to do:
 there is no backend 'db'
 """
 
-from collections.abc import Sequence
-from typing import Any
-
 from jtsolve.core.notebook import show_with
 from jtsolve.core.version import __version__ as __version__
 
@@ -62,11 +59,11 @@ __all__ = [
 ]
 
 
-def _drawn(lines: Sequence[str], tree: Any = None, names: Sequence[str] = ()) -> str:
+def _drawn(*what) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN002 - as `draw.as_html`
     """Draws a value in a notebook; drawing is loaded when the first one is shown."""
     from jtsolve.draw import as_html
 
-    return as_html(lines, tree, names)
+    return as_html(*what)
 
 
 show_with(_drawn)

@@ -1,19 +1,18 @@
-"""The look of values in notebooks. The core knows no drawing: the face of the package hands one in."""
+"""The look of values in notebooks. The core knows no drawing: the package hands it one."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
+TYPE_CHECKING = False  # as in typing, which takes longer to load than the whole package may
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, Protocol
 
+    class Drawing(Protocol):
+        """Turns lines of text, and a junction tree with the names of its variables, into HTML."""
 
-class Drawing(Protocol):
-    """Turns lines of text, and a junction tree with the names of its variables, into HTML."""
-
-    def __call__(self, lines: Sequence[str], tree: Any = None, names: Sequence[str] = (), /) -> str:
-        """Returns the HTML; without a tree, only the lines."""
-        ...
+        def __call__(self, lines: Sequence[str], tree: Any = None, names: Sequence[str] = (), /) -> str:
+            """Returns the HTML; without a tree, only the lines."""
+            ...
 
 
 _drawings: list[Drawing] = []
