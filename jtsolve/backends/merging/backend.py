@@ -103,7 +103,7 @@ class Merging:
     forest: Backend | None = None
     otherwise: Backend | None = None
     noise: float = 0.5
-    rounds: int = 30
+    rounds: int = 15
 
     name: ClassVar[str] = "merging"
 
@@ -131,11 +131,11 @@ class Merging:
         return Capabilities(features=features, rank=rank, rules=(objection,))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`: the local searches, some dozens of descents, and n² bonuses."""
+        """See `Backend.estimate`: the greedy tree and local searches, and n² bonuses."""
         parts = [self.greedy, self.descent, self.polish]
         costs = [one.estimate(problem, limits) for one in parts if not one.capabilities.objections(problem)]
         memory = max(cost.memory for cost in costs) + 24 * problem.n**2 + 100_000_000
-        return Estimate(memory, 10.0 + self.rounds * sum(cost.seconds for cost in costs))
+        return Estimate(memory, sum(cost.seconds for cost in costs))
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
