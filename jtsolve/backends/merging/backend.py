@@ -57,12 +57,12 @@ class _Tuning:
 
     forest: float = 4.0
     """Seconds of its thread for the forest, which is then that of the pairs scored so far."""
-    seconds: float = 4.0
+    seconds: float = 3.0
     """Of its thread, after which a merge is given up: a merge that takes longer mostly has no better tree."""
     soon: float = 1.0
     """Seconds within which a merge is easy, and the next has the cliques of more trees."""
     large: int = 80
-    """Variables above which perturbations and groups are smaller."""
+    """Variables above which perturbations are smaller, and fewer trees are kept."""
     wide: int = 4
     """Size of cliques from which on a round has one tree: two make too many sets."""
     hopeless: int = 2
@@ -103,7 +103,7 @@ class Merging:
     forest: Backend | None = None
     otherwise: Backend | None = None
     noise: float = 0.5
-    rounds: int = 30
+    rounds: int = 15
 
     name: ClassVar[str] = "merging"
 
@@ -131,11 +131,11 @@ class Merging:
         return Capabilities(features=features, rank=rank, rules=(objection,))
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`: the local searches, some dozens of descents, and n² bonuses."""
+        """See `Backend.estimate`: the greedy tree and local searches, and n² bonuses."""
         parts = [self.greedy, self.descent, self.polish]
         costs = [one.estimate(problem, limits) for one in parts if not one.capabilities.objections(problem)]
         memory = max(cost.memory for cost in costs) + 24 * problem.n**2 + 100_000_000
-        return Estimate(memory, 10.0 + self.rounds * sum(cost.seconds for cost in costs))
+        return Estimate(memory, sum(cost.seconds for cost in costs))
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
@@ -151,7 +151,7 @@ class _Rounds:
         self.generator = np.random.default_rng(limits.seed)
         few = problem.max_clique_size < _TUNING.wide
         small = problem.n <= _TUNING.large
-        self.group, keep = (1, 1) if not few else (5, 12) if small else (3, 3)
+        self.group, keep = (1, 1) if not few else (3, 12) if small else (3, 3)
         self.noise = options.noise * (1.0 if few and small else 0.6)
         self.kept: deque[JunctionTree] = deque(maxlen=keep)
         self.best: JunctionTree | None = None
@@ -235,7 +235,7 @@ class _Rounds:
                 self.group = max(1, self.group // 2)
             keep //= 2
         elif thread_time() - began < _TUNING.soon:
-            keep += 2
+            keep += 1
         self.kept = deque(self.kept, keep)
         return outcome.tree
 

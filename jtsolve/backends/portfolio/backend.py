@@ -35,7 +35,6 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from jtsolve.backends.portfolio.ledger import Job, Ledger
@@ -145,7 +144,8 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     at_a_time = 1 if few else min(max(_SIDE_BY_SIDE, limits.workers), len(jobs))
     while at_a_time > 1 and _memory(jobs, at_a_time, own, in_process=in_process) > limits.memory_bytes:
         at_a_time -= 1
-    searching = [cost.seconds for cost in costs if isfinite(cost.seconds)]
+    proving = [not one.capabilities.predictable for one in taking]
+    searching = [cost.seconds for cost, guess in zip(costs, proving, strict=True) if not guess]
     seconds = sum(searching) if in_process else 1.0 + max(searching, default=0.0)
     cost = Estimate(_memory(jobs, at_a_time, own, in_process=in_process), seconds)
     return _Schedule(tuple(jobs), at_a_time, in_process, cost)
