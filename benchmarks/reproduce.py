@@ -54,6 +54,20 @@ PLANTS, NLTCS = "density/plants.train.data.gz", "density/nltcs.train.data.gz"
 
 BENCHMARKS = (
     Benchmark(
+        "selection",
+        "weak edges found over junction trees and without, on the settings of Vats and Nowak",
+        30,
+        "selection.py compare --trials 50 --output {output}/selection",
+        "selection.py compare --settings CH1 --rows 300 --trials 1 --output {output}/selection",
+    ),
+    Benchmark(
+        "selection_speed",
+        "seconds of graph selection, beside scikit-learn",
+        5,
+        "selection.py speed --output {output}/selection_speed",
+        "selection.py speed --tasks path40 --output {output}/selection_speed",
+    ),
+    Benchmark(
         "dp_speed",
         "time and memory of dp; beside junctor, where it is installed",
         10,

@@ -206,12 +206,7 @@ def select(
     asked = {entry.name for entry in fields(Request)} - {"method"}
     request = Request(method, **{key: value for key, value in options.items() if key in asked})
     coding = _coding({key: value for key, value in options.items() if key not in asked})
-    known = superset
-    if isinstance(superset, str | Path):
-        known = read_superset(superset)
-    elif superset is not None and not isinstance(superset, UndirectedGraph):
-        known = UndirectedGraph.from_networkx(superset, "superset")
-    screen = request.screening(known, str(superset) if is_path(superset) else "superset")
+    screen = request.screening(_superset(superset), str(superset) if is_path(superset) else "superset")
     with _display("selecting", show_progress) as listener:
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
         table = _read(data, of, coding, Dialect(header, separator), strict=strict)
@@ -426,6 +421,13 @@ class Solution:
 
 _SHOWN = ("rows", "index", "columns_dropped", "missing_values", "cuts")
 """Remarks on the data that a notebook shows."""
+
+
+def _superset(given: UndirectedGraph | nx.Graph | str | Path | None) -> UndirectedGraph | None:
+    """Returns a superset of edges, in any of the forms that `select` takes."""
+    if given is None or isinstance(given, UndirectedGraph):
+        return given
+    return read_superset(given) if is_path(given) else UndirectedGraph.from_networkx(given, "superset")
 
 
 def _limits(time: float | None, memory: float | None, threads: int | None, seed: int) -> Limits:

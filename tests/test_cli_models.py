@@ -174,8 +174,8 @@ def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tm
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "either --tree RESULT, or --treewidth K"),
-        (["--tree", "r.json", "--treewidth", "1"], "either --tree RESULT, or --treewidth K"),
+        ([], "either --tree RESULT, --graph GRAPH, or --treewidth K"),
+        (["--tree", "r.json", "--treewidth", "1"], "either --tree RESULT, --graph GRAPH, or --treewidth K"),
         (["--treewidth", "1", "--smoothing", "1", "--validate", "v.csv"], "give one of the two"),
         (["--treewidth", "1", "--option", "a=1"], "auto chooses that"),
         (["--treewidth", "1", "--smoothing", "-1"], "0 or more"),

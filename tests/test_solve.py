@@ -472,7 +472,7 @@ def test_the_gap_is_told_per_row_and_as_a_share_of_the_gain() -> None:
     share = 100 * 5.0 / ((best.score or 0.0) - independence)
     said = f"5.000000 nats, 0.1 nats per row, {share:.3g} % of the gain over independence"
     assert found.remarks == [f"gap: {said}"]
-    assert said in found._repr_html_()
+    assert said in str(found._repr_html_())
 
 
 def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:

