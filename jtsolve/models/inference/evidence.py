@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.models.columns import Column
+
 Evidence: TypeAlias = "Mapping[str, str | Sequence[float]]"
 """By variable: the label of its state, or a non-negative likelihood for each of its states."""
 
@@ -56,7 +58,10 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
     """
     from jtsolve.models.kernels.cliques import propagate
 
-    weights = {model.variable(name): _weights(model, name, what) for name, what in evidence.items()}
+    weights = {}
+    for name, what in evidence.items():
+        v = model.variable(name)
+        weights[v] = state_weights(model.columns[v], what)
     if not weights:
         return Conditioned(model, 0.0)
     layout = model.layout
@@ -69,15 +74,18 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
             view += np.log(weight).reshape(shape)
     log_probability = propagate(values, layout.shape)
     if log_probability == -np.inf:
-        raise _impossible(model, weights, evidence)
+        raise impossible(model.names, marginals(model), weights, evidence)
     probabilities = layout.normalised(values)
     given = model_of(model.columns, model.tree, probabilities, model.provenance)
     return Conditioned(given, float(log_probability))
 
 
-def _weights(model: JunctionTreeModel, name: str, what: str | Sequence[float]) -> NDArray[np.float64]:
-    """Returns the likelihood of each state."""
-    column = model.columns[model.variable(name)]
+def state_weights(column: Column, what: str | Sequence[float]) -> NDArray[np.float64]:
+    """Returns the likelihood of each state of a variable.
+
+    Raises:
+        InputError: the state is unknown, or the likelihood invalid.
+    """
     if isinstance(what, str):
         weight = np.zeros(column.arity)
         weight[column.code(what)] = 1.0
@@ -86,19 +94,28 @@ def _weights(model: JunctionTreeModel, name: str, what: str | Sequence[float]) -
     if weight.shape != (column.arity,) or not np.isfinite(weight).all() or weight.min() < 0:
         raise InputError(
             "evidence",
-            f"'{name}'",
+            f"'{column.name}'",
             f"a likelihood needs {column.arity} finite non-negative numbers",
             f"give one for each of the states {', '.join(column.states)}",
         )
     return weight
 
 
-def _impossible(
-    model: JunctionTreeModel, weights: Mapping[int, NDArray[np.float64]], evidence: Evidence
+def impossible(
+    names: Sequence[str],
+    single: Sequence[NDArray[np.float64]],
+    weights: Mapping[int, NDArray[np.float64]],
+    evidence: Evidence,
 ) -> InputError:
-    """Returns the error for evidence of probability 0; names the variables that are impossible alone."""
-    single = marginals(model)
-    alone = [model.columns[v].name for v, weight in weights.items() if not (weight @ single[v] > 0)]
+    """Returns the error for evidence of probability 0; names the variables that are impossible alone.
+
+    Args:
+        names: of the variables.
+        single: the marginal of each one.
+        weights: the likelihood of each state, of the variables with evidence.
+        evidence: as the user gave it.
+    """
+    alone = [names[v] for v, weight in weights.items() if not (weight @ single[v] > 0)]
     listed = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
     reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:
