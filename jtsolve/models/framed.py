@@ -10,12 +10,19 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import read_codes, read_values
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import read_model, write_model
 from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
 from jtsolve.models.inference.gaussian import condition_gaussian, covariance, sample_gaussian
-from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.mixture import Mixture
-from jtsolve.models.queries import condition, log_likelihood, marginal, sample, state_log_probabilities
+from jtsolve.models.queries import (
+    condition,
+    log_likelihood,
+    marginal,
+    most_probable,
+    sample,
+    state_log_probabilities,
+)
 from jtsolve.tables.frames import FrameStyle, label_of
 from jtsolve.tables.raw import GAP
 
@@ -80,7 +87,7 @@ class Model:
     def _repr_html_(self) -> str:
         from jtsolve.draw import as_html
 
-        tree = None if isinstance(self.model, Mixture) else self.model.tree
+        tree = None if isinstance(self.model, FeatureTree | Mixture) else self.model.tree
         return as_html([repr(self)], tree, self.names)
 
     def query(self, variables: str | Sequence[str], given: Given | None = None) -> Frame:
@@ -174,11 +181,8 @@ class Model:
             point = np.array([[values[name]] for name in self.names])
             columns = [self.style.numbers(name, one) for name, one in zip(self.names, point, strict=True)]
             logs = gaussian_log_likelihood(self.model, point)
-        elif isinstance(self.model, Mixture):
-            raise ChoiceError("a mixture, a sum of trees, has no exact best configuration; fit one tree")
         else:
             conditioned = condition(self.model, self._evidence(given))
-            assert not isinstance(conditioned.model, Mixture), "as the model"
             found = most_probable(conditioned.model, k)
             codes = [
                 [column.code(one.states[v]) for one in found] for v, column in enumerate(self.model.columns)

@@ -1,4 +1,4 @@
-"""Queries of discrete models, dispatched to a single tree or a mixture."""
+"""Queries of discrete models, dispatched to a junction tree, a feature tree or a mixture."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from jtsolve.errors import ChoiceError
 from jtsolve.models import mixture as of_mixture
+from jtsolve.models.features import queries as of_features
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference import evidence as of_evidence
+from jtsolve.models.inference import information as of_information
 from jtsolve.models.inference import likelihood as of_likelihood
 from jtsolve.models.inference import marginals as of_marginals
+from jtsolve.models.inference import mpe as of_mpe
 from jtsolve.models.inference import sampling as of_sampling
 from jtsolve.models.mixture import Mixture, log_sum
 
@@ -19,16 +24,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.inference.evidence import Conditioned, Evidence
+    from jtsolve.models.inference.mpe import Configuration
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes, DataTable
 
-    StateModel: TypeAlias = JunctionTreeModel | Mixture
+    StateModel: TypeAlias = JunctionTreeModel | FeatureTree | Mixture
 
 
 def log_likelihood(model: StateModel, rows: DataTable | Codes) -> NDArray[np.float64]:
     """Returns ln P(row) for every row, in nats; see `likelihood.log_likelihood`."""
     if isinstance(model, Mixture):
         return of_mixture.log_likelihood(model, rows)
+    if isinstance(model, FeatureTree):
+        return of_features.log_likelihood(model, rows)
     return of_likelihood.log_likelihood(model, rows)
 
 
@@ -57,22 +65,32 @@ def state_log_probabilities(model: StateModel, rows: Codes, v: int) -> NDArray[n
     return out
 
 
-def condition(model: StateModel, evidence: Evidence) -> Conditioned[JunctionTreeModel] | Conditioned[Mixture]:
+def condition(
+    model: StateModel, evidence: Evidence
+) -> Conditioned[JunctionTreeModel] | Conditioned[FeatureTree] | Conditioned[Mixture]:
     """Returns the model given evidence, and ln P(evidence); see `evidence.condition`."""
     if isinstance(model, Mixture):
         return of_mixture.condition(model, evidence)
+    if isinstance(model, FeatureTree):
+        return of_features.condition(model, evidence)
     return of_evidence.condition(model, evidence)
 
 
 def marginals(model: StateModel) -> tuple[NDArray[np.float64], ...]:
     """Returns P(v) for every variable; see `marginals.marginals`."""
-    return of_mixture.marginals(model) if isinstance(model, Mixture) else of_marginals.marginals(model)
+    if isinstance(model, Mixture):
+        return of_mixture.marginals(model)
+    if isinstance(model, FeatureTree):
+        return of_features.marginals(model)
+    return of_marginals.marginals(model)
 
 
 def marginal(model: StateModel, names: Sequence[str]) -> NDArray[np.float64]:
     """Returns the joint marginal of some variables; see `marginals.marginal`."""
     if isinstance(model, Mixture):
         return of_mixture.marginal(model, names)
+    if isinstance(model, FeatureTree):
+        return of_features.marginal(model, names)
     return of_marginals.marginal(model, names)
 
 
@@ -80,4 +98,24 @@ def sample(model: StateModel, rows: int, seed: int = 0) -> Codes:
     """Returns independent rows as codes, shape (variables, rows); see `sampling.sample`."""
     if isinstance(model, Mixture):
         return of_mixture.sample(model, rows, seed)
+    if isinstance(model, FeatureTree):
+        return of_features.sample(model, rows, seed)
     return of_sampling.sample(model, rows, seed)
+
+
+def most_probable(model: StateModel, k: int = 1) -> list[Configuration]:
+    """Returns the k most probable configurations; see `mpe.most_probable`.
+
+    Raises:
+        ChoiceError: the model is a mixture, or k below 1.
+    """
+    if isinstance(model, Mixture):
+        raise ChoiceError("a mixture, a sum of trees, has no exact best configuration; fit one tree")
+    if isinstance(model, FeatureTree):
+        return of_features.most_probable(model, k)
+    return of_mpe.most_probable(model, k)
+
+
+def entropy(model: JunctionTreeModel | FeatureTree) -> float:
+    """Returns -Σ P ln P, in nats; see `information.entropy`."""
+    return of_features.entropy(model) if isinstance(model, FeatureTree) else of_information.entropy(model)
