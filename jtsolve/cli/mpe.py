@@ -19,10 +19,11 @@ def mpe(
     from math import exp
 
     from jtsolve.cli.models import discrete, evidence, json_text, load, table
-    from jtsolve.models.inference.evidence import condition
-    from jtsolve.models.inference.mpe import most_probable
+    from jtsolve.models.features.tree import FeatureTree
+    from jtsolve.models.queries import condition, most_probable
 
-    found = discrete(load(model), "the most probable explanation")
+    read = load(model)
+    found = read if isinstance(read, FeatureTree) else discrete(read, "the most probable explanation")
     known = condition(found, evidence(found, given, likelihood))
     answers = most_probable(known.model, best)
     if json:

@@ -32,7 +32,8 @@ def show(
     the two sides of the tree share, and the mutual information I of its two cliques' other members. For a
     mixture: the weights and the components' trees; it cannot be drawn as one tree. For the results of solve
     --k-best: all scores, and the best tree. For a posterior: its edges, cliques and separators; its picture
-    is the heat map of the edges.
+    is the heat map of the edges. For a feature tree: its splits and leaves; --graph is that of a junction
+    tree of the same distribution, which is refused with its size if that is too large.
     """
     for path in (svg, png):
         if path is not None:
@@ -54,7 +55,9 @@ def show(
             view.picture(svg, "svg")
         if png is not None:
             view.picture(png, "png")
-        if not dot:
+        if dot and view.dot is not None:
+            emit(view.dot().encode())
+        if not dot or view.dot is not None:
             return
     tree, names = view.tree()
     pictures: tuple[tuple[Path | None, Literal["svg", "png"]], ...] = ((svg, "svg"), (png, "png"))

@@ -69,7 +69,7 @@ class FeatureTree:
         return FeatureTree, (self.columns, self.nodes, dict(self.provenance))
 
     def __repr__(self) -> str:
-        splits, leaves = len(self.splits), sum(isinstance(node, Table | Tree) for node in self.nodes)
+        splits, leaves = len(self.splits), len(self.leaves)
         counted = f"{splits} split{'s' * (splits != 1)}, {leaves} {'leaf' if leaves == 1 else 'leaves'}"
         size = f"{self.n} variables, {counted}, {self.parameters} parameters"
         return f"FeatureTree({size})"
@@ -94,6 +94,20 @@ class FeatureTree:
     def splits(self) -> list[Split]:
         """The splits; a shared one counts once."""
         return [node for node in self.nodes if isinstance(node, Split)]
+
+    @property
+    def leaves(self) -> list[Table | Tree]:
+        """The leaves; a shared one counts once."""
+        return [node for node in self.nodes if isinstance(node, Table | Tree)]
+
+    @property
+    def longest_path(self) -> int:
+        """The most splits on a path."""
+        depth = [0] * len(self.nodes)
+        for i in reversed(range(len(self.nodes))):
+            below = max((depth[kid] for kid in kids_of(self.nodes[i])), default=0)
+            depth[i] = below + isinstance(self.nodes[i], Split)
+        return depth[0]
 
     @property
     def a_nodes(self) -> int:

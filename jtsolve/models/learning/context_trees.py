@@ -287,7 +287,7 @@ class _Growth:
         if len(variables) < 2:  # noqa: PLR2004 - a literal tells of others
             return None
         first = np.concatenate([[0], np.cumsum([self.columns[v].arity for v in variables])]).astype(np.int64)
-        codes = self.table.codes[np.ix_(variables, part.rows)].astype(np.int32)
+        codes = self.table.codes[variables][:, part.rows].astype(np.int32)
         counts = pair_counts(codes, self.weights[part.rows], first)
         gains = literal_gains(counts, part.total, first)
         holds = np.diagonal(counts)
