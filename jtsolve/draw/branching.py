@@ -193,5 +193,8 @@ def _figure(boxes: Sequence[Box]) -> Any:
             )
         y = tops[depth[i]] + heights[i] / 2
         draw_box(axes, middle[i], y, (widths[i], heights[i]), "solid")
-        write(axes, middle[i], y, texts[i], NAME_POINTS, face, color="#14202e", zorder=4)
+        lined = len(texts[i]) > 1  # a tree of cliques: its branches have to stay below each other
+        x = middle[i] - widths[i] / 2 + PADDING if lined else middle[i]
+        style = {"ha": "left"} if lined else {}
+        write(axes, x, y, texts[i], NAME_POINTS, face, color="#14202e", zorder=4, **style)
     return figure

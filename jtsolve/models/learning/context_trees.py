@@ -292,6 +292,9 @@ class _Growth:
         gains = literal_gains(counts, part.total, first)
         holds = np.diagonal(counts)
         gains[(holds < self.how.support) | (part.total - holds < self.how.support)] = 0.0
+        for k, v in enumerate(variables):
+            if part.context.domains[v].bit_count() == 2:  # noqa: PLR2004 - its two literals are one feature
+                gains[first[k] + part.context.allowed(v)[0]] = 0.0
         at = int(np.argmax(gains))
         if gains[at] <= 0:
             return None
