@@ -182,6 +182,22 @@ BENCHMARKS = (
         "score_speed.py --large {output}/large --rows 20000 --output {output}/score_large",
     ),
     Benchmark(
+        "lem",
+        "feature trees: LEM and context trees on density-estimation sets (docs/features.md)",
+        15,
+        "lem.py --data {data}/density --sets nltcs,msnbc,plants --alarm {data}/networks/alarm.bif.gz "
+        "--output {output}/lem",
+        "lem.py --data {data}/density --sets nltcs --output {output}/lem",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
+        "lem_speed",
+        "speed of the queries of feature trees",
+        1,
+        "lem.py --speed --output {output}/lem_speed",
+        "lem.py --speed --sizes 125,250 --output {output}/lem_speed",
+    ),
+    Benchmark(
         "anytime",
         "lns against the best figures known, on density-estimation sets",
         8,

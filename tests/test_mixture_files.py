@@ -380,7 +380,7 @@ def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
     out = tmp_path / "m.json"
     assert command("fit", train, "--components", "2", "--treewidth", "1", "--output", out) == 0
     assert signal.getsignal(signal.SIGTERM) == before
-    assert "interrupted: the best mixture so far" in command.out
+    assert "interrupted: the best model so far" in command.out
     assert len(mixture(out).components) == 2
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jtsolve.cli.features import FeatureOptions, fit_features
 from jtsolve.cli.fit_task import FitTask
 from jtsolve.cli.mixtures import MixtureOptions, fit_components, read_sizes
 from jtsolve.cli.options import (
@@ -83,6 +84,12 @@ def fit(
         str | None,
         typer.Option(metavar="K,K,…", help="A mixture of K trees; of several K, --validate chooses."),
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW", help="A feature tree: trees, lem or published; options as in lem:q=3,delta=0.01."
+        ),
+    ] = None,
     restarts: Annotated[
         int, typer.Option(metavar="N", min=1, help="Start a mixture N times, and keep the likeliest.")
     ] = 1,
@@ -101,21 +108,24 @@ def fit(
     the coding of the columns, so that it can be applied to new rows.
 
     --components K fits a mixture by expectation-maximisation; its trees are learned by the backend forward
-    unless you name another. Ctrl-C and the time limit end it with the best mixture so far.
+    unless you name another. --features trees --treewidth K fits a feature tree: it branches where the data
+    pay for it, with junction trees at the leaves, the first that of --tree if there is one. --features lem
+    has tables at the leaves; --validate chooses thresholds as well. Ctrl-C and the time limit end both with
+    the best model so far.
     """
     require_writable(
         output, data, *(path for path in (tree, graph, validate, columns.schema) if path is not None)
     )
     if not output.name.endswith((".json", ".json.gz")):
         raise ChoiceError(f"{output}: a model is written as .json or .json.gz; give such a name")
-    if [tree, graph, treewidth].count(None) != 2:  # noqa: PLR2004 - one of the three
-        raise ChoiceError("give either --tree RESULT, --graph GRAPH, or --treewidth K to search for a tree")
     if triangulate is not None and graph is None:
         raise ChoiceError("--triangulate is for --graph; leave it out")
-    if treewidth is None and columns.columns is not None:
-        raise ChoiceError("--tree or --graph says which columns are needed; leave out --columns")
-    if treewidth is None and constrain.given:
-        raise ChoiceError(f"the tree is searched no more; leave out {', '.join(flags_given(constrain))}")
+    if features is not None and components is not None:
+        raise ChoiceError("--features is one feature tree, and --components a mixture; give one of the two")
+    if features is not None and graph is not None:
+        raise ChoiceError("--features begins with a tree or none; give --tree RESULT in place of --graph")
+    if features is None:
+        _require_structure(tree, graph, treewidth, columns, constrain)
     if smoothing is not None and validate is not None:
         raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
     structure_of_graph = None if graph is None else _triangulated(graph, triangulate or "min-fill")
@@ -136,6 +146,9 @@ def fit(
         model, table = fit_components(task, mixture, limits, shown=shown)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
+    elif features is not None:
+        how = FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
+        model, table = fit_features(task, how, limits, shown=shown)
     else:
         if tree is not None:
             structure, table, rows, facts = _given(task, _of_result(tree), limits)
@@ -194,6 +207,22 @@ def _triangulated(path: Path, heuristic: str) -> Structure:
     fill = len(tree.graph_edges) - graph.size
     facts = {"graph": path.name, "triangulation": heuristic, "edges": graph.size, "fill": fill}
     return Structure(tree, graph.names, path, "variables", facts, "gaussian-bic" if of_numbers else None)
+
+
+def _require_structure(
+    tree: Path | None,
+    graph: Path | None,
+    treewidth: int | None,
+    columns: DataOptions,
+    constrain: ConstraintOptions,
+) -> None:
+    """Refuses none or several sources of the tree, and options that a given tree leaves nothing for."""
+    if [tree, graph, treewidth].count(None) != 2:  # noqa: PLR2004 - one of the three
+        raise ChoiceError("give either --tree RESULT, --graph GRAPH, or --treewidth K to search for a tree")
+    if treewidth is None and columns.columns is not None:
+        raise ChoiceError("--tree or --graph says which columns are needed; leave out --columns")
+    if treewidth is None and constrain.given:
+        raise ChoiceError(f"the tree is searched no more; leave out {', '.join(flags_given(constrain))}")
 
 
 def _given(
@@ -279,23 +308,28 @@ def _report(model: "AnyModel", table: "Table", output: Path, *, json: bool, quie
     """Prints a summary of the model."""
     from jtsolve.cli.models import json_text
     from jtsolve.cli.models import table as text_table
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.mixture import Mixture
 
-    trees = [one.tree for one in model.components] if isinstance(model, Mixture) else [model.tree]
     facts: dict[str, Any] = {"model": str(output), "rows": table.total, "variables": model.n}
-    if isinstance(model, Mixture):
-        facts |= {"components": len(trees), "weights": model.weights.tolist()}
-    facts |= {
-        "cliques": sum(len(tree.cliques) for tree in trees),
-        "treewidth": max(tree.treewidth for tree in trees),
-        "parameters": model.parameters,
-        "smoothing_ess": model.provenance["smoothing_ess"],
-    }
+    if isinstance(model, FeatureTree):
+        leaves = len(model.leaves)
+        facts |= {"splits": len(model.splits), "leaves": leaves, "longest_path": model.longest_path}
+    else:
+        trees = [one.tree for one in model.components] if isinstance(model, Mixture) else [model.tree]
+        if isinstance(model, Mixture):
+            facts |= {"components": len(trees), "weights": model.weights.tolist()}
+        facts |= {
+            "cliques": sum(len(tree.cliques) for tree in trees),
+            "treewidth": max(tree.treewidth for tree in trees),
+        }
+    facts |= {"parameters": model.parameters, "smoothing_ess": model.provenance["smoothing_ess"]}
     remarks = model.provenance
     if "tree_score" in remarks:
         facts |= {name: remarks[name] for name in ("status", "tree_score", "bound")}
         facts["gap"] = remarks["bound"] - remarks["tree_score"]
-    facts |= {name: remarks[name] for name in ("stop", "sizes_tried") if name in remarks}
+    chosen = ("stop", "sizes_tried", "validation_log_likelihood")
+    facts |= {name: remarks[name] for name in chosen if name in remarks}
     if json:
         emit(json_text(facts))
     elif not quiet:
@@ -314,9 +348,11 @@ def _words(name: str, fact: Any) -> str:
     if name == "weights":
         return ", ".join(f"{weight:.4g}" for weight in fact)
     if name == "stop" and fact != "finished":
-        return f"{fact}: the best mixture so far"
+        return f"{fact}: the best model so far"
     if name == "sizes_tried":
         return "; ".join(
             f"{size['components']}: {size['validation_log_likelihood']:.4f} nats per row" for size in fact
         )
+    if name == "validation_log_likelihood":
+        return f"{fact:.4f} nats per row"
     return f"{fact:.6f} nats" if name in ("tree_score", "bound") else str(fact)

@@ -44,6 +44,7 @@ def of_graph(path: Path) -> "View":
         None,
         picture,
         lambda: edges_dot(graph.edges, graph.names, strengths),
+        of_graph=True,
     )
 
 

@@ -74,7 +74,7 @@ def fit_components(
         raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose one")
     how = _expectation(task, options, limits)  # refuses before anything is read
     deadline = None if limits.time is None else limits.started + limits.time
-    with _terminable(), progress("reading", shown=shown) as listener:
+    with terminable(), progress("reading", shown=shown) as listener:
 
         def told(words: str) -> None:
             tell(listener, words)
@@ -137,8 +137,8 @@ def _with_provenance(
 
 
 @contextmanager
-def _terminable() -> "Iterator[None]":
-    """Makes SIGTERM act like Ctrl-C: end with the best mixture so far; only in the main thread."""
+def terminable() -> "Iterator[None]":
+    """Makes SIGTERM act like Ctrl-C: end with the best model so far; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

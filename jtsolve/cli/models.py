@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.inference.evidence import Evidence
@@ -35,9 +36,16 @@ def one_tree(model: "AnyModel", what: str) -> "JunctionTreeModel | GaussianTreeM
     """Returns a model that is a junction tree.
 
     Raises:
-        ChoiceError: it is a mixture.
+        ChoiceError: it is a mixture, or a feature tree.
     """
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.mixture import Mixture
+
+    if isinstance(model, FeatureTree):
+        raise ChoiceError(
+            f"{what} is for models of one junction tree, and this one is a feature tree, with "
+            f"{len(model.leaves)} leaves; 'jtsolve export --to json' writes it as it is"
+        )
 
     if isinstance(model, Mixture):
         raise ChoiceError(
@@ -45,6 +53,18 @@ def one_tree(model: "AnyModel", what: str) -> "JunctionTreeModel | GaussianTreeM
             f"{len(model.components)} trees has no junction tree; fit one without --components"
         )
     return model
+
+
+def without_contexts(model: "AnyModel") -> "AnyModel":
+    """Returns a feature tree as the same distribution on a junction tree; other models as they are.
+
+    Raises:
+        LimitError: its tables would be too large.
+    """
+    from jtsolve.models.features.convert import junction_tree
+    from jtsolve.models.features.tree import FeatureTree
+
+    return junction_tree(model) if isinstance(model, FeatureTree) else model
 
 
 def discrete(model: "AnyModel", what: str) -> "JunctionTreeModel":
@@ -61,6 +81,18 @@ def discrete(model: "AnyModel", what: str) -> "JunctionTreeModel":
             f"{what} is for models of states, and this one is of real numbers; fit it with a score of states"
         )
     return one
+
+
+def features(model: "AnyModel", what: str) -> "FeatureTree":
+    """Returns a model that is a feature tree; a junction tree of states as its feature graph.
+
+    Raises:
+        ChoiceError: it is one of real numbers, or a mixture.
+    """
+    from jtsolve.models.features.convert import feature_graph
+    from jtsolve.models.features.tree import FeatureTree
+
+    return model if isinstance(model, FeatureTree) else feature_graph(discrete(model, what))
 
 
 def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:

@@ -23,6 +23,7 @@ def mpe(
     from math import exp
 
     from jtsolve.cli.models import discrete, evidence, json_text, table
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.queries import explanations
     from jtsolve.networks.network import Network
@@ -31,7 +32,8 @@ def mpe(
     room = memory_bytes(memory_limit)
     with progress(f"reading {model.name}", shown=is_watched()) as listener:
         opened = open_model(model)
-        found = opened if isinstance(opened, Network) else discrete(opened, "the most probable explanation")
+        whole = isinstance(opened, Network | FeatureTree)
+        found = opened if whole else discrete(opened, "the most probable explanation")
         known = evidence(found, given, likelihood)
         answers, of_evidence = explanations(
             found, known, best, memory=room, tell=lambda *say: tell(listener, *say)

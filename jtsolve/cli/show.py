@@ -33,7 +33,8 @@ def show(
     mixture: the weights and the components' trees; it cannot be drawn as one tree. For the results of solve
     --k-best: all scores, and the best tree. For a posterior: its edges, cliques and separators; its picture
     is the heat map of the edges. For a graph: its edges, drawn by sign and strength, regions in colour; its
-    tree is that of a triangulation.
+    tree is that of a triangulation. For a feature tree: its splits and leaves; --graph is that of a junction
+    tree of the same distribution, which is refused with its size if that is too large.
     """
     for path in (svg, png):
         if path is not None:
@@ -50,15 +51,16 @@ def show(
 
     from jtsolve.draw import draw_graph, draw_tree, graph_dot, graph_text, tree_dot
 
-    if dot and view.dot is not None:
+    own = view.of_graph or not graph
+    if own and dot and view.dot is not None:
         emit(view.dot().encode())
         dot = False
-    if view.picture is not None and (not graph or view.dot is not None):
+    if own and view.picture is not None:
         if svg is not None:
             view.picture(svg, "svg")
         if png is not None:
             view.picture(png, "png")
-        if not dot and (not graph or view.dot is not None):
+        if not dot:
             return
     tree, names = view.tree()
     pictures: tuple[tuple[Path | None, Literal["svg", "png"]], ...] = ((svg, "svg"), (png, "png"))

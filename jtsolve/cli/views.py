@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw import Notes
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.mixture import Mixture
@@ -25,6 +26,7 @@ class View:
         notes: for the picture.
         picture: draws something else than the tree, given a file and "svg" or "png"; or None.
         dot: returns something else than the tree in the DOT language; or None.
+        of_graph: whether these are of the graph of the variables.
     """
 
     facts: Any
@@ -33,6 +35,7 @@ class View:
     notes: "Notes | None"
     picture: 'Callable[[Path, Literal["svg", "png"]], None] | None' = None
     dot: Callable[[], str] | None = None
+    of_graph: bool = False
 
 
 def of_result(path: Path) -> View:
@@ -80,11 +83,14 @@ def of_ranking(path: Path) -> View:
 def of_model(model: "AnyModel", name: str) -> View:
     """Returns the view of a model: its size, and notes on each clique and separator."""
     from jtsolve.draw import Notes, tree_text
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.mixture import Mixture
 
     if isinstance(model, Mixture):
         return _of_mixture(model, name)
+    if isinstance(model, FeatureTree):
+        return _of_features(model, name)
     tree = model.tree
     facts: dict[str, Any] = {
         "model": name,
@@ -112,6 +118,42 @@ def of_model(model: "AnyModel", name: str) -> View:
         text,
         lambda: (tree, model.names),
         notes or Notes(("",) * len(tree.cliques), ("",) * len(tree.edges)),
+    )
+
+
+def _of_features(model: "FeatureTree", name: str) -> View:
+    """Returns the view of a feature tree: its size, and its nodes; its graph is that of a junction tree."""
+    from jtsolve.cli.models import one_tree, table, without_contexts
+    from jtsolve.draw import branching_dot, branching_text, draw_branching
+    from jtsolve.models.features.export import boxes
+    from jtsolve.models.features.queries import entropy
+
+    facts: dict[str, Any] = {
+        "model": name,
+        "variables": model.n,
+        "splits": len(model.splits),
+        "leaves": len(model.leaves),
+        "a_nodes": model.a_nodes,
+        "longest_path": model.longest_path,
+        "cells": model.cells,
+        "parameters": model.parameters,
+        "entropy_nats": entropy(model),
+    }
+
+    def text() -> str:
+        rows = [[key.replace("_", " "), fact] for key, fact in facts.items()]
+        return f"{table(['', ''], rows)}\n\n{branching_text(boxes(model))}"
+
+    def picture(path: Path, kind: 'Literal["svg", "png"]') -> None:
+        draw_branching(boxes(model), path, format=kind)
+
+    return View(
+        {**facts, "names": list(model.names)},
+        text,
+        lambda: (one_tree(without_contexts(model), "a drawing").tree, model.names),
+        None,
+        picture,
+        lambda: branching_dot(boxes(model)),
     )
 
 

@@ -1,13 +1,18 @@
-"""Pictures of junction trees and their graphs: text, the DOT language, and SVG or PNG files."""
+"""Pictures of junction trees, their graphs, and feature trees: as text, DOT, SVG or PNG."""
 
+from jtsolve.draw.branching import Box, branching_dot, branching_text, draw_branching
 from jtsolve.draw.html import as_html
 from jtsolve.draw.picture import draw_edges, draw_graph, draw_tree, edges_figure, graph_figure, tree_figure
 from jtsolve.draw.text import Notes, edges_dot, graph_dot, graph_text, tree_dot, tree_text
 
 __all__ = [
+    "Box",
     "Notes",
     "as_html",
     "draw_edges",
+    "branching_dot",
+    "branching_text",
+    "draw_branching",
     "draw_graph",
     "draw_tree",
     "edges_dot",

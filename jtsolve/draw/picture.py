@@ -86,7 +86,7 @@ def _drawn(tree: JunctionTree, names: Sequence[str], kind: Format, notes: Notes 
 
     # The salt makes the ids inside SVG files reproducible.
     with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        return _render(tree_figure(tree, names, notes), kind)
+        return render(tree_figure(tree, names, notes), kind)
 
 
 def draw_graph(
@@ -105,18 +105,18 @@ def draw_graph(
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        write_atomically(path, _render(graph_figure(tree, names), format))
+        write_atomically(path, render(graph_figure(tree, names), format))
 
 
 def graph_figure(tree: JunctionTree, names: Sequence[str]) -> Any:
     """Returns the drawing of `draw_graph` as a `matplotlib.figure.Figure`."""
     layout = arrange_graph(tree, names)
-    figure, axes = _page(layout.extent, layout.face, layout.face.remarks)
+    figure, axes = page(layout.extent, layout.face, layout.face.remarks)
     for u, v in layout.edges:
         axes.plot(*layout.centres[[u, v]].T, color=_EDGE, linewidth=1.1, zorder=1)
     for label, (x, y), size in zip(layout.labels, layout.centres, layout.sizes, strict=True):
-        _draw_box(axes, x, y, size, "solid")
-        _write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+        draw_box(axes, x, y, size, "solid")
+        write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
     return figure
 
 
@@ -170,15 +170,15 @@ def edges_figure(
     for v, (label, (x, y), size) in enumerate(zip(layout.labels, layout.centres, layout.sizes, strict=True)):
         group = None if groups is None else groups[v]
         fill = _CLIQUE_FILL if group is None else _GROUP_FILLS[group % len(_GROUP_FILLS)]
-        _draw_box(axes, x, y, size, "solid", fill)
-        _write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+        draw_box(axes, x, y, size, "solid", fill)
+        write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
     return figure
 
 
 def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:
     """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`, of any size."""
     layout = arrange(tree, names, notes)
-    figure, axes = _page(layout.extent, layout.face, layout.remarks)
+    figure, axes = page(layout.extent, layout.face, layout.remarks)
     for box in layout.boxes:
         if box.depth:
             _draw_edge(axes, layout, box)
@@ -186,7 +186,7 @@ def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = 
     return figure
 
 
-def _page(extent: tuple[float, float], face: Typeface, remarks: Sequence[str]) -> tuple[Any, Any]:
+def page(extent: tuple[float, float], face: Typeface, remarks: Sequence[str]) -> tuple[Any, Any]:
     """Returns a figure and its axes, in inches, with room for a drawing above the remarks."""
     from matplotlib.figure import Figure
 
@@ -201,11 +201,11 @@ def _page(extent: tuple[float, float], face: Typeface, remarks: Sequence[str]) -
     axes.set_axis_off()
     for k, line in enumerate(reversed(remarks)):
         place = (0.0, height - _MARGIN - step * k)
-        _write(axes, *place, [line], SEPARATOR_POINTS, face, ha="left", va="bottom", color=_TEXT)
+        write(axes, *place, [line], SEPARATOR_POINTS, face, ha="left", va="bottom", color=_TEXT)
     return figure, axes
 
 
-def _render(figure: Any, kind: Format) -> bytes:
+def render(figure: Any, kind: Format) -> bytes:
     """Returns the bytes of the picture."""
     longest = max(figure.get_size_inches())
     dpi = min(_PNG_DPI, _PNG_SIDE / longest)
@@ -221,13 +221,14 @@ def _render(figure: Any, kind: Format) -> bytes:
 
 def _draw_clique(axes: Any, layout: TreeLayout, box: Box) -> None:
     x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
-    _draw_box(axes, x, y, box.size, (0, (4, 3)) if box.copy else "solid")
-    _write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+    draw_box(axes, x, y, box.size, (0, (4, 3)) if box.copy else "solid")
+    write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
 
 
-def _draw_box(  # noqa: PLR0917
+def draw_box(  # noqa: PLR0917
     axes: Any, x: float, y: float, size: Sequence[float], linestyle: Any, fill: str = _CLIQUE_FILL
 ) -> None:
+    """Draws a box with round corners around a point."""
     from matplotlib.patches import FancyBboxPatch
 
     width, height = size
@@ -281,10 +282,10 @@ def _draw_edge(axes: Any, layout: TreeLayout, box: Box) -> None:
     axes.add_patch(
         Rectangle((x - width / 2, y - height / 2), width, height, facecolor=_BACKGROUND, zorder=1.5)
     )
-    _write(axes, x, y, box.label, SEPARATOR_POINTS, layout.face, color=_SEPARATOR_TEXT, zorder=2)
+    write(axes, x, y, box.label, SEPARATOR_POINTS, layout.face, color=_SEPARATOR_TEXT, zorder=2)
 
 
-def _write(  # noqa: PLR0917
+def write(  # noqa: PLR0917
     axes: Any, x: float, y: float, lines: Sequence[str], points: float, face: Typeface, **style: Any
 ) -> None:
     """Writes lines of text centred at a point; dollar signs do not start mathematics."""

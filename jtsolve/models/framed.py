@@ -14,6 +14,7 @@ import numpy as np
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import position, read_codes, read_values
 from jtsolve.models.directed import from_network
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import write_model
 from jtsolve.models.files.opening import open_model
 from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
@@ -107,7 +108,7 @@ class Model:
     def _repr_html_(self) -> str:
         from jtsolve.draw import as_html
 
-        tree = None if isinstance(self.model, Mixture | Network) else self.model.tree
+        tree = None if isinstance(self.model, FeatureTree | Mixture | Network) else self.model.tree
         return as_html([repr(self)], tree, self.names)
 
     def query(
@@ -209,8 +210,6 @@ class Model:
             point = np.array([[values[name]] for name in self.names])
             columns = [self.style.numbers(name, one) for name, one in zip(self.names, point, strict=True)]
             logs = gaussian_log_likelihood(self.model, point)
-        elif isinstance(self.model, Mixture):
-            raise ChoiceError("a mixture, a sum of trees, has no exact best configuration; fit one tree")
         else:
             with _display(self.model) as told:
                 found, of_evidence = explanations(

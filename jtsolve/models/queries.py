@@ -1,4 +1,4 @@
-"""Queries of discrete models, dispatched to a single tree or a mixture."""
+"""Queries of discrete models, dispatched to a junction tree, a feature tree or a mixture."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from jtsolve.errors import ChoiceError
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.directed import columns_of
+from jtsolve.models.features import queries as of_features
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference import evidence as of_evidence
+from jtsolve.models.inference import information as of_information
 from jtsolve.models.inference import likelihood as of_likelihood
 from jtsolve.models.inference import marginals as of_marginals
+from jtsolve.models.inference import mpe as of_mpe
 from jtsolve.models.inference import sampling as of_sampling
-from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.layout import require_room
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.relevance import Posterior, explaining, posterior, require_targets, silent
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from jtsolve.models.relevance import Tell
     from jtsolve.tables.table import Codes, DataTable
 
-    StateModel: TypeAlias = JunctionTreeModel | Mixture
+    StateModel: TypeAlias = JunctionTreeModel | FeatureTree | Mixture
     Asked: TypeAlias = StateModel | Network
 
 
@@ -38,6 +42,8 @@ def log_likelihood(model: StateModel, rows: DataTable | Codes) -> NDArray[np.flo
     """Returns ln P(row) for every row, in nats; see `likelihood.log_likelihood`."""
     if isinstance(model, Mixture):
         return of_mixture.log_likelihood(model, rows)
+    if isinstance(model, FeatureTree):
+        return of_features.log_likelihood(model, rows)
     return of_likelihood.log_likelihood(model, rows)
 
 
@@ -102,7 +108,7 @@ def answers(
 
 
 def explanations(
-    model: JunctionTreeModel | Network,
+    model: StateModel | Network,
     evidence: Evidence,
     k: int = 1,
     *,
@@ -119,7 +125,7 @@ def explanations(
         tell: see `answers`.
 
     Raises:
-        ChoiceError: k is below 1.
+        ChoiceError: the model is a mixture, or k below 1.
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables or the lists of configurations do not fit in memory.
     """
@@ -128,7 +134,7 @@ def explanations(
         known = explaining(model, evidence, memory=memory)
     else:
         _require_copies(model, memory)
-        known = of_evidence.condition(model, evidence)
+        known = condition(model, evidence)
     tell("following the maxima", None)
     return most_probable(known.model, k), known.log_probability
 
@@ -136,26 +142,36 @@ def explanations(
 def _require_copies(model: StateModel, memory: int | None) -> None:
     """Checks that there is room for the tables with evidence."""
     trees = model.components if isinstance(model, Mixture) else (model,)
-    cells = sum(tree.layout.cells for tree in trees)
+    cells = sum(tree.cells if isinstance(tree, FeatureTree) else tree.layout.cells for tree in trees)
     require_room(cells, "the tables with the evidence", "a smaller model", limit=memory)
 
 
-def condition(model: StateModel, evidence: Evidence) -> Conditioned[JunctionTreeModel] | Conditioned[Mixture]:
+def condition(
+    model: StateModel, evidence: Evidence
+) -> Conditioned[JunctionTreeModel] | Conditioned[FeatureTree] | Conditioned[Mixture]:
     """Returns the model given evidence, and ln P(evidence); see `evidence.condition`."""
     if isinstance(model, Mixture):
         return of_mixture.condition(model, evidence)
+    if isinstance(model, FeatureTree):
+        return of_features.condition(model, evidence)
     return of_evidence.condition(model, evidence)
 
 
 def marginals(model: StateModel) -> tuple[NDArray[np.float64], ...]:
     """Returns P(v) for every variable; see `marginals.marginals`."""
-    return of_mixture.marginals(model) if isinstance(model, Mixture) else of_marginals.marginals(model)
+    if isinstance(model, Mixture):
+        return of_mixture.marginals(model)
+    if isinstance(model, FeatureTree):
+        return of_features.marginals(model)
+    return of_marginals.marginals(model)
 
 
 def marginal(model: StateModel, names: Sequence[str]) -> NDArray[np.float64]:
     """Returns the joint marginal of some variables; see `marginals.marginal`."""
     if isinstance(model, Mixture):
         return of_mixture.marginal(model, names)
+    if isinstance(model, FeatureTree):
+        return of_features.marginal(model, names)
     return of_marginals.marginal(model, names)
 
 
@@ -163,4 +179,24 @@ def sample(model: StateModel, rows: int, seed: int = 0) -> Codes:
     """Returns independent rows as codes, shape (variables, rows); see `sampling.sample`."""
     if isinstance(model, Mixture):
         return of_mixture.sample(model, rows, seed)
+    if isinstance(model, FeatureTree):
+        return of_features.sample(model, rows, seed)
     return of_sampling.sample(model, rows, seed)
+
+
+def most_probable(model: StateModel, k: int = 1) -> list[Configuration]:
+    """Returns the k most probable configurations; see `mpe.most_probable`.
+
+    Raises:
+        ChoiceError: the model is a mixture, or k below 1.
+    """
+    if isinstance(model, Mixture):
+        raise ChoiceError("a mixture, a sum of trees, has no exact best configuration; fit one tree")
+    if isinstance(model, FeatureTree):
+        return of_features.most_probable(model, k)
+    return of_mpe.most_probable(model, k)
+
+
+def entropy(model: JunctionTreeModel | FeatureTree) -> float:
+    """Returns -Σ P ln P, in nats; see `information.entropy`."""
+    return of_features.entropy(model) if isinstance(model, FeatureTree) else of_information.entropy(model)

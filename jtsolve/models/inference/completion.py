@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.models.inference.likelihood import require_codes
+from jtsolve.models.inference.likelihood import gaps_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +34,7 @@ def completed(model: JunctionTreeModel, rows: Codes) -> NDArray[np.int32]:
     from jtsolve.models.kernels.completion import complete
 
     codes = np.asarray(rows)
-    gaps = require_codes(model, codes)
+    gaps = gaps_of(model.columns, codes)
     filled = codes.astype(np.int32)
     if gaps.any():
         # Equal rows have equal completions.

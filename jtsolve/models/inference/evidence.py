@@ -58,10 +58,10 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
     """
     from jtsolve.models.kernels.cliques import propagate
 
-    weights = {
-        model.variable(name): likelihood(model.columns[model.variable(name)], what)
-        for name, what in evidence.items()
-    }
+    weights = {}
+    for name, what in evidence.items():
+        v = model.variable(name)
+        weights[v] = likelihood(model.columns[v], what)
     if not weights:
         return Conditioned(model, 0.0)
     layout = model.layout
@@ -74,7 +74,7 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
             view += np.log(weight).reshape(shape)
     log_probability = propagate(values, layout.shape)
     if log_probability == -np.inf:
-        raise _impossible(model, weights, evidence)
+        raise impossible(model.names, marginals(model), weights, evidence)
     probabilities = layout.normalised(values)
     given = model_of(model.columns, model.tree, probabilities, model.provenance)
     return Conditioned(given, float(log_probability))
@@ -101,12 +101,21 @@ def likelihood(column: Column, what: str | Sequence[float]) -> NDArray[np.float6
     return weight
 
 
-def _impossible(
-    model: JunctionTreeModel, weights: Mapping[int, NDArray[np.float64]], evidence: Evidence
+def impossible(
+    names: Sequence[str],
+    single: Sequence[NDArray[np.float64]],
+    weights: Mapping[int, NDArray[np.float64]],
+    evidence: Evidence,
 ) -> InputError:
-    """Returns the error for evidence of probability 0; names the variables that are impossible alone."""
-    single = marginals(model)
-    alone = [model.columns[v].name for v, weight in weights.items() if not (weight @ single[v] > 0)]
+    """Returns the error for evidence of probability 0; names the variables that are impossible alone.
+
+    Args:
+        names: of the variables.
+        single: the marginal of each one.
+        weights: the likelihood of each state, of the variables with evidence.
+        evidence: as the user gave it.
+    """
+    alone = [names[v] for v, weight in weights.items() if not (weight @ single[v] > 0)]
     listed = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
     reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:

@@ -16,8 +16,11 @@ from jtsolve.models.columns import codes_of
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes
 
@@ -40,7 +43,7 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
         gaps = None
     else:
         codes = np.asarray(rows)
-        gaps = require_codes(model, codes)
+        gaps = gaps_of(model.columns, codes)
         # A single type besides those of tables limits the kernels' compiled variants.
         codes = codes.astype(np.int32)
     out = np.zeros(codes.shape[1])
@@ -57,21 +60,21 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
     return out
 
 
-def require_codes(model: JunctionTreeModel, codes: Codes) -> NDArray[np.bool_]:
-    """Checks the codes of rows, and returns which rows have a missing value.
+def gaps_of(columns: Sequence[Column], codes: Codes) -> NDArray[np.bool_]:
+    """Returns which rows have a missing value.
 
     Raises:
         InputError: the codes have a wrong shape or type, or one is out of range.
     """
-    if codes.ndim != 2 or codes.shape[0] != model.n or codes.dtype.kind not in "ui":  # noqa: PLR2004 - columns, rows
+    if codes.ndim != 2 or codes.shape[0] != len(columns) or codes.dtype.kind not in "ui":  # noqa: PLR2004 - columns, rows
         raise InputError(
             "rows",
             "",
-            f"an array of shape {codes.shape} and type {codes.dtype} for {model.n} variables",
+            f"an array of shape {codes.shape} and type {codes.dtype} for {len(columns)} variables",
             "give integers of shape (variables, rows)",
         )
     gaps = np.zeros(codes.shape[1], dtype=np.bool_)
-    for column, row in zip(model.columns, codes, strict=True):
+    for column, row in zip(columns, codes, strict=True):
         if row.size and (row.min() < -1 or row.max() >= column.arity):
             raise InputError(
                 "rows",

@@ -1,0 +1,207 @@
+"""Feature trees: test log-likelihoods and seconds on density-estimation sets, and the speed of their queries.
+
+    python benchmarks/lem.py --data FOLDER --sets nltcs,msnbc,plants --alarm ALARM.bif --output OUTPUT
+
+FOLDER holds NAME.train.data.gz, NAME.valid.data.gz and NAME.test.data.gz. Every method is fitted to the
+training rows; validation rows choose its prior, and its threshold or penalty, except for the paper's δ. ALARM
+is a network, of which rows are sampled. A table shows the mean of ln P over the test rows, in nats, and the
+seconds of the processor for the fit, choices included, once the kernels are compiled.
+
+    python benchmarks/lem.py --speed --output OUTPUT
+
+measures likelihoods, and all marginals, of random feature trees of 125 to 8,000 A-nodes; the slope of the
+time of marginals over the number of A-nodes, by regression of logarithms, is 1 where inference is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from density import binary_rows
+
+from jtsolve.backends.parse import make_backend
+from jtsolve.core.machine import describe
+from jtsolve.models.columns import Column
+from jtsolve.models.directed import from_network
+from jtsolve.models.features import queries
+from jtsolve.models.features.context import Context, Literal
+from jtsolve.models.features.nodes import Product, Split, Table
+from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.inference.sampling import sample
+from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
+from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.lem import PUBLISHED, TESTED, fit_lem_validated
+from jtsolve.networks.bif import read_network
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jtsolve.models.features.nodes import Node
+
+HEADINGS = ("set", "method", "splits", "parameters", "valid", "test", "seconds")
+
+
+def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], FeatureTree]]:
+    """Returns how to fit a feature tree to training and validation rows, by name."""
+    lns = make_backend("lns", {})
+
+    def trees(treewidth: int) -> Callable[[DataTable, DataTable], FeatureTree]:
+        how = ContextTrees(Learner(treewidth=treewidth, threads=1))
+        return lambda train, valid: fit_context_tree_validated(train, valid, how)
+
+    def rooted(train: DataTable, valid: DataTable) -> FeatureTree:
+        root = Learner(backend=lns, treewidth=3, time=time_limit, threads=1)(train)
+        how = ContextTrees(Learner(treewidth=3, threads=1), root)
+        return fit_context_tree_validated(train, valid, how)
+
+    short = replace(PUBLISHED, length=1, q=2)
+    return {
+        "LEM, δ = 0.05, k = 1, q = 2": lambda t, v: fit_lem_validated(t, v, short, thresholds=(0.05,)),
+        "LEM, δ chosen, k = 1, q = 2": lambda t, v: fit_lem_validated(t, v, replace(short, support=20)),
+        "LEM, G test": lambda t, v: fit_lem_validated(t, v, TESTED),
+        "LEM, BIC test": lambda t, v: fit_lem_validated(t, v, replace(TESTED, test="bic")),
+        "trees, treewidth 1": trees(1),
+        "trees, treewidth 2": trees(2),
+        "trees, treewidth 3": trees(3),
+        "trees, treewidth 3, root by lns": rooted,
+    }
+
+
+def alarm_rows(path: Path, rows: int) -> list[DataTable]:
+    """Returns rows sampled from a network: for training, validation and test."""
+    model = from_network(read_network(path))
+    states = tuple(column.states for column in model.columns)
+    return [DataTable(model.names, states, sample(model, rows, seed)) for seed in range(3)]
+
+
+def learned(name: str, parts: Sequence[DataTable], chosen: Sequence[str], seconds: float) -> list[list[str]]:
+    """Returns a row of the table for each method."""
+    train, valid, test = parts
+    found = []
+    for method, fit in methods(seconds).items():
+        if chosen and method not in chosen:
+            continue
+        started = time.process_time()
+        tree = fit(train, valid)
+        used = time.process_time() - started
+        means = [np.mean(queries.log_likelihood(tree, rows)) for rows in (valid, test)]
+        row = [name, method, str(len(tree.splits)), str(tree.parameters), *(f"{mean:.4f}" for mean in means)]
+        found.append([*row, f"{used:.1f}"])
+        print(" | ".join(found[-1]), flush=True)
+    return found
+
+
+def warm() -> None:
+    """Compiles the kernels."""
+    codes = np.random.default_rng(0).integers(0, 2, (4, 300)).astype(np.uint8)
+    codes[2] = codes[0]
+    rows = DataTable(tuple("abcd"), (("0", "1"),) * 4, codes)
+    for fit in methods(0.5).values():
+        fit(rows, rows)
+
+
+def random_tree(a_nodes: int, generator: np.random.Generator, n: int = 40) -> FeatureTree:
+    """Returns a random feature tree of single literals, with tables of up to four variables at the leaves."""
+    nodes: list[Node] = [Product(())]
+    waiting = [(0, Context.of([2] * n))]
+    left = (a_nodes - 1) // 2
+    while waiting:
+        at, context = waiting.pop(int(generator.integers(len(waiting))))
+        variables = sorted(context.domains)
+        if left == 0 or len(variables) < 8:
+            groups = [variables[k : k + 4] for k in range(0, len(variables), 4)]
+            nodes[at] = Product(tuple(range(len(nodes), len(nodes) + len(groups))))
+            for group in groups:
+                values = generator.random((2,) * len(group))
+                nodes.append(Table(tuple(group), values / values.sum()))
+            continue
+        left -= 1
+        literal = Literal(int(generator.choice(variables)), 1)
+        kids = (len(nodes), len(nodes) + 1)
+        nodes[at] = Split((literal,), float(generator.uniform(0.2, 0.8)), kids)
+        nodes += [Product(()), Product(())]
+        waiting += [(kid, context.assume((literal,), holds=bool(k))[0]) for k, kid in enumerate(kids)]
+    return FeatureTree(tuple(Column(f"V{v}", ("0", "1")) for v in range(n)), tuple(nodes))
+
+
+def best_of(times: int, run: Callable[[], object]) -> float:
+    """Returns the least processor seconds of some runs; the first one compiles and is left out."""
+    run()
+    found = []
+    for _ in range(times):
+        started = time.process_time()
+        run()
+        found.append(time.process_time() - started)
+    return min(found)
+
+
+def speeds(sizes: Sequence[int]) -> tuple[list[list[str]], float]:
+    """Returns a row of the table for each number of A-nodes, and the slope of the time of marginals."""
+    generator = np.random.default_rng(1)
+    rows, seconds, counts = [], [], []
+    for size in sizes:
+        tree = random_tree(size, generator)
+        codes = queries.sample(tree, 200_000, 1)
+        likelihood = best_of(3, lambda tree=tree, codes=codes: queries.log_likelihood(tree, codes))  # type: ignore[misc]
+        runs = max(3, 8000 // size)
+        marginals = best_of(
+            5,
+            lambda tree=tree, runs=runs: [queries.marginals(tree) for _ in range(runs)],  # type: ignore[misc]
+        )
+        seconds.append(marginals / runs)
+        counts.append(tree.a_nodes)
+        rate = codes.shape[1] / likelihood / 1e6
+        rows.append([str(tree.a_nodes), str(tree.cells), f"{rate:.2f}", f"{seconds[-1] * 1e3:.3f}"])
+        print(" | ".join(rows[-1]), flush=True)
+    slope = float(np.polyfit(np.log(counts), np.log(seconds), 1)[0])
+    return rows, slope
+
+
+def main() -> None:
+    """Reads the command line, measures, prints, writes the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, help="the folder of the sets")
+    parser.add_argument("--sets", default="nltcs,msnbc,plants")
+    parser.add_argument("--alarm", type=Path, help="a network (.bif) to sample rows from")
+    parser.add_argument("--rows", type=int, default=10_000, help="of the network")
+    parser.add_argument("--methods", nargs="*", default=[], help="of these only")
+    parser.add_argument("--seconds", type=float, default=10.0, help="for the root by lns")
+    parser.add_argument("--speed", action="store_true", help="measure queries in place of fits")
+    parser.add_argument("--sizes", default="125,250,500,1000,2000,4000,8000", help="numbers of A-nodes")
+    parser.add_argument("--output", type=Path, help="where to write the table, as .md")
+    arguments = parser.parse_args()
+    machine = describe(1)
+    head = [f"{machine}; {' '.join(['python', 'benchmarks/lem.py', *sys.argv[1:]])}", ""]
+    if arguments.speed:
+        rows, slope = speeds([int(size) for size in arguments.sizes.split(",")])
+        headings: Sequence[str] = ("A-nodes", "cells", "million rows/s", "all marginals, ms")
+        tail = ["", f"Slope of the marginals' time over the A-nodes, in logarithms: {slope:.3f}."]
+        print(tail[-1])
+    else:
+        warm()
+        rows, headings, tail = [], HEADINGS, []
+        for name in filter(None, arguments.sets.split(",")):
+            parts = [
+                binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in ("train", "valid", "test")
+            ]
+            rows += learned(name, parts, arguments.methods, arguments.seconds)
+        if arguments.alarm is not None:
+            parts = alarm_rows(arguments.alarm, arguments.rows)
+            rows += learned("alarm", parts, arguments.methods, arguments.seconds)
+    table = [headings, ["---"] * len(headings), *rows]
+    lines = [*head, *(f"| {' | '.join(row)} |" for row in table), *tail, ""]
+    if arguments.output is not None:
+        arguments.output.with_suffix(".md").write_text("\n".join(lines), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

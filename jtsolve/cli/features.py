@@ -1,0 +1,187 @@
+"""`jtsolve fit --features`: a feature tree from data."""
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.cli.options import ConstraintOptions
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from jtsolve.cli.fit_task import FitTask
+    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.features.tree import FeatureTree
+    from jtsolve.models.learning.context_trees import ContextTrees
+    from jtsolve.models.learning.lem import Lem
+    from jtsolve.tables.table import DataTable
+
+METHODS = ("trees", "lem", "published")
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureOptions:
+    """Which feature tree to fit.
+
+    Attributes:
+        text: method and options, such as "trees" or "lem:test=delta,delta=0.01".
+        treewidth: of the junction trees at the leaves, for "trees"; None for LEM, whose leaves are tables.
+        tree: a result whose junction tree is the first leaf, or None.
+        backend: learns the trees; None for `forward`.
+        constrain: constraints on every tree.
+
+    Raises:
+        ChoiceError: there is no such method or option, or options do not go together.
+    """
+
+    text: str
+    treewidth: int | None
+    tree: Path | None
+    backend: "Backend | None"
+    constrain: ConstraintOptions
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ChoiceError(f"--features {self.method}: there are {', '.join(METHODS)}")
+        if self.method == "trees" and self.treewidth is None:
+            raise ChoiceError("--features trees has junction trees at the leaves: give --treewidth K")
+        searched = self.treewidth is not None or self.tree is not None or self.backend is not None
+        if self.method != "trees" and (searched or self.constrain.given):
+            raise ChoiceError(
+                f"--features {self.method} has tables at the leaves, and no tree is searched: leave out "
+                "--treewidth, --tree, --backend and constraints, or give --features trees"
+            )
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self.text.partition(":")[0]
+
+
+def fit_features(
+    task: "FitTask", options: FeatureOptions, limits: "Limits", *, shown: bool
+) -> "tuple[FeatureTree, DataTable]":
+    """Returns the fitted feature tree, and the data.
+
+    Raises:
+        ChoiceError: the score is for real numbers, or a setting is out of range.
+        LimitError: the time ended before there was a model.
+    """
+    from jtsolve.cli.mixtures import terminable
+    from jtsolve.models.learning.context_trees import (
+        ContextTrees,
+        fit_context_tree,
+        fit_context_tree_validated,
+    )
+    from jtsolve.models.learning.lem import fit_lem, fit_lem_validated
+    from jtsolve.progress import progress, tell
+    from jtsolve.scoring.score import is_discrete
+    from jtsolve.tables.table import DataTable
+
+    if not is_discrete(task.data.score):
+        raise ChoiceError(
+            f"--features is for models of states, and the score '{task.data.score.name}' is of real numbers; "
+            "take another, such as bic, with --discretise where columns are continuous"
+        )
+    how = _settings(task, options, limits)  # refuses before anything is read
+    deadline = None if limits.time is None else limits.started + limits.time
+    with terminable(), progress("reading", shown=shown) as listener:
+
+        def told(words: str) -> None:
+            tell(listener, words)
+
+        table, rows = task.read(limits, listener, (options.treewidth or 1) + 1)
+        assert isinstance(table, DataTable), "a score of states has read states"
+        if isinstance(how, ContextTrees):
+            learner = replace(how.learner, constraints=options.constrain.of(table.names))
+            root = None if options.tree is None else _root(options.tree, table)
+            how = replace(how, learner=learner, root=root)
+            if rows is None:
+                found = fit_context_tree(table, how, told, deadline=deadline)
+            else:
+                found = fit_context_tree_validated(table, rows, how, progress=told, deadline=deadline)
+        elif rows is None:
+            found = fit_lem(table, how, told, deadline=deadline)
+        else:
+            found = fit_lem_validated(table, rows, how, progress=told, deadline=deadline)
+    return _with_provenance(found, task, options), table
+
+
+def _settings(task: "FitTask", options: FeatureOptions, limits: "Limits") -> "ContextTrees | Lem":
+    """Returns how to fit."""
+    from jtsolve.backends.registry import REGISTRY
+    from jtsolve.models.learning.context_trees import ContextTrees
+    from jtsolve.models.learning.learner import Learner
+    from jtsolve.models.learning.lem import PUBLISHED, TESTED
+    from jtsolve.scoring.score import is_discrete
+
+    if options.method != "trees":
+        base = PUBLISHED if options.method == "published" else TESTED
+        return replace(base, ess=task.ess, **_settings_of(base, options))
+    score = task.data.score
+    assert is_discrete(score), "refused before"
+    assert options.treewidth is not None, "refused before"
+    learner = Learner(
+        score,
+        options.backend or REGISTRY["forward"],
+        options.treewidth,
+        threads=limits.threads,
+        seed=limits.seed,
+        memory=limits.memory,
+    )
+    how = ContextTrees(learner, ess=task.ess)
+    return replace(how, **_settings_of(how, options))
+
+
+def _settings_of(how: Any, options: FeatureOptions) -> dict[str, Any]:
+    """Returns the settings in the text, converted by the types of the fields."""
+    import msgspec
+
+    from jtsolve.backends.parse import split_backend
+
+    _, given = split_backend(options.text)
+    own = [field.name for field in fields(how) if field.name not in ("learner", "root", "ess")]
+    unknown = [key for key in given if key not in own]
+    if unknown:
+        raise ChoiceError(
+            f"--features {options.method} has no option '{unknown[0]}'; it has {', '.join(own)}"
+        )
+    changed = {}
+    for key, text in given.items():
+        kind = type(getattr(how, key))
+        try:
+            changed[key] = msgspec.convert(text, kind, strict=False)
+        except msgspec.ValidationError:
+            raise ChoiceError(
+                f"--features {options.method}: the option {key}={text} is no {kind.__name__}"
+            ) from None
+    return changed
+
+
+def _root(path: Path, table: "DataTable") -> "JunctionTree":
+    """Returns the junction tree of a result over the columns of the table, in their order."""
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.varset import members, varset
+    from jtsolve.errors import InputError
+    from jtsolve.io.result import read_result, tree_of
+
+    tree, names = tree_of(read_result(path), str(path))
+    if set(names) != set(table.names):
+        raise InputError(
+            str(path), "$.cliques", "its variables are not the columns of the data", "name the same columns"
+        )
+    place = [table.names.index(name) for name in names]
+    cliques = tuple(varset(place[v] for v in members(clique)) for clique in tree.cliques)
+    return JunctionTree(tree.n, cliques, tree.edges)
+
+
+def _with_provenance(tree: "FeatureTree", task: "FitTask", options: FeatureOptions) -> "FeatureTree":
+    """Returns the feature tree with its provenance."""
+    from jtsolve.core.version import __version__
+    from jtsolve.models.features.tree import FeatureTree
+
+    remarks: dict[str, Any] = {**tree.provenance, "method": options.text, "jtsolve": __version__}
+    if options.method == "trees":
+        backend = "forward" if options.backend is None else options.backend.name
+        remarks |= {"score": task.data.score.name, "treewidth_allowed": options.treewidth, "backend": backend}
+    return FeatureTree(tree.columns, tree.nodes, remarks)

@@ -1,0 +1,200 @@
+"""Trees of boxes with several lines, as text, in the DOT language, and as SVG or PNG: feature trees.
+
+A box may have several parents; text and pictures show it once, under the first, and refer to it by number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from jtsolve.core.files import write_atomically
+from jtsolve.draw.fonts import Typeface
+from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS
+from jtsolve.draw.picture import draw_box, page, render, write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+_MOST = 60
+"""Boxes of a picture: beyond, nobody can read it, and deeper ones are counted in place of being drawn."""
+_ACROSS = 0.2
+"""Space between the boxes of a layer, in inches."""
+_DOWN = 0.55
+"""Space between layers, in inches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box of a branching.
+
+    Attributes:
+        lines: of its text.
+        kids: positions of the boxes below, later in the list.
+        labels: one for each kid.
+    """
+
+    lines: tuple[str, ...]
+    kids: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+def branching_text(boxes: Sequence[Box]) -> str:
+    """Returns the boxes as lines of text, the first box as the root.
+
+    >>> print(branching_text([Box(("rain?",), (1, 2), ("no", "yes")), Box(("dry",)), Box(("wet",))]))
+    rain?
+    ├─ no: dry
+    └─ yes: wet
+    """
+    shared = _shared(boxes)
+    seen: set[int] = set()
+    lines = []
+    stack = [(0, "", "")]
+    while stack:
+        i, branch, indent = stack.pop()
+        number = f"({i}) " if i in shared else ""
+        if i in seen:
+            lines.append(f"{branch}see ({i})")
+            continue
+        seen.add(i)
+        first, *others = boxes[i].lines
+        lines.append(f"{branch}{number}{first}")
+        bar = "│ " if boxes[i].kids else "  "
+        lines += [f"{indent}{bar if others else ''}{line}" for line in others]
+        pairs = list(zip(boxes[i].kids, boxes[i].labels, strict=True))
+        for k, (kid, label) in reversed(list(enumerate(pairs))):
+            last = k == len(pairs) - 1
+            words = f"{label}: " if label else ""
+            sign, below = ("└─ ", "   ") if last else ("├─ ", "│  ")
+            stack.append((kid, indent + sign + words, indent + below))
+    return "\n".join(lines)
+
+
+def branching_dot(boxes: Sequence[Box]) -> str:
+    """Returns the boxes in the DOT language of Graphviz."""
+    lines = ["digraph feature_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    for i, box in enumerate(boxes):
+        lines.append(f"  n{i} [label={_quoted(box.lines)}];")
+        for kid, label in zip(box.kids, box.labels, strict=True):
+            lines.append(f"  n{i} -> n{kid} [label={_quoted([label])}];")
+    return "\n".join([*lines, "}"])
+
+
+def draw_branching(boxes: Sequence[Box], path: str | Path, *, format: Literal["svg", "png"]) -> None:  # noqa: A002
+    """Draws the boxes into a file, the first on top; of more than 60, the deepest are counted instead.
+
+    Raises:
+        ChoiceError: the picture is too large for a PNG file.
+        InputError: the file cannot be written.
+    """
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
+        write_atomically(path, render(_figure(_pruned(boxes)), format))
+
+
+def _shared(boxes: Sequence[Box]) -> set[int]:
+    """Returns the boxes of several parents."""
+    found: set[int] = set()
+    twice: set[int] = set()
+    for box in boxes:
+        for kid in box.kids:
+            (twice if kid in found else found).add(kid)
+    return twice
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    """Returns lines as a label of DOT."""
+    plain = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r") for line in lines]
+    return '"' + "\\n".join(line.replace("\n", "\\n") for line in plain) + '"'
+
+
+def _pruned(boxes: Sequence[Box]) -> list[Box]:
+    """Returns a tree of the topmost boxes: each parent of a shared box gets a reference to it."""
+    shared = _shared(boxes)
+    out: list[Box] = []
+    queue = [0]  # positions in `boxes`; those in `out` are the same
+    drawn: set[int] = set()
+    for i in queue:  # the list grows during the iteration
+        box = boxes[i]
+        number = (f"({i})",) if i in shared else ()
+        if i in drawn:
+            out.append(Box((f"see ({i})",)))
+        elif len(queue) + len(box.kids) > _MOST:
+            below = _below(boxes, i)
+            out.append(Box((*number, f"… {below} more" if below else box.lines[0], *box.lines[1:])))
+        else:
+            kids = tuple(len(queue) + k for k in range(len(box.kids)))
+            queue.extend(box.kids)
+            out.append(Box((*number, *box.lines), kids, box.labels))
+        drawn.add(i)
+    return out
+
+
+def _below(boxes: Sequence[Box], i: int) -> int:
+    """Returns the number of boxes below one."""
+    found: set[int] = set()
+    stack = [i]
+    while stack:
+        new = set(boxes[stack.pop()].kids) - found
+        found |= new
+        stack += new
+    return len(found)
+
+
+def _figure(boxes: Sequence[Box]) -> Any:
+    """Returns the picture of a tree of boxes: each above the middle of its kids."""
+    face = Typeface.of(line for box in boxes for line in (*box.lines, *box.labels))
+    texts = [[face.shown(line) for line in box.lines] for box in boxes]
+    step = NAME_POINTS * LINE / 72
+    widths = [max(face.width(line, NAME_POINTS) for line in text) + 2 * PADDING for text in texts]
+    heights = [step * len(text) + 2 * PADDING for text in texts]
+    depth = [0] * len(boxes)
+    for i, box in enumerate(boxes):
+        for kid in box.kids:
+            depth[kid] = depth[i] + 1
+    tops = [0.0]
+    for layer in range(max(depth) + 1):
+        tallest = max(height for height, own in zip(heights, depth, strict=True) if own == layer)
+        tops.append(tops[-1] + tallest + _DOWN)
+    span = list(widths)  # of each subtree
+    for i in reversed(range(len(boxes))):
+        below = sum(span[kid] + _ACROSS for kid in boxes[i].kids) - _ACROSS
+        span[i] = max(span[i], below)
+    left = [0.0] * len(boxes)
+    for i, box in enumerate(boxes):
+        below = sum(span[kid] + _ACROSS for kid in box.kids) - _ACROSS
+        at = left[i] + (span[i] - below) / 2
+        for kid in box.kids:
+            left[kid] = at
+            at += span[kid] + _ACROSS
+    figure, axes = page((span[0], tops[-1] - _DOWN), face, face.remarks)
+    middle = [x + width / 2 for x, width in zip(left, span, strict=True)]
+    for i, box in enumerate(boxes):
+        bottom = tops[depth[i]] + heights[i]
+        for kid, label in zip(box.kids, box.labels, strict=True):
+            top = tops[depth[kid]]
+            axes.plot([middle[i], middle[kid]], [bottom, top], color="#6f7f91", linewidth=1.1, zorder=1)
+            share = 0.62
+            x, y = middle[i] + (middle[kid] - middle[i]) * share, bottom + (top - bottom) * share
+            shown = [face.shown(label)]
+            write(
+                axes,
+                x,
+                y,
+                shown,
+                SEPARATOR_POINTS,
+                face,
+                color="#8a4b08",
+                zorder=2,
+                backgroundcolor="#ffffff",
+            )
+        y = tops[depth[i]] + heights[i] / 2
+        draw_box(axes, middle[i], y, (widths[i], heights[i]), "solid")
+        lined = len(texts[i]) > 1  # a tree of cliques: its branches have to stay below each other
+        x = middle[i] - widths[i] / 2 + PADDING if lined else middle[i]
+        style = {"ha": "left"} if lined else {}
+        write(axes, x, y, texts[i], NAME_POINTS, face, color="#14202e", zorder=4, **style)
+    return figure

@@ -1,0 +1,1 @@
+"""Compiled queries of circuits."""

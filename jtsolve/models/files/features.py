@@ -1,0 +1,161 @@
+"""Model files of kind "features": the nodes of a feature tree, or graph, the root first."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from jtsolve.models.features.context import Literal as FeatureLiteral
+from jtsolve.models.features.nodes import Product, Split, Table, Tree
+from jtsolve.models.features.tree import FeatureTree, leaf_columns
+from jtsolve.models.files.parts import (
+    ColumnDocument,
+    TreeDocument,
+    column_document,
+    columns_from,
+    file_error,
+    packed,
+    parts_document,
+    tree_model,
+    unpacked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.models.columns import Column
+    from jtsolve.models.features.nodes import Node
+
+
+class SplitDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="split"):
+    """A split: pairs of a variable and its state, their joint probability, the kids if not, and if so."""
+
+    feature: Annotated[list[tuple[str, str]], msgspec.Meta(min_length=1)]
+    probability: float
+    kids: tuple[int, int]
+
+
+class ProductDocument(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="product"
+):
+    """A product of independent parts; without kids where every variable is fixed."""
+
+    kids: list[int]
+
+
+class TableLeafDocument(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="table"
+):
+    """A leaf: a table over the open variables with the states that are left."""
+
+    variables: list[ColumnDocument]
+    values: str
+
+
+class TreeLeafDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="tree"):
+    """A leaf: a junction tree over the open variables with the states that are left."""
+
+    variables: list[ColumnDocument]
+    cliques: Annotated[list[list[str]], msgspec.Meta(min_length=1)]
+    tree_edges: list[tuple[int, int]]
+    tables: list[str]
+
+
+NodeDocument = SplitDocument | ProductDocument | TableLeafDocument | TreeLeafDocument
+
+
+class FeaturesDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve model file, version 1, of a feature tree: the first node is the root, kids come later."""
+
+    format: Literal["jtsolve-model"]
+    version: Literal[1]
+    kind: Literal["features"]
+    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
+    nodes: Annotated[list[NodeDocument], msgspec.Meta(min_length=1)]
+    provenance: dict[str, Any]
+
+
+def features_contents(tree: FeatureTree) -> dict[str, Any]:
+    """Returns the document of a feature tree, less what all kinds have."""
+    return {
+        "kind": "features",
+        "variables": [column_document(entry) for entry in tree.columns],
+        "nodes": [_node_contents(tree, i) for i in range(len(tree.nodes))],
+    }
+
+
+def _node_contents(tree: FeatureTree, i: int) -> dict[str, Any]:
+    node = tree.nodes[i]
+    if isinstance(node, Split):
+        pairs = [[tree.columns[v].name, tree.columns[v].states[state]] for v, state in node.feature]
+        return {
+            "node": "split",
+            "feature": pairs,
+            "probability": float(node.probability),
+            "kids": list(node.kids),
+        }
+    if isinstance(node, Product):
+        return {"node": "product", "kids": list(node.kids)}
+    columns = leaf_columns(tree.columns, node.variables, tree.contexts[i])
+    variables = [column_document(column) for column in columns]
+    if isinstance(node, Table):
+        return {"node": "table", "variables": variables, "values": packed(node.values)}
+    model = node.model
+    parts = parts_document(model.tree, model.names, model.tables)
+    return {"node": "tree", "variables": variables, **parts}
+
+
+def features_from(document: FeaturesDocument, source: str) -> FeatureTree:
+    """Returns the feature tree of a document.
+
+    Raises:
+        InputError: it is not valid; names the place, and the path to the node.
+        LimitError: its tables do not fit in memory.
+    """
+    columns = columns_from(document.variables, source, "$")
+    if len({column.name for column in columns}) < len(columns):
+        raise file_error(source, "$.variables", "a name occurs twice")
+    place = {column.name: v for v, column in enumerate(columns)}
+    nodes = [_node(entry, columns, place, source, f"$.nodes[{i}]") for i, entry in enumerate(document.nodes)]
+    try:
+        tree = FeatureTree(columns, tuple(nodes), MappingProxyType(document.provenance))
+    except ValueError as error:
+        raise file_error(source, "$.nodes", str(error)) from None
+    for i, (node, entry) in enumerate(zip(nodes, document.nodes, strict=True)):
+        if isinstance(node, Table) and isinstance(entry, TableLeafDocument):
+            left = [column.states for column in leaf_columns(columns, node.variables, tree.contexts[i])]
+            if [tuple(variable.states or ()) for variable in entry.variables] != left:
+                reason = f"its variables have other states than the path leaves, {left}"
+                raise file_error(source, f"$.nodes[{i}].variables", reason)
+    return tree
+
+
+def _node(
+    entry: NodeDocument, columns: Sequence[Column], place: dict[str, int], source: str, at: str
+) -> Node:
+    """Returns a node of the file."""
+    if isinstance(entry, ProductDocument):
+        return Product(tuple(entry.kids))
+    if isinstance(entry, SplitDocument):
+        feature = []
+        for name, state in entry.feature:
+            if name not in place or state not in columns[place[name]].states:
+                raise file_error(source, f"{at}.feature", f"there is no variable '{name}' of state '{state}'")
+            feature.append(FeatureLiteral(place[name], columns[place[name]].states.index(state)))
+        try:
+            return Split(tuple(feature), entry.probability, entry.kids)
+        except ValueError as error:
+            raise file_error(source, f"{at}.feature", str(error)) from None
+    own = columns_from(entry.variables, source, at)
+    variables = tuple(place.get(column.name, -1) for column in own)
+    if -1 in variables or tuple(sorted(set(variables))) != variables:
+        raise file_error(source, f"{at}.variables", "they are not variables of the model in increasing order")
+    if isinstance(entry, TableLeafDocument):
+        dims = tuple(column.arity for column in own)
+        return Table(variables, unpacked(entry.values, dims, source, f"{at}.values"))
+    if not own:
+        raise file_error(source, f"{at}.variables", "a junction tree needs some")
+    part = TreeDocument(entry.cliques, entry.tree_edges, entry.tables)
+    return Tree(variables, tree_model(part, own, source, at, {}))

@@ -1,0 +1,147 @@
+"""What the kinds of model files share: columns, the tables of a junction tree, arrays as base64."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import numpy as np
+
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members, varset
+from jtsolve.errors import InputError
+from jtsolve.io.documents import Name
+from jtsolve.models.columns import Column
+from jtsolve.models.layout import require_room, table_cells
+from jtsolve.models.model import JunctionTreeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+
+class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A variable: its states, and the cuts between them if they are ranges; real variables have neither."""
+
+    name: Name
+    states: list[str] | None = None
+    cuts: list[float] | None = None
+
+
+class TreeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A junction tree; `tables` is aligned with `cliques`."""
+
+    cliques: Annotated[list[list[str]], msgspec.Meta(min_length=1)]
+    tree_edges: list[tuple[int, int]]
+    tables: list[str]
+
+
+def parts_document(
+    tree: JunctionTree, names: Sequence[str], tables: Sequence[NDArray[np.float64]]
+) -> dict[str, Any]:
+    """Returns the fields of a tree and its tables."""
+    return {
+        "cliques": [[names[v] for v in members(clique)] for clique in tree.cliques],
+        "tree_edges": [list(edge) for edge in tree.edges],
+        "tables": [packed(table) for table in tables],
+    }
+
+
+def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> tuple[Column, ...]:
+    """Returns the columns of a discrete model, or of a part of one, at a place in the file."""
+    columns = []
+    for v, entry in enumerate(variables):
+        if entry.states is None:
+            raise file_error(source, f"{at}.variables[{v}]", "variables of a discrete model need states")
+        try:
+            cuts = None if entry.cuts is None else tuple(entry.cuts)
+            columns.append(Column(entry.name, tuple(entry.states), cuts))
+        except ValueError as error:
+            raise file_error(source, f"{at}.variables[{v}]", str(error)) from None
+    return tuple(columns)
+
+
+def tree_model(
+    part: TreeDocument, columns: tuple[Column, ...], source: str, at: str, provenance: Mapping[str, Any]
+) -> JunctionTreeModel:
+    """Returns the discrete model at a place in the file."""
+    names = [column.name for column in columns]
+    tree = tree_from(part, names, source, at)
+    arities = tuple(column.arity for column in columns)
+    require_room(table_cells(tree, arities), source, "more memory, or a model of smaller treewidth")
+    tables = []
+    for i, position in enumerate(file_order(part, names, tree)):
+        dims = tuple(arities[v] for v in members(tree.cliques[i]))
+        tables.append(unpacked(part.tables[position], dims, source, f"{at}.tables[{position}]"))
+    try:
+        return JunctionTreeModel(columns, tree, tuple(tables), MappingProxyType(dict(provenance)))
+    except ValueError as error:
+        raise file_error(source, f"{at}.tables", str(error)) from None
+
+
+def tree_from(part: TreeDocument, names: Sequence[str], source: str, at: str) -> JunctionTree:
+    """Returns a tree of the file.
+
+    Raises:
+        InputError: a name is unknown or repeated, the cliques do not form a junction tree, or a table is
+            missing.
+    """
+    index = {name: v for v, name in enumerate(names)}
+    if len(index) < len(names):
+        raise file_error(source, "$.variables", "a name occurs twice")
+    for i, clique in enumerate(part.cliques):
+        places = [index.get(name, -1) for name in clique]
+        if -1 in places or sorted(set(places)) != places:
+            raise file_error(
+                source, f"{at}.cliques[{i}]", "its members are not variables in increasing order"
+            )
+    cliques = tuple(varset(index[name] for name in clique) for clique in part.cliques)
+    if len(set(cliques)) < len(cliques):
+        raise file_error(source, f"{at}.cliques", "a clique occurs twice")
+    if len(part.tables) != len(cliques):
+        raise file_error(source, f"{at}.tables", f"{len(cliques)} cliques need as many tables")
+    try:
+        return JunctionTree(len(names), cliques, tuple(part.tree_edges))
+    except ValueError as error:
+        raise file_error(source, f"{at}.cliques", str(error)) from None
+
+
+def file_order(part: TreeDocument, names: Sequence[str], tree: JunctionTree) -> Sequence[int]:
+    """Returns for each clique of the tree its position in the file."""
+    index = {name: v for v, name in enumerate(names)}
+    position = {varset(index[name] for name in clique): i for i, clique in enumerate(part.cliques)}
+    return [position[clique] for clique in tree.cliques]
+
+
+def column_document(entry: Column | str) -> dict[str, Any]:
+    """Returns a column as it is written; of a real variable, its name."""
+    if isinstance(entry, str):
+        return {"name": entry}
+    cuts = {} if entry.cuts is None else {"cuts": list(entry.cuts)}
+    return {"name": entry.name, "states": list(entry.states), **cuts}
+
+
+def packed(array: NDArray[np.float64]) -> str:
+    """Returns an array as base64 of little-endian 64-bit floats."""
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")
+
+
+def unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDArray[np.float64]:
+    """Returns the array of these dimensions at a place in the file; its size is checked first."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise file_error(source, place, "it is not base64") from None
+    cells = int(np.prod(dims, dtype=np.float64))
+    if len(data) != 8 * cells:
+        raise file_error(source, place, f"it holds {len(data)} bytes, but {cells} numbers take {8 * cells}")
+    return np.frombuffer(data, dtype="<f8").astype(np.float64).reshape(dims)
+
+
+def file_error(source: str, place: str, reason: str) -> InputError:
+    """Returns the error for a place in a file."""
+    return InputError(source, place, reason, "write the file again with jtsolve")

@@ -1,0 +1,566 @@
+"""LEM: feature trees grown by the independences that hold where a feature fails, and where it holds.
+
+LMIP partitions the variables in the rows of a context: they begin apart, and every set A of at most q
+variables with min over ∅ ⊊ X ⊊ A of I(X; A∖X | context) above δ joins the components that it meets. A
+feature scores 1 / Σ over the parts Q of their joint states where it fails, plus the same where it holds; the
+best one becomes a split, and each part goes on by itself. `Lem(exhaustive=True)` is Algorithm 2, which scores
+all features of one length; otherwise features grow greedily, literal by literal, while the score improves
+(section 4). `PUBLISHED` are the paper's settings, `TESTED` those that work.
+
+Reference: V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. What it
+leaves open is decided as follows.
+
+- Parts are closed under the clauses of failed features before anything else joins them: the paper's recursion
+  is wrong where a clause ties two parts together.
+- δ is in nats. Rows are "too few" below `min_rows`, and a split needs `support` rows on both sides, the
+  constant c of Definition 6 as a number; without it, features that hold in hardly any rows score best.
+- A δ that does not depend on the number of rows finds everything independent, or nothing; `test` puts a G
+  test or the threshold of BIC in its place.
+- Scores are flat where nothing decomposes. Ties go to the most balanced feature (the paper's), or to the one
+  that tells most of the single variables.
+- A leaf is a table of the open variables, or of each group that clauses tie together, if rows are too few.
+
+Time: k · n calls of LMIP for a split, C(n, k) · s^k for Algorithm 2 (s states), each rows × n^q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+from math import inf, prod
+from statistics import NormalDist
+from time import monotonic
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from jtsolve.core.result import Stop
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.models.columns import columns_of
+from jtsolve.models.features.context import Context, Feature, feature_of
+from jtsolve.models.features.context import Literal as FeatureLiteral
+from jtsolve.models.features.nodes import Product, Split, Table
+from jtsolve.models.features.queries import log_likelihood
+from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.learning.fit import CANDIDATES
+from jtsolve.scoring.scorer import distinct_rows
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.models.features.nodes import Node
+    from jtsolve.tables.table import Codes
+
+    ProgressMessage = Callable[[str], None]
+
+DELTAS = (0.002, 0.005, 0.01, 0.02, 0.05)
+"""Values of δ tried with rows for validation, in nats."""
+LEVELS = (0.05, 0.01, 0.001)
+"""Levels of the G test tried with rows for validation."""
+TESTS = ("delta", "g", "bic")
+_EQUAL = 1e-12
+"""Differences of ln scores that count as ties."""
+_LEAST_ROWS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lem:
+    """How to learn a feature tree by LEM.
+
+    Args:
+        length: literals of the longest feature, k; of every feature if exhaustive. At least 1.
+        q: variables of the largest set that LMIP tests, at least 2.
+        delta: mutual information in nats above which sets are dependent, above 0; for the test "delta".
+        test: "delta"; "g", a G test at the level `alpha`; "bic", ½ ln N for each degree of freedom.
+        alpha: level of the G test, between 0 and 1.
+        exhaustive: score all features of the length (Algorithm 2) in place of greedy ones (section 4).
+        queyranne: let LMIP use his algorithm in place of enumerating cuts; for the test "delta".
+        balanced: whether ties go to the most balanced feature, otherwise to the most informative one.
+        partition_first: whether to partition the variables before the first split.
+        min_rows: weight of rows below which LMIP finds nothing.
+        support: weight of rows that a split needs on both sides, at least 1.
+        small: most variables of a context that becomes a table without further splits, if greedy.
+        max_cells: most cells of a table.
+        ess: equivalent sample size of the prior of every table and split, above 0.
+
+    Raises:
+        ChoiceError: a setting is out of range.
+    """
+
+    length: int = 1
+    q: int = 2
+    delta: float = 0.05
+    test: Literal["delta", "g", "bic"] = "g"
+    alpha: float = 0.01
+    exhaustive: bool = False
+    queyranne: bool = False
+    balanced: bool = False
+    partition_first: bool = True
+    min_rows: int = 20
+    support: int = 20
+    small: int = 1
+    max_cells: int = 1 << 16
+    ess: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.test not in TESTS:
+            raise ChoiceError(f"there is no test '{self.test}'; there are {', '.join(TESTS)}")
+        if not 0 < self.delta < inf:
+            raise ChoiceError(f"δ is {self.delta}; give a number of nats above 0, such as 0.05")
+        if not 0 < self.alpha < 1:
+            raise ChoiceError(
+                f"the level of the test is {self.alpha}; give one between 0 and 1, such as 0.01"
+            )
+        if self.q < 2:  # noqa: PLR2004 - a pair
+            raise ChoiceError(f"q is {self.q}; LMIP tests sets of at least 2 variables")
+        if self.queyranne and self.test != "delta":
+            raise ChoiceError("Queyranne's algorithm needs one threshold for all cuts: give the test delta")
+        if min(self.length, self.support, self.small, self.max_cells) < 1 or self.min_rows < 0:
+            raise ChoiceError(
+                "length, support, small and max_cells must be at least 1, and min_rows 0 or more"
+            )
+        if not 0 < self.ess < inf:
+            raise ChoiceError(f"the equivalent sample size is {self.ess}; give a number above 0")
+
+    @property
+    def threshold(self) -> tuple[int, float]:
+        """Number and value of the test, as in `kernels.partitions`."""
+        value = NormalDist().inv_cdf(1 - self.alpha) if self.test == "g" else self.delta
+        return TESTS.index(self.test), value
+
+
+PUBLISHED = Lem(
+    length=3, q=3, test="delta", balanced=True, partition_first=False, min_rows=50, support=1, small=4
+)
+"""The settings of section 4 and 5: q = 3, δ = 0.05, tables below 5 variables. The length is not stated."""
+TESTED = Lem()
+"""LEM with a G test in place of δ."""
+
+
+def fit_lem(
+    table: DataTable,
+    how: Lem = TESTED,
+    progress: ProgressMessage | None = None,
+    *,
+    deadline: float | None = None,
+) -> FeatureTree:
+    """Returns the feature tree of a table.
+
+    At the deadline, or by Ctrl-C, every context that is left becomes a leaf; the provenance says under "stop"
+    why it ended.
+
+    Args:
+        table: the data, with its weights.
+        how: the settings.
+        progress: called with messages.
+        deadline: of `time.monotonic()`.
+
+    Raises:
+        ChoiceError: features are to be longer than there are variables.
+        LimitError: Algorithm 2 asks for a table of more than `max_cells` cells, or a set of q variables has
+            more joint states.
+    """
+    growth = _Growth(table, how, progress, deadline)
+    growth.grow()
+    return growth.tree(how.ess, {})
+
+
+def fit_lem_validated(
+    table: DataTable,
+    validation: DataTable | Codes,
+    how: Lem = TESTED,
+    *,
+    thresholds: Sequence[float] | None = None,
+    candidates: Sequence[float] = CANDIDATES,
+    progress: ProgressMessage | None = None,
+    deadline: float | None = None,
+) -> FeatureTree:
+    """Returns the feature tree with the threshold and the prior under which validation rows are likeliest.
+
+    Ctrl-C and the deadline end the trials; what is in hand is compared.
+
+    Args:
+        table: the training data.
+        validation: other rows of the same columns; codes may have -1 for missing values.
+        how: the settings; its δ (or level) and its prior do not count.
+        thresholds: values of δ to try, or levels of the G test; None for `DELTAS` or `LEVELS`.
+        candidates: equivalent sample sizes to try, above 0, at least one.
+        progress: called with messages.
+        deadline: of `time.monotonic()`.
+
+    Raises:
+        ChoiceError, LimitError: as `fit_lem`; or there is nothing to try.
+    """
+    if thresholds is None:
+        thresholds = {"delta": DELTAS, "g": LEVELS, "bic": (0.5,)}[how.test]
+    if not thresholds or not candidates:
+        raise ChoiceError("there is no threshold or no prior to try; give at least one of each")
+    weights = validation.weights if isinstance(validation, DataTable) else None
+    best: tuple[float, FeatureTree] | None = None
+    tried = []
+    for value in thresholds:
+        growth = _Growth(table, _with(how, value), progress, deadline)
+        growth.grow()
+        here = -inf
+        for ess in candidates:
+            tree = growth.tree(ess, {})
+            mean = float(np.average(log_likelihood(tree, validation), weights=weights))
+            here = max(here, mean)
+            if best is None or mean > best[0]:
+                best = mean, tree
+        tried.append({"threshold": value, "validation_log_likelihood": here})
+        if growth.stop is not Stop.FINISHED:
+            break
+    assert best is not None, "there is something to try"
+    remarks = {
+        **best[1].provenance,
+        "validation_log_likelihood": best[0],
+        "thresholds_tried": tried,
+        "smoothing_candidates": list(candidates),
+        "stop": growth.stop.value,
+    }
+    return FeatureTree(best[1].columns, best[1].nodes, remarks)
+
+
+def _with(how: Lem, threshold: float) -> Lem:
+    """Returns the settings with the threshold of their test; that of BIC is fixed."""
+    if how.test == "delta":
+        return replace(how, delta=threshold)
+    return replace(how, alpha=threshold) if how.test == "g" else how
+
+
+class _Counted(NamedTuple):
+    """A leaf before its probabilities: the weights of its cells, and which of them are allowed."""
+
+    variables: tuple[int, ...]
+    counts: NDArray[np.float64]
+    mask: NDArray[np.bool_]
+
+
+class _Branch(NamedTuple):
+    """A split before its probability: the weights of the rows on the path, and of those where it holds."""
+
+    feature: Feature
+    total: float
+    holds: float
+    kids: tuple[int, int]
+
+
+class _Candidate(NamedTuple):
+    """A feature that was scored.
+
+    Attributes:
+        value: ln of its score.
+        rank: what decides between equal scores; the larger is better.
+        feature: it.
+        parts: the parts of the context where it fails, and where it holds.
+    """
+
+    value: float
+    rank: float
+    feature: Feature
+    parts: tuple[list[list[int]], list[list[int]]]
+
+
+class _Growth:
+    """Grows a feature tree from the root."""
+
+    def __init__(
+        self, table: DataTable, how: Lem, progress: ProgressMessage | None, deadline: float | None
+    ) -> None:
+        self.source, self.how, self.deadline = table, how, deadline
+        self.table = distinct_rows(table)
+        self.columns = columns_of(table)
+        arities = [column.arity for column in self.columns]
+        self.root = Context.of(arities)
+        if how.length > table.n:
+            raise ChoiceError(f"features of {how.length} literals need as many variables, not {table.n}")
+        cells = prod(sorted(arities)[-how.q :])
+        if cells > how.max_cells:
+            raise LimitError(
+                f"a set of {how.q} variables has {cells} joint states, and max_cells allows {how.max_cells}; "
+                "give a smaller q, or fewer states"
+            )
+        self.codes = self.table.codes.astype(np.int32)
+        self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
+        self.progress = progress or (lambda _words: None)
+        self.nodes: list[Product | _Branch | _Counted] = []
+        self.waiting: list[tuple[int, Context, NDArray[np.int64]]] = []
+        self.stop = Stop.FINISHED
+
+    def grow(self) -> None:
+        """Grows the tree until no context is left."""
+        rows = np.arange(self.table.rows)
+        variables = sorted(self.root.domains)
+        parts = self.partition(self.root, rows) if self.how.partition_first and variables else [variables]
+        self.place(self.root, rows, parts if variables else [])
+        while self.waiting:
+            at, context, inside = self.waiting.pop()
+            if self.stop is Stop.FINISHED and self.deadline is not None and monotonic() >= self.deadline:
+                self.stop = Stop.TIME
+            try:
+                self.fill(at, context, inside)
+                self.progress(f"{len(self.nodes)} nodes, {len(self.waiting)} contexts to look at")
+            except KeyboardInterrupt:
+                self.stop = Stop.INTERRUPTED
+                self.close(at, context, inside)
+
+    def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
+        """Returns the tree with the probabilities for a prior."""
+        nodes: list[Node] = []
+        for node in self.nodes:
+            if isinstance(node, _Branch):
+                share = (node.holds + ess / 2) / (node.total + ess)
+                nodes.append(Split(node.feature, share, node.kids))
+            elif isinstance(node, _Counted):
+                values = np.where(node.mask, node.counts + ess / node.mask.sum(), 0.0)
+                nodes.append(Table(node.variables, values / values.sum()))
+            else:
+                nodes.append(node)
+        settings = {field.name: getattr(self.how, field.name) for field in fields(self.how)}
+        remarks = {
+            **self.source.provenance,
+            "features": {"lem": settings},
+            "smoothing_ess": ess,
+            "stop": self.stop.value,
+            **facts,
+        }
+        return FeatureTree(self.columns, tuple(nodes), MappingProxyType(remarks))
+
+    def place(self, context: Context, rows: NDArray[np.int64], parts: Sequence[Sequence[int]]) -> int:
+        """Appends an A-node, its parts to be filled later; returns its position."""
+        at = len(self.nodes)
+        self.nodes.append(Product(()))
+        if len(parts) == 1:
+            self.waiting.append((at, context, rows))
+        elif parts:
+            kids = tuple(at + 1 + k for k in range(len(parts)))
+            self.nodes[at] = Product(kids)
+            self.nodes += [Product(())] * len(parts)
+            self.waiting += [(kid, context.onto(part), rows) for kid, part in zip(kids, parts, strict=True)]
+        return at
+
+    def fill(self, at: int, context: Context, rows: NDArray[np.int64]) -> None:
+        """Makes the node of a context: a split, or a leaf."""
+        total = self.weights[rows].sum()
+        if self.stop is not Stop.FINISHED or total < max(self.how.min_rows, _LEAST_ROWS):
+            self.close(at, context, rows)
+            return
+        is_small = not self.how.exhaustive and len(context.domains) <= self.how.small
+        if len(context.domains) == 1 or (
+            is_small and prod(context.dims(context.domains)) <= self.how.max_cells
+        ):
+            self.nodes[at] = self.leaf(context, rows)
+            return
+        found = self.best_feature(context, rows)
+        if found is None:
+            self.close(at, context, rows)
+            return
+        if self.how.exhaustive and all(len(parts) <= 1 for parts in found.parts):
+            self.nodes[at] = self.full_table(context, rows)
+            return
+        holds = np.all([self.codes[v, rows] == state for v, state in found.feature], axis=0)
+        kids = []
+        for truth in (False, True):
+            after = context.assume(found.feature, holds=truth)[0]
+            inside, parts = rows[holds == truth], found.parts[truth]
+            if self.how.exhaustive and len(parts) == 1:
+                kids.append(len(self.nodes))
+                self.nodes.append(self.full_table(after, inside))
+            else:
+                kids.append(self.place(after, inside, parts))
+        met = float(self.weights[rows[holds]].sum())
+        self.nodes[at] = _Branch(found.feature, float(total), met, (kids[0], kids[1]))
+
+    def close(self, at: int, context: Context, rows: NDArray[np.int64]) -> None:
+        """Makes a leaf: a table for each group of variables that clauses tie together."""
+        groups = context.groups()
+        kids = tuple(len(self.nodes) + k for k in range(len(groups)))
+        self.nodes[at] = Product(kids)
+        self.nodes += [self.leaf(context.onto(group), rows) for group in groups]
+
+    def full_table(self, context: Context, rows: NDArray[np.int64]) -> _Counted:
+        """Returns the table of Algorithm 2 over all open variables."""
+        cells = prod(context.dims(context.domains))
+        if cells > self.how.max_cells:
+            raise LimitError(
+                f"Algorithm 2 ends in a table of {len(context.domains)} variables, {cells:.3g} cells, and "
+                f"max_cells allows {self.how.max_cells}; give a larger δ, or leave out exhaustive"
+            )
+        return self.leaf(context, rows)
+
+    def leaf(self, context: Context, rows: NDArray[np.int64]) -> _Counted:
+        """Returns the table of a context's open variables."""
+        variables = tuple(sorted(context.domains))
+        dims = context.dims(variables)
+        cells = np.zeros(len(rows), dtype=np.int64)
+        for v in variables:
+            rank = np.zeros(self.columns[v].arity, dtype=np.int64)
+            allowed = context.allowed(v)
+            rank[allowed] = np.arange(len(allowed))
+            cells = cells * len(allowed) + rank[self.codes[v, rows]]
+        counts = np.bincount(cells, self.weights[rows], minlength=prod(dims)).reshape(dims)
+        return _Counted(variables, counts.astype(np.float64), context.is_allowed(variables))
+
+    def partition(self, context: Context, rows: NDArray[np.int64]) -> list[list[int]]:
+        """Returns the parts of a context by LMIP (Algorithm 1)."""
+        from jtsolve.models.features.kernels.counts import pair_counts
+        from jtsolve.models.features.kernels.partitions import partition
+
+        variables, codes, first = self.inside(context, rows)
+        weights = self.weights[rows]
+        counts = pair_counts(codes, weights, first)
+        labels, states = _sides(context, variables)
+        how, (test, value) = self.how, self.how.threshold
+        partition(
+            codes, weights, counts, weights.sum(), first, states, test, value, how.q, how.queyranne,
+            how.min_rows, labels,
+        )  # fmt: skip
+        return _parts(labels, variables)
+
+    def inside(
+        self, context: Context, rows: NDArray[np.int64]
+    ) -> tuple[list[int], NDArray[np.int32], NDArray[np.int64]]:
+        """Returns the open variables, their codes in some rows, and the first literal of each."""
+        variables = sorted(context.domains)
+        arities = [self.columns[v].arity for v in variables]
+        first = np.concatenate([[0], np.cumsum(arities)]).astype(np.int64)
+        return variables, np.ascontiguousarray(self.codes[variables][:, rows]), first
+
+    def best_feature(self, context: Context, rows: NDArray[np.int64]) -> _Candidate | None:
+        """Returns the feature of the best score; None if none has enough rows on both sides."""
+        variables, codes, first = self.inside(context, rows)
+        best: _Candidate | None = None
+        if self.how.exhaustive:
+            size = min(self.how.length, len(variables))
+            for start in _prefixes(context, variables, size - 1):
+                last = start[-1].variable if start else -1
+                found = self.extended(context, rows, codes, first, start, last)
+                if found is not None and (best is None or _is_better(found, best)):
+                    best = found
+            return best
+        prefix: Feature = ()
+        for _ in range(min(self.how.length, len(variables))):
+            found = self.extended(context, rows, codes, first, prefix, -1)
+            if found is None or (best is not None and found.value <= best.value + _EQUAL):
+                break
+            best, prefix = found, found.feature
+        return best
+
+    def extended(  # noqa: PLR0917 - the arrays of the context
+        self,
+        context: Context,
+        rows: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        first: NDArray[np.int64],
+        prefix: Feature,
+        after: int,
+    ) -> _Candidate | None:
+        """Returns the best conjunction of a feature with a literal of a variable beyond `after`."""
+        from jtsolve.models.features.kernels.partitions import score_features
+
+        variables = sorted(context.domains)
+        used = {v for v, _ in prefix}
+        place = {v: k for k, v in enumerate(variables)}
+        features, literals, states, labels = [], [], [], []
+        for v in variables:
+            if v in used or v <= after:
+                continue
+            allowed = context.allowed(v)
+            # Of two states, one literal is the negation of the other: the same feature.
+            for state in allowed[1:] if len(allowed) == 2 and not prefix else allowed:  # noqa: PLR2004
+                feature = feature_of((*prefix, (v, state)))
+                sides = self.sides(context, feature, variables)
+                if sides is not None:
+                    features.append(feature)
+                    literals.append((place[v], state))
+                    labels.append([side[0] for side in sides])
+                    states.append([side[1] for side in sides])
+        if not features:
+            return None
+        holds = np.ones(len(rows), dtype=np.bool_)
+        for v, state in prefix:
+            holds &= codes[place[v]] == state
+        out = np.empty((len(features), 3))
+        found = np.array(labels, dtype=np.int64)
+        how, (test, value) = self.how, self.how.threshold
+        score_features(
+            codes, self.weights[rows], first, holds, np.array(literals, dtype=np.int64),
+            np.array(states, dtype=np.int64), found, test, value, how.q, how.queyranne, how.min_rows,
+            max(how.support, _LEAST_ROWS), out,
+        )  # fmt: skip
+        with np.errstate(invalid="ignore"):  # NaN marks those without support
+            total = np.logaddexp(out[:, 0], out[:, 1])
+        if np.isnan(total).all():
+            return None
+        near = total >= np.nanmax(total) - _EQUAL
+        rank = -np.abs(np.exp(out[:, 0]) - np.exp(out[:, 1])) if how.balanced else out[:, 2]
+        c = int(np.argmax(np.where(near, rank, -inf)))
+        parts = (_parts(found[c, 0], variables), _parts(found[c, 1], variables))
+        return _Candidate(float(total[c]), float(rank[c]), features[c], parts)
+
+    def sides(
+        self, context: Context, feature: Feature, variables: list[int]
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
+        """Returns the components to begin with and states left, if a feature fails and if it holds.
+
+        None if one of the two is impossible, or clauses tie more joint states together than a table holds.
+        """
+        found = []
+        for holds in (False, True):
+            try:
+                after = context.assume(feature, holds=holds)[0]
+            except ValueError:
+                return None
+            if after.clauses:
+                groups = [group for group in after.groups() if len(group) > 1]
+                if any(prod(after.dims(group)) > self.how.max_cells for group in groups):
+                    return None
+                if not all(after.onto(group).is_allowed(sorted(group)).any() for group in groups):
+                    return None
+            found.append(_sides(after, variables))
+        return found
+
+
+def _is_better(one: _Candidate, other: _Candidate) -> bool:
+    if abs(one.value - other.value) > _EQUAL:
+        return one.value > other.value
+    return one.rank > other.rank
+
+
+def _prefixes(context: Context, variables: Sequence[int], size: int) -> Iterator[Feature]:
+    """Yields all conjunctions of a number of literals."""
+    for chosen in combinations(variables, size):
+        partial: list[Feature] = [()]
+        for v in chosen:
+            partial = [
+                (*feature, FeatureLiteral(v, state)) for feature in partial for state in context.allowed(v)
+            ]
+        yield from partial
+
+
+def _sides(context: Context, variables: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the label of the group, and the number of states left, of each variable; -1 and 1 if fixed."""
+    labels = np.full(len(variables), -1, dtype=np.int64)
+    states = np.ones(len(variables), dtype=np.int64)
+    for k, v in enumerate(variables):
+        if v in context.domains:
+            labels[k], states[k] = k, context.domains[v].bit_count()
+    if context.clauses:
+        place = {v: k for k, v in enumerate(variables)}
+        for group in context.groups():
+            labels[[place[v] for v in group]] = min(place[v] for v in group)
+    return labels, states
+
+
+def _parts(labels: NDArray[np.int64], variables: Sequence[int]) -> list[list[int]]:
+    """Returns the variables of each component."""
+    found: dict[int, list[int]] = {}
+    for v, label in zip(variables, labels.tolist(), strict=True):
+        if label >= 0:
+            found.setdefault(label, []).append(v)
+    return list(found.values())

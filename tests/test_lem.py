@@ -1,0 +1,514 @@
+"""LEM and context trees: partitions against plain references, recovery, limits, and the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations, product
+from math import log
+from time import monotonic
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from test_cli_models import Command
+
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.tree import JunctionTree
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.models import mixture as of_mixture
+from jtsolve.models.features import queries
+from jtsolve.models.features.context import Context, closed
+from jtsolve.models.features.nodes import Product, Split, Table, Tree
+from jtsolve.models.files.document import read_model
+from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning import context_trees
+from jtsolve.models.learning.context_trees import (
+    ContextTrees,
+    fit_context_tree,
+    fit_context_tree_validated,
+)
+from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.lem import PUBLISHED, TESTED, Lem, _Growth, fit_lem, fit_lem_validated
+from jtsolve.models.mixture import Mixture
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from jtsolve.models.features.context import Feature
+    from jtsolve.models.features.tree import FeatureTree
+
+
+def table_of(codes: NDArray[np.integer]) -> DataTable:
+    arities = codes.max(axis=1) + 1
+    states = tuple(tuple(str(state) for state in range(max(2, arity))) for arity in arities.tolist())
+    return DataTable(tuple(f"V{v}" for v in range(len(codes))), states, codes)
+
+
+def noisy(seed: int, n: int = 5, rows: int = 300, states: int = 2) -> DataTable:
+    """Returns rows in which some variables copy others, by the state of the first."""
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, states, (n, rows))
+    for v in range(2, n):
+        copied = (generator.random(rows) < 0.8) & (codes[0] == v % states)
+        codes[v, copied] = codes[v - 1, copied]
+    return table_of(codes)
+
+
+def contexts(seed: int, rows: int) -> tuple[DataTable, float]:
+    """Returns rows of a model in which two bits choose the order of a chain, and their entropy rate."""
+    generator = np.random.default_rng(seed)
+    n = 8
+    bits = generator.integers(0, 2, (2, rows))
+    codes = np.zeros((n, rows), dtype=np.int64)
+    for context in range(4):
+        order = np.random.default_rng(context).permutation(n)
+        here = np.flatnonzero(bits[0] * 2 + bits[1] == context)
+        state = generator.integers(0, 2, len(here))
+        for v in order:
+            codes[v, here] = state
+            state = np.where(generator.random(len(here)) < 0.15, 1 - state, state)
+    step = -(0.15 * log(0.15) + 0.85 * log(0.85))
+    return table_of(np.vstack([bits, codes])), 3 * log(2) + (n - 1) * step
+
+
+def entropy_of(table: DataTable, rows: NDArray[np.int64], variables: Sequence[int]) -> float:
+    _, times = np.unique(table.codes[list(variables)][:, rows], axis=1, return_counts=True)
+    share = times / times.sum()
+    return -float(share @ np.log(share))
+
+
+LEAST = 10
+"""Rows below which LMIP finds nothing, in the tests of Algorithm 1 and 2."""
+
+
+def lmip(
+    table: DataTable, rows: NDArray[np.int64], context: Context, q: int = 2, delta: float = 0.01
+) -> list[frozenset[int]]:
+    """Algorithm 1 in plain Python, on the open variables of a context."""
+    merged: list[tuple[int, ...]] = []
+    if len(rows) >= LEAST:
+        for size in range(2, q + 1):
+            for A in combinations(sorted(context.domains), size):
+                whole = entropy_of(table, rows, A)
+                cuts = [
+                    entropy_of(table, rows, X) + entropy_of(table, rows, [v for v in A if v not in X]) - whole
+                    for k in range(1, size)
+                    for X in combinations(A, k)
+                ]
+                if min(cuts) > delta:
+                    merged.append(A)
+    return closed(merged, context)
+
+
+@pytest.mark.parametrize("queyranne", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_lmip_is_algorithm_1(seed: int, queyranne: bool) -> None:  # noqa: FBT001
+    generator = np.random.default_rng(seed)
+    table = noisy(seed, 6, 200, int(generator.integers(2, 4)))
+    delta, q = float(10 ** generator.uniform(-3, -1)), int(generator.integers(2, 5))
+    how = Lem(test="delta", delta=delta, q=q, queyranne=queyranne, min_rows=0, max_cells=1 << 12)
+    growth = _Growth(table, how, None, None)
+    rows = np.arange(growth.table.rows)
+    found = growth.partition(growth.root, rows)
+    expected = lmip(table, np.arange(table.rows), growth.root, q, delta)
+    assert [frozenset(part) for part in found] == expected
+
+
+def score(parts: list[frozenset[int]], context: Context) -> float:
+    return 1 / sum(float(np.prod(context.dims(part))) for part in parts) if parts else 1.0
+
+
+def features_of(context: Context, length: int) -> list[Feature]:
+    from jtsolve.models.features.context import feature_of
+
+    size = min(length, len(context.domains))
+    return [
+        feature_of(zip(chosen, states, strict=True))
+        for chosen in combinations(sorted(context.domains), size)
+        for states in product(*(context.allowed(v) for v in chosen))
+    ]
+
+
+@pytest.mark.parametrize("length", [1, 2])
+@pytest.mark.parametrize("seed", range(6))
+def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
+    table = noisy(seed, 5, 240)
+    how = Lem(
+        length,
+        2,
+        0.01,
+        "delta",
+        exhaustive=True,
+        balanced=True,
+        partition_first=False,
+        min_rows=10,
+        support=5,
+    )
+    tree = fit_lem(table, how)
+    splits = 0
+    stack = [(0, np.arange(table.rows))]
+    while stack:
+        i, rows = stack.pop()
+        node, context = tree.nodes[i], tree.contexts[i]
+        if isinstance(node, Product):
+            stack += [(kid, rows) for kid in node.kids]
+            continue
+        if len(rows) < 10 or len(context.domains) == 1:
+            continue
+        scored: dict[Feature, tuple[float, list[list[frozenset[int]]]]] = {}
+        for feature in features_of(context, length):
+            holds = np.all([table.codes[v, rows] == state for v, state in feature], axis=0)
+            if min(holds.sum(), (~holds).sum()) < 5:
+                continue
+            try:
+                after = [context.assume(feature, holds=truth)[0] for truth in (False, True)]
+            except ValueError:
+                continue
+            parts = [lmip(table, rows[holds == truth], after[truth]) for truth in (False, True)]
+            value = sum(score(part, given) for part, given in zip(parts, after, strict=True))
+            scored[feature] = value, parts
+        best = max((value for value, _ in scored.values()), default=0.0)
+        ties = [feature for feature, (value, _) in scored.items() if value > best * (1 - 1e-9)]
+        if not isinstance(node, Split):
+            assert isinstance(node, Table)
+            assert not ties or any(all(len(part) <= 1 for part in scored[f][1]) for f in ties)
+            continue
+        splits += 1
+        assert node.feature in ties or length == 1
+        holds = np.all([table.codes[v, rows] == state for v, state in node.feature], axis=0)
+        value, parts = scored[node.feature]
+        assert value == pytest.approx(best, rel=1e-9)
+        assert any(len(part) > 1 for part in parts)
+        for truth, kid in enumerate(node.kids):
+            below = tree.nodes[kid]
+            if isinstance(below, Product):
+                assert len(below.kids) == (len(parts[truth]) if len(parts[truth]) > 1 else 0)
+                found = [frozenset(tree.contexts[k].domains) for k in below.kids]
+                assert sorted(found, key=min) == parts[truth] or not found
+            else:
+                assert isinstance(below, Table)
+                assert len(parts[truth]) == 1
+                continue  # a full table, which Algorithm 2 does not look at again
+            stack.append((kid, rows[holds == truth]))
+    assert splits or seed
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_greedy_and_exhaustive_features_of_one_literal_are_the_same(seed: int) -> None:
+    table = noisy(seed, 6, 300, 3)
+    how = Lem(1, 2, 0.01, "delta", min_rows=10, support=5)
+    growths = [_Growth(table, replace(how, exhaustive=each), None, None) for each in (False, True)]
+    rows = np.arange(growths[0].table.rows)
+    assert growths[0].best_feature(growths[0].root, rows) == growths[1].best_feature(growths[1].root, rows)
+
+
+def test_the_parity_of_three_variables_is_found_with_q_3_and_not_with_q_2() -> None:
+    codes = np.random.default_rng(0).integers(0, 2, (4, 2000))
+    codes[2] = codes[0] ^ codes[1]
+    for test in ("delta", "g", "bic"):
+        how = Lem(test=test, delta=0.05, alpha=1e-4)  # type: ignore[arg-type]
+        for q, parts in ((2, [[0], [1], [2], [3]]), (3, [[0, 1, 2], [3]])):
+            growth = _Growth(table_of(codes), replace(how, q=q), None, None)
+            assert growth.partition(growth.root, np.arange(growth.table.rows)) == parts
+
+
+@pytest.mark.parametrize("how", [TESTED, Lem(test="bic"), Lem(length=2, q=3), PUBLISHED])
+def test_every_learner_gives_a_distribution(how: Lem) -> None:
+    table = noisy(3, 6, 400, 3)
+    tree = fit_lem(table, how)
+    rows = np.indices([column.arity for column in tree.columns]).reshape(tree.n, -1).astype(np.int32)
+    assert np.exp(queries.log_likelihood(tree, rows)).sum() == pytest.approx(1, abs=1e-12)
+    assert tree.provenance["stop"] == "finished"
+
+
+def test_contexts_are_found_and_a_fixed_threshold_misses_them() -> None:
+    train, entropy = contexts(1, 4000)
+    test, _ = contexts(2, 4000)
+    tree = fit_lem(train)
+    hybrid = fit_context_tree(train, ContextTrees(Learner(treewidth=1, threads=1)))
+    for found in (tree, hybrid):
+        mean = float(np.mean(queries.log_likelihood(found, test)))
+        assert mean > -entropy - 0.05
+    first = hybrid.nodes[0]
+    assert isinstance(first, Split)
+    assert first.feature[0].variable in {0, 1}
+    model = fit(Learner(treewidth=2, threads=1)(train), train)
+    assert np.mean(log_likelihood(model, test)) < -entropy - 0.2
+
+
+def penalised(tree: FeatureTree, table: DataTable, penalty: float) -> float:
+    return float(queries.log_likelihood(tree, table).sum()) - penalty * log(table.rows) * tree.parameters
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -> None:
+    table = contexts(seed, 600)[0] if seed % 2 else noisy(seed, 6, 400, 3)
+    learner = Learner(treewidth=2, threads=1)
+    root = learner(table)
+    model = fit(root, table, ess=1e-6)
+    bic = float(log_likelihood(model, table).sum()) - 0.5 * log(table.rows) * model.parameters
+    found = fit_context_tree(table, ContextTrees(learner, root, support=5, ess=1e-6))
+    assert penalised(found, table, 0.5) >= bic - 1e-3
+    weighted = replace(table, weights=np.full(table.rows, 3))
+    heavier = fit_context_tree(weighted, ContextTrees(learner, support=5))
+    assert len(heavier.splits) >= len(found.splits)
+
+
+def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
+    train, valid = contexts(1, 500)[0], contexts(2, 500)[0]
+    how = ContextTrees(Learner(treewidth=1, threads=1), support=10)
+    best = fit_context_tree_validated(train, valid, how)
+    mean = float(np.mean(queries.log_likelihood(best, valid)))
+    assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
+    plain = fit_context_tree(train, how)
+    assert mean >= np.mean(queries.log_likelihood(plain, valid)) - 1e-9
+    lem = fit_lem_validated(train, valid, Lem(test="delta"))
+    assert lem.provenance["features"]["lem"]["delta"] in (0.002, 0.005, 0.01, 0.02, 0.05)
+    assert lem.provenance["validation_log_likelihood"] == pytest.approx(
+        float(np.mean(queries.log_likelihood(lem, valid)))
+    )
+    with pytest.raises(ChoiceError, match="no threshold"):
+        fit_lem_validated(train, valid, thresholds=())
+    with pytest.raises(ChoiceError, match="no penalty"):
+        fit_context_tree_validated(train, valid, how, penalties=())
+
+
+def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
+    table, _ = contexts(3, 1000)
+    tree = fit_context_tree(table, ContextTrees(Learner(treewidth=1, threads=1)))
+    components: list[JunctionTreeModel] = []
+    weights: list[float] = []
+    stack: list[tuple[int, dict[int, int], float]] = [(0, {}, 1.0)]
+    while stack:
+        i, fixed, weight = stack.pop()
+        node = tree.nodes[i]
+        if isinstance(node, Split):
+            for truth, share in ((0, 1 - node.probability), (1, node.probability)):
+                more = dict(tree.contexts[i].assume(node.feature, holds=bool(truth))[1])
+                stack.append((node.kids[truth], fixed | more, weight * share))
+            continue
+        if isinstance(node, Product):
+            raise AssertionError("a product is no component")  # noqa: TRY004
+        assert isinstance(node, Tree)
+        cliques = [sum(1 << node.variables[v] for v in clique) for clique in node.model.layout.cliques]
+        tables = {c: node.model.layout.table(node.model.values, k) for k, c in enumerate(cliques)}
+        edges = [(parent, k) for k, parent in enumerate(node.model.layout.parent) if parent >= 0]
+        for v, state in fixed.items():
+            edges.append((0, len(cliques)))
+            cliques.append(1 << v)
+            tables[1 << v] = np.eye(2)[state]
+        whole = JunctionTree(tree.n, tuple(cliques), tuple(edges))
+        components.append(JunctionTreeModel(tree.columns, whole, tuple(tables[c] for c in whole.cliques)))
+        weights.append(weight)
+    mixture = Mixture(np.array(weights), tuple(components))
+    assert len(components) > 1
+    assert np.allclose(of_mixture.log_likelihood(mixture, table), queries.log_likelihood(tree, table))
+    for one, other in zip(of_mixture.marginals(mixture), queries.marginals(tree), strict=True):
+        assert np.allclose(one, other)
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [np.zeros((3, 1), dtype=np.int64), np.ones((3, 50), dtype=np.int64), np.zeros((1, 5), dtype=np.int64)],
+)
+def test_one_row_equal_rows_and_one_column_give_a_model(codes: NDArray[np.int64]) -> None:
+    table = table_of(codes)
+    for tree in (fit_lem(table), fit_lem(table, replace(PUBLISHED, length=1)), fit_context_tree(table)):
+        assert sum(np.exp(queries.log_likelihood(tree, table))) > 0
+    constant = DataTable(("a", "b"), (("only",), ("x", "y")), np.array([[0, 0], [0, 1]]))
+    for tree in (fit_lem(constant), fit_context_tree(constant)):
+        assert np.allclose(np.exp(queries.log_likelihood(tree, constant)), 0.5)
+    alone = DataTable(("a",), (("only",),), np.array([[0, 0]]))
+    for tree in (fit_lem(alone), fit_context_tree(alone)):
+        assert queries.log_likelihood(tree, alone).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delta": 0.0}, "δ is 0"),
+        ({"delta": float("nan")}, "δ is nan"),
+        ({"q": 1}, "at least 2 variables"),
+        ({"test": "x"}, "there is no test"),
+        ({"alpha": 1.0}, "level"),
+        ({"queyranne": True}, "one threshold"),
+        ({"length": 0}, "at least 1"),
+        ({"ess": 0.0}, "equivalent sample size"),
+    ],
+)
+def test_settings_out_of_range_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ChoiceError, match=message):
+        Lem(**change)  # type: ignore[arg-type]
+
+
+def test_more_settings_out_of_range_are_refused() -> None:
+    for change, message in (
+        ({"penalty": -1.0}, "penalty"),
+        ({"support": 0}, "support"),
+        ({"ess": 0.0}, "equi"),
+    ):
+        with pytest.raises(ChoiceError, match=message):
+            ContextTrees(**change)  # type: ignore[arg-type]
+    with pytest.raises(ChoiceError, match="as many variables"):
+        fit_lem(noisy(1, 3), Lem(length=4))
+    with pytest.raises(LimitError, match="joint states"):
+        fit_lem(noisy(1, 6), Lem(q=6, max_cells=32))
+    with pytest.raises(LimitError, match="Algorithm 2 ends in a table"):
+        fit_lem(
+            noisy(1, 6), Lem(test="delta", delta=1e-9, exhaustive=True, partition_first=False, max_cells=8)
+        )
+
+
+def test_a_deadline_leaves_a_valid_model() -> None:
+    table = noisy(2, 6, 500)
+    tree = fit_lem(table, deadline=monotonic() - 1)
+    assert tree.provenance["stop"] == "time"
+    assert not tree.splits
+    with pytest.raises(LimitError, match="time ended"):
+        fit_context_tree(table, deadline=monotonic() - 1)
+    root = REGISTRY["forward"]
+    given = Learner(backend=root, treewidth=1, threads=1)(table)
+    late = fit_context_tree(table, ContextTrees(root=given), deadline=monotonic() - 1)
+    assert late.provenance["stop"] == "time"
+    assert len(late.leaves) == 1
+
+
+def test_ctrl_c_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, _ = contexts(1, 2000)
+    calls = 0
+
+    def interrupt(_words: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise KeyboardInterrupt
+
+    for tree in (fit_lem(table, progress=interrupt), fit_context_tree(table, progress=interrupt)):
+        rows = queries.sample(tree, 10)
+        assert np.isfinite(queries.log_likelihood(tree, rows)).all()
+        calls = 0
+    stopped = fit_context_tree(table, progress=interrupt)
+    assert stopped.provenance["stop"] == "interrupted"
+    calls = 1
+    assert fit_lem_validated(table, table, progress=interrupt).provenance["stop"] == "interrupted"
+
+    def fail(_growth: object, _part: int) -> None:
+        raise LimitError("no memory")
+
+    monkeypatch.setattr(context_trees._Growth, "after", fail)
+    with pytest.raises(LimitError, match="no memory"):
+        fit_context_tree(table)
+
+
+# The command line
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
+
+def written(path: Path, table: DataTable) -> Path:
+    lines = [",".join(table.names), *(",".join(map(str, row)) for row in table.codes.T.tolist())]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_feature_trees_on_the_command_line(command: Command, tmp_path: Path) -> None:
+    train = written(tmp_path / "train.csv", contexts(1, 600)[0])
+    valid = written(tmp_path / "valid.csv", contexts(2, 300)[0])
+    model = tmp_path / "m.json"
+    base = ("fit", train, "--output", model)
+    facts = json.loads(
+        command(*base, "--features", "trees", "--treewidth", 1, "--validate", valid, "--json").out
+    )
+    assert facts["splits"] > 0
+    assert facts["stop"] == "finished"
+    assert command("loglik", model, valid).code == 0
+    answer = json.loads(command("mpe", model, "--given", "V0=1", "--best", 2, "--json").out)
+    assert answer["best"][0]["states"]["V0"] == "1"
+    targets = json.loads(command("query", model, "--target", "V0,V1", "--json").out)["targets"]
+    assert sum(targets[0]["probabilities"]) == pytest.approx(1)
+    assert len(command("sample", model, "--rows", 3).out.splitlines()) == 4
+    assert "no 0" in command("show", model).out
+    assert command("show", model, "--dot").out.startswith("digraph feature_tree")
+    assert command("show", model, "--png", tmp_path / "m.png", "--svg", tmp_path / "m.svg").code == 0
+    assert (tmp_path / "m.png").stat().st_size > 5000
+    assert "V0:" in command("show", model, "--graph").out
+    for kind, start in (("uai", "MARKOV"), ("bif", "network"), ("td", "s td"), ("dot", "digraph")):
+        assert command("export", model, "--to", kind).out.startswith(start)
+    features = command("export", model, "--to", "log-linear").out.splitlines()
+    row = {f"V{v}": "1" for v in range(10)}
+    total = sum(float(line.split("\t")[0]) for line in features if _holds(line.split("\t")[1], row))
+    assert total == pytest.approx(_of_row(model, 1))
+    circuit = command("export", model, "--to", "circuit").out.splitlines()
+    assert np.log(_value(circuit, row)) == pytest.approx(_of_row(model, 1))
+    assert _value(circuit, {}) == pytest.approx(1)
+
+
+def _of_row(model: Path, state: int) -> float:
+    found = read_model(model)
+    return float(queries.log_likelihood(found, np.full((10, 1), state))[0])  # type: ignore[arg-type]
+
+
+def _holds(feature: str, row: dict[str, str]) -> bool:
+    """Tells whether a feature in words, of single literals, holds in a row."""
+    for part in feature.split(" & "):
+        name, state = part.removeprefix("!(").rstrip(")").split("=")
+        if (row[name] == state) == part.startswith("!"):
+            return False
+    return True
+
+
+def _value(lines: list[str], row: dict[str, str]) -> float:
+    """Returns the value of a circuit in text, for the states of a row; all others are open."""
+    assert lines[0] == "jtsolve-circuit 1"
+    assert int(lines[1]) == len(lines) - 2
+    values: list[float] = []
+    for line in lines[2:]:
+        kind, *rest = line.split()
+        if kind == "v":
+            name, state = json.loads(rest[0]), json.loads(rest[1])
+            values.append(1.0 if row.get(name, state) == state else 0.0)
+        elif kind == "c":
+            values.append(float(rest[0]))
+        else:
+            kids = [values[int(k)] for k in rest[1:]]
+            assert len(kids) == int(rest[0])
+            values.append(sum(kids) if kind == "+" else float(np.prod(kids)))
+    return values[-1]
+
+
+def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command, tmp_path: Path) -> None:
+    train = written(tmp_path / "train.csv", contexts(1, 400)[0])
+    model = tmp_path / "m.json"
+    base = ("fit", train, "--output", model)
+    assert command(*base, "--features", "lem:test=bic", "--quiet").code == 0
+    assert command(*base, "--features", "published:length=1", "--validate", train).code == 0
+    result = tmp_path / "r.json"
+    instance = tmp_path / "i.json"
+    assert command("score", train, "--max-size", 2, "--output", instance).code == 0
+    assert command("solve", instance, "--output", result).code == 0
+    trees = ("--features", "trees", "--treewidth", 1)
+    assert command(*base, *trees, "--tree", result).code == 0
+    for options, message in (
+        (("--features", "x"), "there are trees, lem"),
+        (("--features", "trees"), "give --treewidth K"),
+        (("--features", "lem", "--treewidth", 2), "leave out --treewidth"),
+        (("--features", "lem:q=x"), "is no int"),
+        (("--features", "lem:foo=1"), "no option 'foo'"),
+        (("--features", "lem", "--components", "2"), "give one of the two"),
+        (("--features", "lem", "--score", "bge"), "real numbers"),
+        ((*trees, "--tree", result, "--drop", "V1"), "not the columns"),
+    ):
+        said = command(*base, *options)
+        assert said.code == 2, options
+        assert message in said.err
+    assert command("export", model, "--to", "circuit").code == 0
