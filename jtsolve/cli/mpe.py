@@ -32,8 +32,11 @@ def mpe(
     room = memory_bytes(memory_limit)
     with progress(f"reading {model.name}", shown=is_watched()) as listener:
         opened = open_model(model)
-        whole = isinstance(opened, Network | FeatureTree)
-        found = opened if whole else discrete(opened, "the most probable explanation")
+        found = (
+            opened
+            if isinstance(opened, Network | FeatureTree)
+            else discrete(opened, "the most probable explanation")
+        )
         known = evidence(found, given, likelihood)
         answers, of_evidence = explanations(
             found, known, best, memory=room, tell=lambda *say: tell(listener, *say)

@@ -138,7 +138,7 @@ def draw_edges(
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        write_atomically(path, _render(edges_figure(edges, names, strengths, groups), format))
+        write_atomically(path, render(edges_figure(edges, names, strengths, groups), format))
 
 
 def edges_figure(
@@ -160,7 +160,7 @@ def edges_figure(
     remarks = layout.face.remarks
     if strengths:
         remarks = (f"blue: positive, red: negative; the widest line is {strongest:.2f} in size", *remarks)
-    figure, axes = _page(layout.extent, layout.face, remarks)
+    figure, axes = page(layout.extent, layout.face, remarks)
     for k, (u, v) in enumerate(edges):
         colour, width = _EDGE, 1.1
         if strengths is not None:
