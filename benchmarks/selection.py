@@ -222,7 +222,7 @@ SPEED = ["task", "edges", "processor s", "peak GB", "scikit-learn s", "ratio"]
 def path_and_peer(p: int, rows: int) -> dict[str, Any]:
     """Returns the seconds of an EBIC path, and those of scikit-learn's solver for 16 λ down to its best.
 
-    Their tolerance, on the duality gap, is one that they reach: at the default of 1e-4 each λ takes all of
+    Their tolerance, on the duality gap, is one that they reach: at the default of 1e-4, each λ takes all of
     100 iterations.
     """
     from sklearn.covariance import graphical_lasso

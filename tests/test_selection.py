@@ -17,6 +17,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.graph import selection_to_document
 from jtsolve.models.gaussian import precision_matrix
 from jtsolve.models.learning.fit import fit_gaussian
+from jtsolve.selection import gaussian
 from jtsolve.selection.choosing import CrossValidation, Ebic, Given, Stars, criterion_named
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.gaussian import covariance_selection, graphical_lasso, nearer
@@ -453,3 +454,32 @@ def test_criteria_are_named() -> None:
     assert criterion_named("cv:3") == CrossValidation(3)
     assert criterion_named("ebic") == Ebic()
     assert (criterion_named("stars"), criterion_named("cv")) == (Stars(), CrossValidation())
+
+
+def test_shortcuts_take_the_best_of_all_subgraphs_where_candidates_are_few() -> None:
+    table = _table(9, 300)
+    chain = UndirectedGraph.from_edges(table.names, [*((v, v + 1) for v in range(5)), (0, 8)])
+    method = WithShortcuts(GraphicalLasso(Given(5.0)))  # which would keep nothing
+    (step,) = select(table, method, GivenGraph(chain), Plain()).steps
+    assert len(step.candidates) == 6
+    assert {(v, v + 1) for v in range(4)} <= set(step.kept)
+    full = select(table, method, Complete(), Plain())
+    assert not full.graph.size
+
+
+def _ring(n: int) -> NDArray[np.bool_]:
+    return UndirectedGraph.from_edges(
+        [str(v) for v in range(n)], [(v, (v + 1) % n) for v in range(n)]
+    ).matrix()
+
+
+def test_a_graphical_lasso_that_does_not_settle_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gaussian, "_SWEEPS", 1)
+    with pytest.raises(InputError, match="does not settle in 1 sweeps"):
+        covariance_selection(np.asarray(np.corrcoef(_data(6, 100))), _ring(6))
+
+
+def test_columns_without_any_correlation_have_no_edges() -> None:
+    signs = np.array([[1.0, 1, -1, -1], [1, -1, 1, -1]])
+    found = select(ContinuousTable(("a", "b"), signs), GraphicalLasso(), Complete())
+    assert not found.graph.size

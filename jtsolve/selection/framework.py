@@ -136,16 +136,18 @@ class OverJunctionTree:
             if part & open_vertices:
                 inside |= part
         regions = region_graph(cluster_tree(graph.induced(inside), self.separator_size))
-        for row, sets in enumerate(regions.rows):
-            found = []
-            for place, region in enumerate(sets):
-                if (region & open_vertices).bit_count() > 1:
-                    edges = regions.own_edges(row, place, undecided.neighbours)
-                    if edges:
-                        found.append((row + 1, region, regions.ancestry(row, place), edges))
-            if found:
-                return found
-        raise AssertionError("the lowest region with an undecided edge decides it")
+
+        def found(row: int) -> list[tuple[int, VarSet, VarSet, list[Edge]]]:
+            sets = enumerate(regions.rows[row])
+            near = [(place, region) for place, region in sets if (region & open_vertices).bit_count() > 1]
+            own = [(*one, regions.own_edges(row, one[0], undecided.neighbours)) for one in near]
+            return [
+                (row + 1, region, regions.ancestry(row, place), edges)
+                for place, region, edges in own
+                if edges
+            ]
+
+        return next(filter(None, map(found, range(len(regions.rows)))))
 
 
 Framework = Plain | OverJunctionTree
@@ -218,8 +220,6 @@ def select(
         raise ChoiceError(f"{objection}; choose another method")
     tell("screening", 0.0)
     superset = screen.superset(sample, seed)
-    if superset.names != sample.names:
-        superset = superset.aligned(sample.names, "superset")
     screened = time.perf_counter()
     steps = tuple(over.steps(sample, superset, method, seed, tell))
     graph = UndirectedGraph.from_edges(sample.names, [edge for step in steps for edge in step.kept])

@@ -59,10 +59,8 @@ class Moments:
         """Returns the moments of a table.
 
         Raises:
-            InputError: there is one row only, or columns are linearly dependent.
+            InputError: columns are linearly dependent.
         """
-        if table.rows < 2:  # noqa: PLR2004 - a correlation needs two
-            raise InputError("table", "rows", "one row has no correlations", "give more rows")
         values = table.values if margins == "gaussian" else _normal_scores(table.values)
         moments = cls(table.names, *_standardised(values))
         moments._require_independent()

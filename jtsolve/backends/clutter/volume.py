@@ -5,8 +5,8 @@ families that attain the maxima, one for each vertex, are a point x of the relax
 x̄ ← (1−α)x̄ + αx tends to a solution of the LP, and the violations of the rows at x̄ are the subgradient
 along which the next trial leaves the best λ. Every few steps, cuts that x̄ violates enter with multiplier 0
 and cuts that have been slack for long leave, and dual ascent (`ascent`) raises the best λ. Whenever the bound
-improves, reduced costs fix families. So the bound falls from the first second on, where a simplex method
-solves LP after LP; the last digits are left to that (`simplex`).
+or the best tree improves, reduced costs fix families. So the bound falls from the first second on, where a
+simplex method solves LP after LP; the last digits are left to that (`simplex`).
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
 go between steps; the step length has a lower limit, since new rows make room for progress; when the steps
@@ -120,8 +120,12 @@ class Volume:
         before = stalled = inf
         while not subproblem.closed:
             if self.steps % VOLUME.between_cuts == 0:
+                target = subproblem.best.target
                 if not on_point(self._renew_rows(should_continue), self.last):
                     return False
+                if subproblem.best.target > target:  # a better tree fixes families at the bound at hand
+                    multipliers = subproblem.multipliers
+                    self._follow(*subproblem.improve(subproblem.evaluate(multipliers), multipliers))
                 self._ascend(should_continue)
                 if subproblem.closed:
                     return True
