@@ -37,7 +37,7 @@ SMALL = Merging(
     forest=ChowLiu(),
     greedy=Forward(),
     descent=SEARCH,
-    polish=replace(SEARCH, kicks=1),
+    improve=replace(SEARCH, kicks=1),
     exact=ClutterCuts(simplex=20_000),
     otherwise=replace(SEARCH, kicks=2),
     rounds=1,

@@ -51,7 +51,7 @@ _MERGING = Merging(
     forest=ChowLiu(),
     greedy=_FORWARD,
     descent=replace(_QUICK, kicks=0),
-    polish=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD,), kicks=4),
+    improve=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD,), kicks=4),
     exact=ClutterCuts(simplex=20_000),
     otherwise=_LNS,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -130,6 +130,7 @@ def explanations(
         LimitError: the tables or the lists of configurations do not fit in memory.
     """
     tell("passing messages", None)
+    known: Conditioned[Any]
     if isinstance(model, Network):
         known = explaining(model, evidence, memory=memory)
     else:

@@ -58,8 +58,7 @@ if TYPE_CHECKING:
 _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
 _START_SECONDS, _FAMILIES_PER_SECOND = 2.0, 8000.0
-"""Of the prediction; the rate is at 20 variables. It is within a factor of three for plants (69 variables)
-and accidents (111) at treewidth 2, and of seven for alarm (37) at 3, where the ascent leaves no gap."""
+"""Of the prediction, a guess by sizes that no limit relies on; the rate is at 20 variables."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ trees of other descents have these cliques, each tree some. So, in rounds:
 2. The cliques of these trees, of the best tree and of the last rounds', with all their subsets, are a small
    problem (`union`): a few hundred sets. The exact backend finds its best tree, starting from the best one
    known, whose cliques are among them.
-3. A better tree is polished by a short local search.
+3. A better tree is improved by a short local search.
 
 If the small problem takes too long, it is given up, and the next has fewer trees; if it is solved soon, more.
 
@@ -84,7 +84,7 @@ class Merging:
         forest: backend for the best forest, the first tree; None for none, or where it objects.
         greedy: backend for the greedy trees, of the scores and of perturbed ones.
         descent: local search that ends at a local optimum; its option `start` is set.
-        polish: local search for the first tree and better ones; its option `start` is set.
+        improve: local search for the first tree and better ones; its option `start` is set.
         exact: solves the merged problems; its option `start` is set.
         otherwise: local search for the rest of the time, where even the merges of two trees take too long;
             its option `start` is set; None to go on merging.
@@ -98,7 +98,7 @@ class Merging:
 
     greedy: Backend
     descent: Backend
-    polish: Backend
+    improve: Backend
     exact: Backend
     forest: Backend | None = None
     otherwise: Backend | None = None
@@ -110,7 +110,7 @@ class Merging:
     def __post_init__(self) -> None:
         if not self.exact.capabilities.exact:
             raise ValueError(f"'{self.exact.name}' is not exact; give an exact backend, such as clutter")
-        for part in (self.descent, self.polish, self.exact, self.otherwise):
+        for part in (self.descent, self.improve, self.exact, self.otherwise):
             if part is not None and not hasattr(part, "start"):
                 raise ValueError(f"'{part.name}' has no option 'start'; give one that improves trees")
         if not 0 <= self.noise < inf or self.rounds < 0:
@@ -119,10 +119,10 @@ class Merging:
     @property
     def capabilities(self) -> Capabilities:
         """What the local searches support; a rank above theirs."""
-        searches = self.descent.capabilities, self.polish.capabilities
+        searches = self.descent.capabilities, self.improve.capabilities
 
         def objection(problem: Problem) -> str | None:
-            parts = (self.descent, self.polish, self.exact)
+            parts = (self.descent, self.improve, self.exact)
             reasons = [reason for part in parts for reason in part.capabilities.objections(problem)]
             return " ".join(dict.fromkeys(reasons)) or None
 
@@ -132,7 +132,7 @@ class Merging:
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: the greedy tree and local searches, and n² bonuses."""
-        parts = [self.greedy, self.descent, self.polish]
+        parts = [self.greedy, self.descent, self.improve]
         costs = [one.estimate(problem, limits) for one in parts if not one.capabilities.objections(problem)]
         memory = max(cost.memory for cost in costs) + 24 * problem.n**2 + 100_000_000
         return Estimate(memory, sum(cost.seconds for cost in costs))
@@ -192,10 +192,10 @@ class _Rounds:
         self.offer(self.greedy(self.problem))
         if self.best is None or self.report.stop is not None:
             return inf
-        return self.descend(self.options.polish, self.best).bound
+        return self.descend(self.options.improve, self.best).bound
 
     def round(self, best: JunctionTree) -> None:
-        """Descends from some starts, merges the trees, and polishes a better one."""
+        """Descends from some starts, merges the trees, and improves a better one."""
         fresh: list[JunctionTree] = []
         while len(fresh) < self.group and self.report.stop is None:
             self.report(note=f"descent {self.made + 1}")
@@ -215,7 +215,7 @@ class _Rounds:
         self.offer(merged)
         if self.best is not None and self.score > before + _TUNING.tolerance:
             self.better += 1
-            self.descend(self.options.polish, self.best)
+            self.descend(self.options.improve, self.best)
             self.kept.append(self.best)
 
     def merge(self, best: JunctionTree, trees: list[JunctionTree]) -> JunctionTree | None:
