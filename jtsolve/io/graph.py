@@ -270,7 +270,7 @@ def _read_graphml(data: bytes, source: str) -> UndirectedGraph:
         raise InputError(source, "", "it declares a document type", "remove the declaration '<!…>'")
     try:
         graph = nx.parse_graphml(text)
-    except Exception as error:  # noqa: BLE001 - networkx raises whatever its parser or a conversion raises
+    except Exception as error:  # noqa: BLE001 - networkx passes on all that its parser or a conversion raises
         reason = f"networkx cannot read it as GraphML ({type(error).__name__}: {error})"
         raise InputError(source, "", reason, "write it again, as networkx.write_graphml does") from None
     if not len(graph):
