@@ -228,14 +228,11 @@ def test_every_learner_gives_a_distribution(how: Lem) -> None:
     assert tree.provenance["stop"] == "finished"
 
 
-def test_contexts_are_found_and_a_fixed_threshold_misses_them() -> None:
+def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
     train, entropy = contexts(1, 4000)
     test, _ = contexts(2, 4000)
-    tree = fit_lem(train)
     hybrid = fit_context_tree(train, ContextTrees(Learner(treewidth=1, threads=1)))
-    for found in (tree, hybrid):
-        mean = float(np.mean(queries.log_likelihood(found, test)))
-        assert mean > -entropy - 0.05
+    assert np.mean(queries.log_likelihood(hybrid, test)) > -entropy - 0.02
     first = hybrid.nodes[0]
     assert isinstance(first, Split)
     assert first.feature[0].variable in {0, 1}

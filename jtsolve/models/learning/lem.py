@@ -99,7 +99,7 @@ class Lem:
     exhaustive: bool = False
     queyranne: bool = False
     balanced: bool = False
-    partition_first: bool = True
+    partition_first: bool = False
     min_rows: int = 20
     support: int = 20
     small: int = 1
@@ -133,9 +133,7 @@ class Lem:
         return TESTS.index(self.test), value
 
 
-PUBLISHED = Lem(
-    length=3, q=3, test="delta", balanced=True, partition_first=False, min_rows=50, support=1, small=4
-)
+PUBLISHED = Lem(length=3, q=3, test="delta", balanced=True, min_rows=50, support=1, small=4)
 """The settings of section 4 and 5: q = 3, δ = 0.05, tables below 5 variables. The length is not stated."""
 TESTED = Lem()
 """LEM with a G test in place of δ."""
