@@ -6,18 +6,16 @@ from collections import Counter
 from math import exp, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jtsolve.averaging.chains import MOVABLE, Ladder, require_movable, run_chains
-from jtsolve.averaging.draws import draw_graphs, require_drawable, trees_of
+from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.features import features_of
-from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
+from jtsolve.averaging.running import best_tree, ended, is_exact
 from jtsolve.averaging.sums import StoppedError, compute
-from jtsolve.averaging.weights import EXACT, require_exact, weights_of
+from jtsolve.averaging.weights import weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
-from jtsolve.core.result import Stop
-from jtsolve.errors import ChoiceError, InternalError, LimitError
-from jtsolve.solving import Recorder, choose, interruptible, verified
+from jtsolve.errors import ChoiceError, InternalError
+from jtsolve.solving import Recorder, interruptible
 
 if TYPE_CHECKING:
     from jtsolve.averaging.features import Features
@@ -74,14 +72,14 @@ def average(
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if _is_exact(problem, method, limits):
+            if is_exact(problem, method, limits):
                 parts = _by_sums(query, recorder)
-                best = None if parts is None else _best(problem, limits, recorder)
+                best = None if parts is None else best_tree(problem, limits, recorder)
             else:
-                best = _best(problem, limits, recorder)
+                best = best_tree(problem, limits, recorder)
                 parts = _by_chains(query, ladder or Ladder(), best, recorder)
         except StoppedError:
-            raise _ended(recorder) from None
+            raise ended(recorder) from None
     if parts is None:
         return None
     if (remark := remark_on_scores(problem)) is not None:
@@ -99,45 +97,6 @@ def average(
     )
 
 
-def draw_trees(
-    problem: Problem,
-    count: int,
-    *,
-    limits: Limits | None = None,
-    listener: Listener | None = None,
-    edge_odds: float = 1.0,
-) -> list[JunctionTree] | None:
-    """Draws graphs from the posterior, independently and exactly, and returns their canonical junction trees.
-
-    Args:
-        problem: scores and constraints.
-        count: how many trees.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
-        edge_odds: prior odds of an edge against none.
-
-    Returns:
-        The trees in the order drawn, or None if no graph meets the constraints.
-
-    Raises:
-        ChoiceError: the odds or the count make no sense.
-        RefusedError: the problem asks for what draws do not support; with every reason.
-        LimitError: the tables need more memory than allowed, or the time limit came first.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came first.
-    """
-    limits = limits or Limits()
-    require_drawable(problem)
-    with interruptible() as interruption:
-        recorder = Recorder(problem, limits, listener, interruption)
-        try:
-            sums = compute(weights_of(problem, edge_odds), limits, recorder)
-            if sums.log_total == -inf:
-                return None
-            return trees_of(draw_graphs(sums, count, limits, recorder))
-        except StoppedError:
-            raise _ended(recorder) from None
-
-
 class _Query(NamedTuple):
     """What is asked for."""
 
@@ -146,26 +105,6 @@ class _Query(NamedTuple):
     edge_odds: float
     threshold: float
     treewidths: bool
-
-
-def _is_exact(problem: Problem, method: str, limits: Limits) -> bool:
-    """Tells whether the exact sums are to be used.
-
-    Raises:
-        ChoiceError: there is no such method.
-        RefusedError: the problem asks for what the method does not support.
-    """
-    if method not in ("auto", "exact", "chains"):
-        raise ChoiceError(f"there is no method '{method}'; there are auto, exact, chains")
-    if method == "chains":
-        require_movable(problem)
-        return False
-    if method == "auto" and not MOVABLE.objections(problem):
-        plan = Plan(problem.n, problem.max_clique_size)
-        fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
-        return fits and not EXACT.objections(problem)
-    require_exact(problem)
-    return True
 
 
 def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
@@ -259,22 +198,3 @@ def _treewidths(
         found.append(max(0.0, upto - below))
         below = upto
     return [*found, max(0.0, 1.0 - below)]
-
-
-def _best(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionTree | None:
-    """Returns the tree of the highest score that `auto` finds within the limits, or None."""
-    try:
-        backend = choose(problem, limits).backend
-        return verified(problem, backend, limits, recorder).tree
-    except LimitError:
-        return None
-
-
-def _ended(recorder: Recorder) -> Exception | KeyboardInterrupt:
-    """Returns what to raise where the sums were ended: half of them say nothing."""
-    if recorder.stop is Stop.INTERRUPTED:
-        return KeyboardInterrupt()
-    return LimitError(
-        "the time limit came before there was anything to say: half of the sums are no answer, nor are "
-        "chains that have hardly begun. Ways out: more time, or a smaller treewidth."
-    )

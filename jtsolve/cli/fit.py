@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jtsolve.cli.fit_average import fit_average
 from jtsolve.cli.fit_task import FitTask
 from jtsolve.cli.mixtures import MixtureOptions, fit_components, read_sizes
 from jtsolve.cli.options import (
@@ -75,6 +76,10 @@ def fit(
         str | None,
         typer.Option(metavar="K,K,…", help="A mixture of K trees; of several K, --validate chooses."),
     ] = None,
+    average: Annotated[
+        int | None,
+        typer.Option(metavar="M", min=1, help="A mixture of M trees drawn from the posterior."),
+    ] = None,
     restarts: Annotated[
         int, typer.Option(metavar="N", min=1, help="Start a mixture N times, and keep the likeliest.")
     ] = 1,
@@ -92,7 +97,8 @@ def fit(
     keeps the coding of the columns, so that it can be applied to new rows.
 
     --components K fits a mixture by expectation-maximisation; its trees are learned by the backend forward
-    unless you name another. Ctrl-C and the time limit end it with the best mixture so far.
+    unless you name another. --average M draws M trees of at most treewidth K from the posterior, which the
+    score bdeu defines unless you name another, and mixes them with equal weights. Ctrl-C and the time limit end it with the best mixture so far.
     """
     require_writable(output, data, *(path for path in (tree, validate, columns.schema) if path is not None))
     if not output.name.endswith((".json", ".json.gz")):
@@ -105,6 +111,9 @@ def fit(
         raise ChoiceError(f"--tree is searched no more; leave out {', '.join(flags_given(constrain))}")
     if smoothing is not None and validate is not None:
         raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
+    if average is not None:
+        _require_alone(components, tree, restarts, search)
+        score = score or "bdeu"
     file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet)
     task = FitTask(file, smoothing, validate, unseen)
     limits = spend.limits(context.obj, seed)
@@ -118,6 +127,9 @@ def fit(
             )
         mixture = MixtureOptions(read_sizes(components), restarts, treewidth, search.chosen(), constrain)
         model, table = fit_components(task, mixture, limits, shown=shown)
+    elif average is not None:
+        assert treewidth is not None, "--tree has been refused"
+        model, table = fit_average(task, average, treewidth, limits, constrain, shown=shown)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
     else:
@@ -134,6 +146,13 @@ def fit(
 
     write_model(model, output)
     _report(model, table, output, json=json, quiet=quiet)
+
+
+def _require_alone(components: str | None, tree: Path | None, restarts: int, search: SearchOptions) -> None:
+    """Raises ChoiceError if an option makes no sense for trees that are drawn."""
+    given = {"--components": components is not None, "--tree": tree is not None, "--restarts": restarts > 1}
+    if others := [*(name for name, is_given in given.items() if is_given), *flags_given(search)]:
+        raise ChoiceError(f"--average draws its trees from the posterior; leave out {', '.join(others)}")
 
 
 def _given(
@@ -235,7 +254,7 @@ def _report(model: "AnyModel", table: "Table", output: Path, *, json: bool, quie
     if "tree_score" in remarks:
         facts |= {name: remarks[name] for name in ("status", "tree_score", "bound")}
         facts["gap"] = remarks["bound"] - remarks["tree_score"]
-    facts |= {name: remarks[name] for name in ("stop", "sizes_tried") if name in remarks}
+    facts |= {name: remarks[name] for name in ("stop", "sizes_tried", "draws", "drawn_by") if name in remarks}
     if json:
         emit(json_text(facts))
     elif not quiet:
