@@ -57,7 +57,7 @@ def enumerated(problem: Problem, edge_odds: float = 1.0) -> Averages | None:
 
 
 def enumerated_weights(problem: Problem) -> list[tuple[JunctionTree, float]]:
-    """Returns each chordal graph on at most five vertices that meets the constraints, with its probability."""
+    """Returns each chordal graph of at most five vertices that meets the constraints, and its share."""
     trees = [tree for tree in chordal_trees(problem.n) if meets_constraints(problem, tree)]
     scores = [tree.score(problem.scores) for tree in trees]
     highest = max(scores)

@@ -12,9 +12,9 @@ import pytest
 from problems import Recording, gaussian, named, random_problem, repeatable
 from scipy.stats import chi2
 
-from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees
+from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.sums import StoppedError, compute
 from jtsolve.averaging.weights import weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints

@@ -130,7 +130,7 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
     draws = draw_trees(problem, 3000, method="chains")
     assert draws is not None
     assert draws.method == "chains"
-    total = {tree: weight for tree, weight in enumerated_weights(problem)}
+    total = dict(enumerated_weights(problem))
     likeliest = max(total, key=total.__getitem__)
     assert draws.trees.count(likeliest) / 3000 == pytest.approx(total[likeliest], abs=0.1)
     short = Ladder(rounds=100, temperatures=1)

@@ -6,18 +6,23 @@ from collections import Counter
 from math import exp, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from jtsolve.averaging.chains import Ladder, run_chains
+from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
 from jtsolve.averaging.running import best_tree, ended, is_exact
 from jtsolve.averaging.sums import StoppedError, compute
-from jtsolve.averaging.weights import weights_of
+from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.errors import ChoiceError, InternalError
 from jtsolve.solving import Recorder, interruptible
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jtsolve.averaging.features import Features
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
@@ -40,6 +45,7 @@ def average(
     edge_odds: float = 1.0,
     threshold: float = THRESHOLD,
     treewidths: bool = False,
+    draws: int = 0,
     ladder: Ladder | None = None,
 ) -> GraphPosterior | None:
     """Averages over all decomposable graphs that meet the constraints, each weighted by e^score · odds^edges.
@@ -52,6 +58,8 @@ def average(
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
         treewidths: also the posterior of the treewidth; of exact sums, by one more sum for each.
+        draws: exact sums have no posterior of the number of edges: so many exact draws give one, and one of
+            the treewidth unless it is summed, each with its Monte Carlo error. Chains have both in any case.
         ladder: how chains run; None for the defaults.
 
     Returns:
@@ -67,12 +75,14 @@ def average(
         raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
     if not 0 < edge_odds < inf:
         raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
+    if draws < 0:
+        raise ChoiceError(f"{draws} draws cannot be made; give a number of 0 or more")
     limits = limits or Limits()
-    query = _Query(problem, limits, edge_odds, threshold, treewidths)
+    query = _Query(problem, limits, edge_odds, threshold, treewidths, draws)
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if is_exact(problem, method, limits):
+            if is_exact(problem, method, limits, DRAWABLE if draws else EXACT):
                 parts = _by_sums(query, recorder)
                 best = None if parts is None else best_tree(problem, limits, recorder)
             else:
@@ -105,6 +115,7 @@ class _Query(NamedTuple):
     edge_odds: float
     threshold: float
     treewidths: bool
+    draws: int
 
 
 def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
@@ -117,10 +128,17 @@ def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     began = limits.elapsed
     features = features_of(sums, limits, recorder)
     seconds["features"] = limits.elapsed - began
+    graphs = draw_graphs(sums, query.draws, limits, recorder) if query.draws else None
     del sums  # gigabytes
     _require_identity(features)
     diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
+    if graphs is not None:
+        edges = np.bitwise_count(graphs).sum(axis=1, dtype=np.int64) // 2
+        diagnostics |= _shares("edges_in_graph", edges, query.draws)
+        widths = np.array([tree.treewidth for tree in trees_of(graphs)])
+        diagnostics |= _shares("treewidth", widths, query.draws)
     if query.treewidths:
+        diagnostics.pop("treewidth_errors", None)
         diagnostics["treewidth"] = _treewidths(problem, query.edge_odds, limits, recorder, log_total)
     return {
         "log_evidence": log_total,
@@ -145,9 +163,9 @@ def _by_chains(
     separators = Counter(separator for tree in trees for separator in tree.separators)
     diagnostics = dict(sample.diagnostics)
     diagnostics["expected_cliques"] = sum(cliques.values()) / len(trees)
-    if query.treewidths:
-        widths = Counter(tree.treewidth for tree in trees)
-        diagnostics["treewidth"] = [widths[k] / len(trees) for k in range(max(widths) + 1)]
+    diagnostics |= _shares("edges_in_graph", sample.sizes, sample.diagnostics["effective_sample_size"])
+    independent = min(float(len(trees)), sample.diagnostics["effective_sample_size"])
+    diagnostics |= _shares("treewidth", np.array([tree.treewidth for tree in trees]), independent)
     edges = sample.edges()
 
     def listed(counts: Counter[VarSet]) -> tuple[tuple[VarSet, float], ...]:
@@ -163,9 +181,17 @@ def _by_chains(
         "connected": sum(0 not in tree.separators for tree in trees) / len(trees),
         "method": "chains",
         "converged": sample.converged,
+        "traces": sample.traces(),
         "diagnostics": diagnostics,
         "seconds": {"chains": query.limits.elapsed - began},
     }
+
+
+def _shares(name: str, values: NDArray[np.int64], independent: float) -> dict[str, Any]:
+    """Returns the shares of the values 0, 1, …, and their errors for so many independent draws."""
+    shares = np.bincount(values.ravel()) / values.size
+    errors = np.sqrt(shares * (1 - shares) / independent)
+    return {name: shares.tolist(), f"{name}_errors": errors.tolist()}
 
 
 def remark_on_scores(problem: Problem) -> str | None:

@@ -80,7 +80,9 @@ def draw_trees(
         recorder = Recorder(problem, limits, listener, interruption)
         try:
             if not is_exact(problem, method, limits, DRAWABLE):
-                return _of_chains(problem, count, edge_odds, ladder or Ladder(), limits, recorder)
+                return _of_chains(
+                    problem, count, edge_odds, ladder or Ladder(), limits=limits, recorder=recorder
+                )
             sums = compute(weights_of(problem, edge_odds), limits, recorder)
             if sums.log_total == -inf:
                 return None
@@ -90,7 +92,7 @@ def draw_trees(
 
 
 def _of_chains(
-    problem: Problem, count: int, edge_odds: float, ladder: Ladder, limits: Limits, recorder: Recorder
+    problem: Problem, count: int, edge_odds: float, ladder: Ladder, *, limits: Limits, recorder: Recorder
 ) -> Draws:
     """Returns graphs of all chains, equally spaced."""
     start = best_tree(problem, limits, recorder)

@@ -97,8 +97,11 @@ def fit(
     keeps the coding of the columns, so that it can be applied to new rows.
 
     --components K fits a mixture by expectation-maximisation; its trees are learned by the backend forward
-    unless you name another. --average M draws M trees of at most treewidth K from the posterior, which the
-    score bdeu defines unless you name another, and mixes them with equal weights. Ctrl-C and the time limit end it with the best mixture so far.
+    unless you name another. Ctrl-C and the time limit end it with the best mixture so far.
+
+    --average M draws M trees of at most treewidth K from the posterior, that of the score bdeu unless you
+    name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
+    the chains that draw where exact draws do not fit have not converged.
     """
     require_writable(output, data, *(path for path in (tree, validate, columns.schema) if path is not None))
     if not output.name.endswith((".json", ".json.gz")):

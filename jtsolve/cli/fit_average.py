@@ -44,8 +44,8 @@ def fit_average(
     score = task.data.score
     if not is_discrete(score):
         raise ChoiceError(
-            f"--average mixes models of states, and the score '{score.name}' is of real numbers; take another, "
-            "such as bdeu, with --discretise where columns are continuous"
+            f"--average mixes models of states, and the score '{score.name}' is of real numbers; take "
+            "another, such as bdeu, with --discretise where columns are continuous"
         )
     if task.validate is not None:
         raise ChoiceError(
