@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jtsolve import backends
+from jtsolve.averaging.sampling import draw_trees
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
 from jtsolve.core.compiling import announced
@@ -27,9 +28,10 @@ from jtsolve.io.documents import (
 )
 from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
-from jtsolve.models.learning.fit import fit, fit_gaussian
+from jtsolve.models.learning.averaged import fit_averaged
+from jtsolve.models.learning.fit import fit_gaussian
 from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, tell
-from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
+from jtsolve.scoring.problem import WITHIN_LIMITS, largest_scored, problem_from_table, tabulation_for
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.selection.framed import SelectedGraph
@@ -87,6 +89,7 @@ def learn(
     score: str | LocalScore | None = None,
     ess: float | None = None,
     backend: str | Backend = "auto",
+    average: int | None = None,
     time: float | None = None,
     memory: float | None = None,
     threads: int | None = None,
@@ -107,9 +110,10 @@ def learn(
             (rows, columns), or the path of a data file.
         treewidth: the largest clique size minus one.
         score: the name of a score or the score itself; gaussian-bic and bge are for real numbers. None for
-            bdeu if `ess` is given, and bic otherwise.
+            bdeu if `ess` or `average` is given, and bic otherwise.
         ess: the equivalent sample size of bdeu; None for 1.
         backend: a name, with options as in "lns:exact=dp", or the backend itself; "auto" chooses.
+        average: draws so many trees from the posterior beside the best one; `fit` then mixes them.
         time: seconds from start to finish, reading included; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
@@ -128,7 +132,7 @@ def learn(
     Raises:
         InputError: the data cannot be read as states, or as numbers for a Gaussian score.
         ChoiceError: an option does not exist, or the backend refuses the problem.
-        LimitError: the work does not fit the limits.
+        LimitError: the work does not fit the limits, or the chains that draw do not converge within them.
 
     >>> import jtsolve as jt
     >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
@@ -139,8 +143,10 @@ def learn(
     """
     limits = _limits(time, memory, threads, seed)
     searcher = _backend(backend)
-    score = score or (DEFAULT_SCORE if ess is None else "bdeu")
+    score = score or (DEFAULT_SCORE if ess is None and average is None else "bdeu")
     of = named_score(score, ess) if isinstance(score, str) else score
+    if average is not None and not is_discrete(of):
+        raise ChoiceError(f"average mixes models of states, and '{of.name}' scores real numbers; take bdeu")
     name = Path(data).name.partition(".")[0] if is_path(data) else "data"
     with _display("reading the data", show_progress) as listener:
         watch = reading_watch(opened_data(data)[1], limits, listener)
@@ -157,11 +163,13 @@ def learn(
                 max_size=largest_scored(searcher, treewidth),
                 constraints=_constraints(Constraints(), table.names, forbid, require, constraints),
                 limits=limits,
-                tabulation=tabulation_for(searcher),
+                tabulation=tabulation_for(searcher) if average is None else WITHIN_LIMITS,
                 name=name,
             )
         result = solve_problem(problem, searcher, limits, listener)
-    return Solution(problem, result, table, _style(data, table), getattr(of, "ess", 1.0))
+        draws = None if average is None else draw_trees(problem, average, limits=limits, listener=listener)
+    trees = () if draws is None else draws.trees
+    return Solution(problem, result, table, _style(data, table), getattr(of, "ess", 1.0), trees)
 
 
 def select(
@@ -294,6 +302,7 @@ class Solution:
         table: the data, or None.
         style: how the data held their values.
         ess: the equivalent sample size of the score, which `fit` takes for the tables.
+        trees: drawn from the posterior, which `fit` mixes; none where `learn` was not asked to average.
 
     >>> import jtsolve as jt
     >>> solution = jt.solve("instances/uci/zoo.json.gz", treewidth=1)
@@ -308,6 +317,7 @@ class Solution:
     table: Table | None = None
     style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
     ess: float = 1.0
+    trees: tuple[JunctionTree, ...] = ()
 
     @property
     def status(self) -> str:
@@ -382,7 +392,7 @@ class Solution:
         draw_tree(self.tree, names, path, format="png" if kind == ".png" else "svg")
 
     def fit(self, data: Frame = None, *, ess: float | None = None, **coding: Any) -> Model:
-        """Returns the model of the tree, its tables fitted to the data.
+        """Returns the model of the tree, or the mixture of the drawn trees, its tables fitted to the data.
 
         Args:
             data: other data with these columns; None for those that the tree was learned from.
@@ -406,7 +416,9 @@ class Solution:
         facts = {"backend": self.result.backend, "status": self.status, "jtsolve": __version__}
         table = replace(table, provenance={**table.provenance, **facts})
         if isinstance(table, DataTable):
-            return Model(fit(self.tree, table, ess=self.ess if ess is None else ess), style)
+            prior = self.ess if ess is None else ess
+            trees = self.trees or (self.tree,)
+            return Model(fit_averaged(trees, table, ess=prior), style)
         return Model(fit_gaussian(self.tree, table, ess=ess or 0.0), style)
 
     def __repr__(self) -> str:

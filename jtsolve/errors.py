@@ -5,6 +5,7 @@
     ├── ChoiceError         the user's choice: an option, name or combination not available  (exit code 2)
     │   └── RefusedError    a backend that cannot take this problem, with every reason
     ├── LimitError          the limits are too small for the work; refused before it starts  (exit code 4)
+    │   └── NotConvergedError  chains that disagree: what they say must not be used             (exit code 5)
     └── InternalError       our bug: the check rejects the answer of a backend               (exit code 70)
 
 Every message says what is wrong, where, why, and what to do about it.
@@ -89,6 +90,10 @@ class RefusedError(ChoiceError):
 
 class LimitError(JtsolveError):
     """A limit is too small for the work; the message names the need and the remedies."""
+
+
+class NotConvergedError(LimitError):
+    """The chains over graphs disagree within the limits: what they say must not be used."""
 
 
 class InternalError(JtsolveError):

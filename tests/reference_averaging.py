@@ -56,6 +56,15 @@ def enumerated(problem: Problem, edge_odds: float = 1.0) -> Averages | None:
     return found._replace(connected=connected)
 
 
+def enumerated_weights(problem: Problem) -> list[tuple[JunctionTree, float]]:
+    """Returns each chordal graph of at most five vertices that meets the constraints, and its share."""
+    trees = [tree for tree in chordal_trees(problem.n) if meets_constraints(problem, tree)]
+    scores = [tree.score(problem.scores) for tree in trees]
+    highest = max(scores)
+    total = fsum(exp(score - highest) for score in scores)
+    return [(tree, exp(score - highest) / total) for tree, score in zip(trees, scores, strict=True)]
+
+
 def rational_weight(tree: JunctionTree, c: Sequence[Fraction], s: Sequence[Fraction]) -> Fraction:
     """Returns Π c(C) / Π s(S)."""
     weight = Fraction(1)

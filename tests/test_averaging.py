@@ -19,7 +19,7 @@ from jtsolve.averaging.features import Features, features_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import StoppedError, Sums, compute
-from jtsolve.averaging.weights import EXACT, require_exact, weights_of
+from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
@@ -208,7 +208,7 @@ def test_constraints_that_the_sums_do_not_support_are_refused_with_every_reason(
         average(named(gaussian(1, 3), constraints))
     assert len(caught.value.reasons) == 2
     with pytest.raises(RefusedError, match="at most 26 variables"):
-        require_exact(named(gaussian(1, 27, 1)))
+        average(named(gaussian(1, 27, 1)), method="exact")
 
 
 def test_tables_that_do_not_fit_are_refused_with_the_largest_treewidth_that_does() -> None:

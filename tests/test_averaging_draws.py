@@ -12,9 +12,9 @@ import pytest
 from problems import Recording, gaussian, named, random_problem, repeatable
 from scipy.stats import chi2
 
-from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees
+from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.sums import StoppedError, compute
 from jtsolve.averaging.weights import weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints
@@ -76,12 +76,13 @@ def test_shares_of_edges_in_many_draws_are_the_posteriors() -> None:
     from jtsolve.averaging.average import average
 
     problem = named(gaussian(5, 9, scale=2.0))
-    posterior, trees = average(problem), draw_trees(problem, 4000)
+    posterior, draws = average(problem), draw_trees(problem, 4000)
     assert posterior is not None
-    assert trees is not None
+    assert draws is not None
+    assert draws.method == "exact"
     for u, v in combinations(range(9), 2):
         p = float(posterior.edges[u, v])
-        share = sum((u, v) in tree.graph_edges for tree in trees) / 4000
+        share = sum((u, v) in tree.graph_edges for tree in draws.trees) / 4000
         assert abs(share - p) < 5 * sqrt(max(p * (1 - p), 1e-4) / 4000)
 
 

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from problems import gaussian, named
 
 from jtsolve.averaging.average import average
+from jtsolve.averaging.bootstrap import Strengths
+from jtsolve.averaging.chains import Traces
 from jtsolve.averaging.document import posterior_schema, posterior_to_json, read_posterior
-from jtsolve.averaging.heatmap import draw_heat_map, heat_map, seriation
+from jtsolve.averaging.pictures import seriation
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
@@ -34,7 +36,29 @@ def posterior(n: int = 4) -> GraphPosterior:
     return found
 
 
+def chains(*, converged: bool = True) -> GraphPosterior:
+    """Of three variables, with all that a file can hold."""
+    matrix = np.full((3, 3), 0.25) - np.diag(np.full(3, 0.25))
+    traces = Traces(
+        np.array([7, 9]),
+        np.array([[0.5, 1.0], [2.0, -1.0]]),
+        np.array([[1, 2], [3, 0]]),
+        matrix / 10,
+        matrix / 7,
+    )
+    return replace(
+        posterior(3),
+        method="chains",
+        converged=converged,
+        traces=traces,
+        bootstrap=Strengths(matrix, 4, 10, 3, "dp", 7),
+        diagnostics={"treewidth": [0.25, 0.75], "treewidth_errors": [0.01, 0.01]},
+    )
+
+
 POSTERIOR = posterior_to_json(posterior(3))
+TRACES = json.loads(posterior_to_json(chains()))["diagnostics"]["traces"]
+STRENGTHS = json.loads(posterior_to_json(chains()))["diagnostics"]["bootstrap"]
 
 
 def command(*arguments: object) -> int:
@@ -54,6 +78,81 @@ def test_a_file_holds_the_posterior(tmp_path: Path) -> None:
     path.write_bytes(posterior_to_json(posterior()))
     assert equal(read_posterior(path), posterior())
     jsonschema.validate(json.loads(path.read_bytes()), posterior_schema())
+
+
+def test_a_file_holds_the_traces_of_chains_and_the_strengths_of_resamples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.json"
+    path.write_bytes(posterior_to_json(chains()))
+    found = read_posterior(path)
+    assert posterior_to_json(found) == path.read_bytes()
+    assert found.traces is not None
+    assert found.traces.differences[0, 1] == 0.25 / 7
+    assert found.bootstrap is not None
+    assert found.bootstrap.edges[1, 2] == 0.25
+    jsonschema.validate(json.loads(path.read_bytes()), posterior_schema())
+    assert command("show", path) == 0
+    text = capsys.readouterr().out
+    assert "4 of 10 resamples, trees by dp, 3 of them optimal" in text
+    assert "0: 0.250, 1: 0.750 (each ± 0.010 or less)" in text
+    with pytest.raises(ValueError, match="shapes"):
+        replace(posterior(4), bootstrap=found.bootstrap)
+
+
+@pytest.mark.parametrize("picture", ["heat-map", "graph", "cliques", "traces"])
+def test_each_picture_is_drawn_and_says_if_the_chains_disagree(tmp_path: Path, picture: str) -> None:
+    path, drawn = tmp_path / "p.json", tmp_path / "p.svg"
+    path.write_bytes(posterior_to_json(chains(converged=False)))
+    assert command("show", path, "--picture", picture, "--svg", drawn) == 0
+    assert "NOT CONVERGED" in drawn.read_text()
+    assert ">A" in drawn.read_text()
+    assert "NOT CONVERGED" not in str(chains().figure(picture).axes[0].get_title())
+
+
+def test_the_graph_has_an_edge_as_wide_as_it_is_probable() -> None:
+    found = posterior(3)
+    wide = found.figure("graph").axes[0].lines
+    pairs = [(u, v) for u, v in ((0, 1), (0, 2), (1, 2)) if found.edges[u, v] >= 0.05]
+    assert [line.get_linewidth() for line in wide if line.get_linestyle() == "-"] == [
+        max(0.8, 6.0 * found.edges[pair]) for pair in pairs
+    ]
+
+
+def test_the_bars_are_the_likeliest_cliques() -> None:
+    found = posterior()
+    bars = found.figure("cliques").axes[0].patches
+    assert [bar.get_width() for bar in bars] == [p for _, p in found.cliques[:20]]
+
+
+def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+    odd = replace(chains(), names=("$x_", "<b>", "a" * 99))
+    for picture in ("heat-map", "graph", "cliques", "traces"):
+        odd.draw(tmp_path / "p.svg", "svg", picture)
+        assert "$x_" in (tmp_path / "p.svg").read_text()
+
+
+def test_pictures_that_are_not_there_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, instance = tmp_path / "p.json", tmp_path / "i.json"
+    path.write_bytes(POSTERIOR)
+    write_problem(named(gaussian(1, 3)), instance)
+    target = ("--svg", tmp_path / "p.svg")
+    for options, message in (
+        (("--picture", "traces", *target), "no traces"),
+        (("--picture", "photo", *target), "there is no picture"),
+        (("--picture", "graph"), "where to"),
+        (("--picture", "graph", "--graph", *target), "leave it out"),
+    ):
+        assert command("show", path, *options) == 2
+        assert message in capsys.readouterr().err
+    assert command("show", instance, "--picture", "graph", *target) == 2
+    assert "for posteriors" in capsys.readouterr().err
+
+
+def test_a_notebook_shows_the_heat_map() -> None:
+    page = chains(converged=False)._repr_html_()
+    assert "NOT CONVERGED)" in page
+    assert "<svg" in page
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
@@ -80,6 +179,13 @@ def test_the_committed_schema_is_the_one_of_the_code() -> None:
         ("diagnostics", {"best": "A"}, "no list of cliques"),
         ("diagnostics", {"best": [["A"], ["A", "B"], ["C"]]}, "not the maximal cliques"),
         ("diagnostics", {"best": [["A", "B"]]}, "not the maximal cliques"),
+        ("diagnostics", {"treewidth": "2"}, "treewidth"),
+        ("diagnostics", {"edges_in_graph_errors": [2]}, "edges_in_graph_errors"),
+        ("diagnostics", {"traces": {"rounds": [1]}}, "traces"),
+        ("diagnostics", {"traces": TRACES | {"scores": [[0.0], [0.0, 1.0]]}}, "not as long"),
+        ("diagnostics", {"traces": TRACES | {"pairs": [["A", "B", 0.1, 0.1]]}}, "missing"),
+        ("diagnostics", {"bootstrap": 3}, "bootstrap"),
+        ("diagnostics", {"bootstrap": STRENGTHS | {"edges": [["A", "B", 0.1]]}}, "missing"),
         ("extra", 1, "unknown field"),
     ],
 )
@@ -134,24 +240,24 @@ def test_the_order_of_a_heat_map_puts_neighbours_side_by_side() -> None:
 
 def test_a_heat_map_has_a_number_in_each_cell_and_a_ring_for_each_edge_of_the_best_tree() -> None:
     found = posterior()
-    axes = heat_map(found).axes[0]
+    axes = found.figure().axes[0]
     assert len(axes.texts) == 12
     assert found.best is not None
     assert len(axes.patches) == 2 * len(found.best.graph_edges)
     chains = replace(found, method="chains", converged=False, best=None)
-    axes = heat_map(chains).axes[0]
+    axes = chains.figure().axes[0]
     assert not axes.patches
     assert axes.get_title() == "NOT CONVERGED"
     n = 16
     large = replace(
         chains, names=tuple(map(str, range(n))), edges=np.zeros((n, n)), cliques=(), separators=()
     )
-    assert not heat_map(large).axes[0].texts
+    assert not large.figure().axes[0].texts
 
 
 def test_equal_posteriors_give_equal_pictures(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        draw_heat_map(posterior(), tmp_path / name, "svg")
+        posterior().draw(tmp_path / name, "svg")
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 

@@ -6,20 +6,23 @@ from collections import Counter
 from math import exp, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jtsolve.averaging.chains import MOVABLE, Ladder, require_movable, run_chains
-from jtsolve.averaging.draws import draw_graphs, require_drawable, trees_of
+import numpy as np
+
+from jtsolve.averaging.chains import Ladder, run_chains
+from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
-from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
+from jtsolve.averaging.running import best_tree, ended, is_exact
 from jtsolve.averaging.sums import StoppedError, compute
-from jtsolve.averaging.weights import EXACT, require_exact, weights_of
+from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
-from jtsolve.core.result import Stop
-from jtsolve.errors import ChoiceError, InternalError, LimitError
-from jtsolve.solving import Recorder, choose, interruptible, verified
+from jtsolve.errors import ChoiceError, InternalError
+from jtsolve.solving import Recorder, interruptible
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jtsolve.averaging.features import Features
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
@@ -42,6 +45,7 @@ def average(
     edge_odds: float = 1.0,
     threshold: float = THRESHOLD,
     treewidths: bool = False,
+    draws: int = 0,
     ladder: Ladder | None = None,
 ) -> GraphPosterior | None:
     """Averages over all decomposable graphs that meet the constraints, each weighted by e^score · odds^edges.
@@ -54,6 +58,8 @@ def average(
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
         treewidths: also the posterior of the treewidth; of exact sums, by one more sum for each.
+        draws: exact sums have no posterior of the number of edges: so many exact draws give one, and one of
+            the treewidth unless it is summed, each with its Monte Carlo error. Chains have both in any case.
         ladder: how chains run; None for the defaults.
 
     Returns:
@@ -69,19 +75,21 @@ def average(
         raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
     if not 0 < edge_odds < inf:
         raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
+    if draws < 0:
+        raise ChoiceError(f"{draws} draws cannot be made; give a number of 0 or more")
     limits = limits or Limits()
-    query = _Query(problem, limits, edge_odds, threshold, treewidths)
+    query = _Query(problem, limits, edge_odds, threshold, treewidths, draws)
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if _is_exact(problem, method, limits):
+            if is_exact(problem, method, limits, DRAWABLE if draws else EXACT):
                 parts = _by_sums(query, recorder)
-                best = None if parts is None else _best(problem, limits, recorder)
+                best = None if parts is None else best_tree(problem, limits, recorder)
             else:
-                best = _best(problem, limits, recorder)
+                best = best_tree(problem, limits, recorder)
                 parts = _by_chains(query, ladder or Ladder(), best, recorder)
         except StoppedError:
-            raise _ended(recorder) from None
+            raise ended(recorder) from None
     if parts is None:
         return None
     if (remark := remark_on_scores(problem)) is not None:
@@ -99,45 +107,6 @@ def average(
     )
 
 
-def draw_trees(
-    problem: Problem,
-    count: int,
-    *,
-    limits: Limits | None = None,
-    listener: Listener | None = None,
-    edge_odds: float = 1.0,
-) -> list[JunctionTree] | None:
-    """Draws graphs from the posterior, independently and exactly, and returns their canonical junction trees.
-
-    Args:
-        problem: scores and constraints.
-        count: how many trees.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
-        edge_odds: prior odds of an edge against none.
-
-    Returns:
-        The trees in the order drawn, or None if no graph meets the constraints.
-
-    Raises:
-        ChoiceError: the odds or the count make no sense.
-        RefusedError: the problem asks for what draws do not support; with every reason.
-        LimitError: the tables need more memory than allowed, or the time limit came first.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came first.
-    """
-    limits = limits or Limits()
-    require_drawable(problem)
-    with interruptible() as interruption:
-        recorder = Recorder(problem, limits, listener, interruption)
-        try:
-            sums = compute(weights_of(problem, edge_odds), limits, recorder)
-            if sums.log_total == -inf:
-                return None
-            return trees_of(draw_graphs(sums, count, limits, recorder))
-        except StoppedError:
-            raise _ended(recorder) from None
-
-
 class _Query(NamedTuple):
     """What is asked for."""
 
@@ -146,26 +115,7 @@ class _Query(NamedTuple):
     edge_odds: float
     threshold: float
     treewidths: bool
-
-
-def _is_exact(problem: Problem, method: str, limits: Limits) -> bool:
-    """Tells whether the exact sums are to be used.
-
-    Raises:
-        ChoiceError: there is no such method.
-        RefusedError: the problem asks for what the method does not support.
-    """
-    if method not in ("auto", "exact", "chains"):
-        raise ChoiceError(f"there is no method '{method}'; there are auto, exact, chains")
-    if method == "chains":
-        require_movable(problem)
-        return False
-    if method == "auto" and not MOVABLE.objections(problem):
-        plan = Plan(problem.n, problem.max_clique_size)
-        fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
-        return fits and not EXACT.objections(problem)
-    require_exact(problem)
-    return True
+    draws: int
 
 
 def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
@@ -178,10 +128,17 @@ def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     began = limits.elapsed
     features = features_of(sums, limits, recorder)
     seconds["features"] = limits.elapsed - began
+    graphs = draw_graphs(sums, query.draws, limits, recorder) if query.draws else None
     del sums  # gigabytes
     _require_identity(features)
     diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
+    if graphs is not None:
+        edges = np.bitwise_count(graphs).sum(axis=1, dtype=np.int64) // 2
+        diagnostics |= _shares("edges_in_graph", edges, query.draws)
+        widths = np.array([tree.treewidth for tree in trees_of(graphs)])
+        diagnostics |= _shares("treewidth", widths, query.draws)
     if query.treewidths:
+        diagnostics.pop("treewidth_errors", None)
         diagnostics["treewidth"] = _treewidths(problem, query.edge_odds, limits, recorder, log_total)
     return {
         "log_evidence": log_total,
@@ -206,9 +163,9 @@ def _by_chains(
     separators = Counter(separator for tree in trees for separator in tree.separators)
     diagnostics = dict(sample.diagnostics)
     diagnostics["expected_cliques"] = sum(cliques.values()) / len(trees)
-    if query.treewidths:
-        widths = Counter(tree.treewidth for tree in trees)
-        diagnostics["treewidth"] = [widths[k] / len(trees) for k in range(max(widths) + 1)]
+    diagnostics |= _shares("edges_in_graph", sample.sizes, sample.diagnostics["effective_sample_size"])
+    independent = min(float(len(trees)), sample.diagnostics["effective_sample_size"])
+    diagnostics |= _shares("treewidth", np.array([tree.treewidth for tree in trees]), independent)
     edges = sample.edges()
 
     def listed(counts: Counter[VarSet]) -> tuple[tuple[VarSet, float], ...]:
@@ -224,9 +181,17 @@ def _by_chains(
         "connected": sum(0 not in tree.separators for tree in trees) / len(trees),
         "method": "chains",
         "converged": sample.converged,
+        "traces": sample.traces(),
         "diagnostics": diagnostics,
         "seconds": {"chains": query.limits.elapsed - began},
     }
+
+
+def _shares(name: str, values: NDArray[np.int64], independent: float) -> dict[str, Any]:
+    """Returns the shares of the values 0, 1, …, and their errors for so many independent draws."""
+    shares = np.bincount(values.ravel()) / values.size
+    errors = np.sqrt(shares * (1 - shares) / independent)
+    return {name: shares.tolist(), f"{name}_errors": errors.tolist()}
 
 
 def remark_on_scores(problem: Problem) -> str | None:
@@ -259,22 +224,3 @@ def _treewidths(
         found.append(max(0.0, upto - below))
         below = upto
     return [*found, max(0.0, 1.0 - below)]
-
-
-def _best(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionTree | None:
-    """Returns the tree of the highest score that `auto` finds within the limits, or None."""
-    try:
-        backend = choose(problem, limits).backend
-        return verified(problem, backend, limits, recorder).tree
-    except LimitError:
-        return None
-
-
-def _ended(recorder: Recorder) -> Exception | KeyboardInterrupt:
-    """Returns what to raise where the sums were ended: half of them say nothing."""
-    if recorder.stop is Stop.INTERRUPTED:
-        return KeyboardInterrupt()
-    return LimitError(
-        "the time limit came before there was anything to say: half of the sums are no answer, nor are "
-        "chains that have hardly begun. Ways out: more time, or a smaller treewidth."
-    )

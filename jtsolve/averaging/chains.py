@@ -18,12 +18,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from math import log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.diagnostics import effective_size, split_r_hat
+from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.sums import StoppedError, run_tasks
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
@@ -33,7 +34,7 @@ from jtsolve.core.varset import count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -49,6 +50,8 @@ two of them meet these; the first two as Vehtari et al. advise."""
 _CERTAIN = 0.01
 """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
 _STEPS = 100
+_POINTS = 250
+"""Of each chain in a trace."""
 _THINNED = 1000
 """Graphs of each chain from which cliques and separators are counted."""
 
@@ -103,6 +106,34 @@ class Ladder:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Traces:
+    """What chains went through, thinned, and how well each edge is known.
+
+    Attributes:
+        rounds: shape (points,): the rounds, after the warm-up, at which the traces were taken.
+        scores: shape (chains, points): ln of the weight of the graph, up to a constant, in nats.
+        edges_in_graph: shape (chains, points): its number of edges.
+        errors: shape (n, n): the Monte Carlo standard error of each edge's probability.
+        differences: shape (n, n): by how much it differs between two chains at most.
+    """
+
+    rounds: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    edges_in_graph: NDArray[np.int64]
+    errors: NDArray[np.float64]
+    differences: NDArray[np.float64]
+
+    def figure(self, names: Sequence[str], title: str) -> Any:
+        """Returns the picture of the traces and of the edges in which the chains differ most."""
+        from jtsolve.averaging.pictures import traces
+
+        lines = {"score, nats": self.scores.tolist(), "edges": self.edges_in_graph.tolist()}
+        pairs = combinations(range(len(names)), 2)
+        differences = [(f"{names[u]}–{names[v]}", float(self.differences[u, v])) for u, v in pairs]
+        return traces(self.rounds.tolist(), lines, differences, MOST_DIFFERENCE, title)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """What the chains saw after the warm-up.
 
@@ -122,6 +153,28 @@ class Sample:
         """Returns the mean over all chains of each edge, shape (n, n)."""
         mean: NDArray[np.float64] = edge_shares(self.graphs).mean(axis=0)
         return mean
+
+    def traces(self) -> Traces:
+        """Returns the traces, and the errors of all edges."""
+        rounds, n = self.graphs.shape[1:]
+        at = np.linspace(0, rounds - 1, min(rounds, _POINTS)).astype(int)
+        shares = edge_shares(self.graphs)
+        errors = np.zeros((n, n))
+        for u, v in np.argwhere(np.triu(shares.any(axis=0) & (shares < 1).any(axis=0))).tolist():
+            errors[u, v] = errors[v, u] = standard_error((self.graphs[:, :, u] >> v & 1).astype(np.float64))
+        return Traces(
+            rounds + at,
+            self.heights[:, at],
+            self.sizes[:, at],
+            errors,
+            shares.max(axis=0) - shares.min(axis=0),
+        )
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of edges of each graph: shape (chains, rounds)."""
+        sizes: NDArray[np.int64] = np.bitwise_count(self.graphs).sum(axis=2, dtype=np.int64) // 2
+        return sizes
 
     def trees(self) -> list[JunctionTree]:
         """Returns the junction trees of some graphs, equally spaced, of every chain."""

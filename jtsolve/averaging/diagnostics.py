@@ -64,3 +64,8 @@ def effective_size(traces: NDArray[np.float64]) -> float:
     kept = np.minimum.accumulate(pairs[: negative[0] if negative.size else pairs.size])
     time = max(2.0 * float(kept.sum()) - 1.0, 1.0 / np.log10(halves.size))
     return float(count * length / time)
+
+
+def standard_error(traces: NDArray[np.float64]) -> float:
+    """Returns the Monte Carlo standard error of the mean over all chains, shape (m, k)."""
+    return float(traces.std() / np.sqrt(effective_size(traces)))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
 
+from jtsolve.averaging.bootstrap import Strengths
+from jtsolve.averaging.chains import Traces
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.core.files import read_file
 from jtsolve.core.tree import JunctionTree
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
     from jtsolve.core.varset import VarSet
 
+_Kind = TypeVar("_Kind")
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Expectation = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -58,6 +63,30 @@ class PosteriorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     environment: dict[str, Any]
 
 
+class TracesDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`diagnostics.traces`: of each chain, the score and the number of edges at some rounds.
+
+    `pairs` has every pair of variables, with the Monte Carlo standard error of its probability, and by how
+    much that differs between two chains at most.
+    """
+
+    rounds: list[int]
+    scores: list[list[float]]
+    edges_in_graph: list[list[int]]
+    pairs: list[tuple[str, str, Expectation, Probability]]
+
+
+class BootstrapDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`diagnostics.bootstrap`: in which share of the resamples the tree found has each edge."""
+
+    edges: list[tuple[str, str, Probability]]
+    resamples: Annotated[int, msgspec.Meta(ge=1)]
+    wanted: Annotated[int, msgspec.Meta(ge=1)]
+    optimal: Annotated[int, msgspec.Meta(ge=0)]
+    backend: str
+    seed: int
+
+
 def posterior_schema() -> dict[str, Any]:
     """Returns the JSON Schema of posterior files; docs/schema/posterior.schema.json is a copy."""
     return json_schema(PosteriorDocument)
@@ -69,15 +98,33 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
     diagnostics = {**posterior.diagnostics, "threshold": posterior.threshold}
     if posterior.best is not None:
         diagnostics["best"] = [names_of(clique, names) for clique in posterior.best.cliques]
+    pairs = list(combinations(range(posterior.n), 2))
+    if (traces := posterior.traces) is not None:
+        diagnostics["traces"] = {
+            "rounds": traces.rounds.tolist(),
+            "scores": traces.scores.tolist(),
+            "edges_in_graph": traces.edges_in_graph.tolist(),
+            "pairs": [
+                [names[u], names[v], float(traces.errors[u, v]), float(traces.differences[u, v])]
+                for u, v in pairs
+            ],
+        }
+    if (found := posterior.bootstrap) is not None:
+        diagnostics["bootstrap"] = {
+            "edges": [[names[u], names[v], float(found.edges[u, v])] for u, v in pairs],
+            "resamples": found.resamples,
+            "wanted": found.wanted,
+            "optimal": found.optimal,
+            "backend": found.backend,
+            "seed": found.seed,
+        }
     values = {
         "format": "jtsolve-posterior",
         "version": 1,
         "instance": {"name": posterior.instance, "digest": posterior.digest},
         "variables": list(names),
         "log_evidence": posterior.log_evidence,
-        "edges": [
-            [names[u], names[v], float(posterior.edges[u, v])] for u, v in combinations(range(posterior.n), 2)
-        ],
+        "edges": [[names[u], names[v], float(posterior.edges[u, v])] for u, v in pairs],
         "cliques": [[names_of(mask, names), p] for mask, p in posterior.cliques],
         "separators": [[names_of(mask, names), count] for mask, count in posterior.separators],
         "connected": posterior.connected,
@@ -112,14 +159,20 @@ def read_posterior(path: str | Path) -> GraphPosterior:
         raise InputError(
             source, "$.seconds", "the key 'total' is missing", "add the seconds from start to end"
         )
+    for name in ("treewidth", "edges_in_graph"):
+        for key in (name, f"{name}_errors"):
+            if key in diagnostics:
+                _converted(diagnostics[key], list[Probability], source, f"$.diagnostics.{key}")
     best = diagnostics.pop("best", None)
+    traces = diagnostics.pop("traces", None)
+    bootstrap = diagnostics.pop("bootstrap", None)
     try:
         return GraphPosterior(
             instance=document.instance.name,
             digest=document.instance.digest,
             names=tuple(document.variables),
             log_evidence=document.log_evidence,
-            edges=_edges(document, index, source),
+            edges=_matrix(document.edges, index, source, "$.edges"),
             cliques=_sets(document.cliques, index, source, "$.cliques"),
             separators=_sets(document.separators, index, source, "$.separators"),
             connected=document.connected,
@@ -128,6 +181,8 @@ def read_posterior(path: str | Path) -> GraphPosterior:
             threshold=float(threshold),
             prior=document.prior,
             best=None if best is None else _tree(best, index, source),
+            traces=None if traces is None else _traces(traces, index, source),
+            bootstrap=None if bootstrap is None else _bootstrap(bootstrap, index, source),
             diagnostics=diagnostics,
             seconds=document.seconds,
             environment=document.environment,
@@ -136,24 +191,52 @@ def read_posterior(path: str | Path) -> GraphPosterior:
         raise InputError(source, "$", str(error), "make the file again") from None
 
 
-def _edges(document: PosteriorDocument, index: Mapping[str, int], source: str) -> np.ndarray[Any, Any]:
-    n = len(index)
+def _matrix(
+    pairs: Sequence[tuple[str, str, float]], index: Mapping[str, int], source: str, place: str
+) -> NDArray[np.float64]:
+    """Returns the symmetric matrix of a figure that every pair has."""
+    n, names = len(index), list(index)
     matrix = np.full((n, n), np.nan)
     np.fill_diagonal(matrix, 0.0)
-    for i, (one, other, p) in enumerate(document.edges):
-        place = f"$.edges[{i}]"
-        set_of_names((one, other), index, source, place)
+    for i, (one, other, value) in enumerate(pairs):
+        set_of_names((one, other), index, source, f"{place}[{i}]")
         u, v = index[one], index[other]
         if not np.isnan(matrix[u, v]):
-            raise InputError(
-                source, place, f"the pair '{one}', '{other}' is there twice", "remove one of the two"
-            )
-        matrix[u, v] = matrix[v, u] = p
+            reason = f"the pair '{one}', '{other}' is there twice"
+            raise InputError(source, f"{place}[{i}]", reason, "remove one of the two")
+        matrix[u, v] = matrix[v, u] = value
     if np.isnan(matrix).any():
         u, v = (int(place) for place in np.argwhere(np.isnan(matrix))[0])
-        missing = f"the pair '{document.variables[u]}', '{document.variables[v]}' is missing"
-        raise InputError(source, "$.edges", missing, "list every pair of variables")
+        missing = f"the pair '{names[u]}', '{names[v]}' is missing"
+        raise InputError(source, place, missing, "list every pair of variables")
     return matrix
+
+
+def _traces(value: Any, index: Mapping[str, int], source: str) -> Traces:
+    place = "$.diagnostics.traces"
+    found = _converted(value, TracesDocument, source, place)
+    lengths = {*map(len, found.scores), *map(len, found.edges_in_graph)}
+    if len(found.scores) != len(found.edges_in_graph) or lengths != {len(found.rounds)}:
+        reason = "the traces are not as long as the rounds, or there are none"
+        raise InputError(source, place, reason, "make the file again")
+    figures = [[(one, other, pair[k]) for one, other, *pair in found.pairs] for k in (0, 1)]
+    errors, differences = (_matrix(part, index, source, f"{place}.pairs") for part in figures)
+    counts = np.array(found.edges_in_graph, np.int64)
+    return Traces(np.array(found.rounds, np.int64), np.array(found.scores), counts, errors, differences)
+
+
+def _bootstrap(value: Any, index: Mapping[str, int], source: str) -> Strengths:
+    place = "$.diagnostics.bootstrap"
+    found = _converted(value, BootstrapDocument, source, place)
+    edges = _matrix(found.edges, index, source, f"{place}.edges")
+    return Strengths(edges, found.resamples, found.wanted, found.optimal, found.backend, found.seed)
+
+
+def _converted(value: Any, kind: type[_Kind], source: str, place: str) -> _Kind:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise InputError(source, place, str(error), "make the file again") from None
 
 
 def _sets(

@@ -25,14 +25,12 @@ from jtsolve.averaging.weights import EXACT
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import Feature
 from jtsolve.core.tree import JunctionTree
-from jtsolve.errors import ChoiceError, RefusedError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.sums import Sums
     from jtsolve.core.backend import Limits, Report
-    from jtsolve.core.problem import Problem
 
 DRAWABLE = Capabilities(
     features=EXACT.features - {Feature.FORBIDDEN_CLIQUES},
@@ -45,23 +43,12 @@ DRAWABLE = Capabilities(
 _TASK = 200
 
 
-def require_drawable(problem: Problem) -> None:
-    """Refuses a problem of which no graphs can be drawn.
-
-    Raises:
-        RefusedError: with every reason.
-    """
-    objections = DRAWABLE.objections(problem)
-    if objections:
-        raise RefusedError("exact draws", objections)
-
-
 def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
     """Draws graphs from tables whose total is not 0; the same seed draws the same graphs.
 
     Args:
-        sums: of a problem that `require_drawable` takes.
-        count: how many.
+        sums: of a problem that `DRAWABLE` allows.
+        count: how many, at least 1.
         limits: of which the threads and the seed are used.
         report: is asked whether to go on.
 
@@ -69,13 +56,10 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
         Shape (count, n): the neighbours of each vertex as bit masks.
 
     Raises:
-        ChoiceError: the count is not positive.
         StoppedError: the report asked to end.
     """
     from jtsolve.averaging.kernels.draws import draw_graphs as draw
 
-    if count < 1:
-        raise ChoiceError(f"{count} trees make no sample; draw at least 1")
     graphs = np.zeros((count, sums.weights.n), np.int64)
     starts = range(0, count, _TASK)
     states = np.random.SeedSequence(limits.seed).generate_state(len(starts), np.uint64) | np.uint64(1)

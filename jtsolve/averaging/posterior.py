@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from math import isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from jtsolve.core.files import write_atomically
 from jtsolve.core.varset import VarSet, members
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from jtsolve.averaging.bootstrap import Strengths
+    from jtsolve.averaging.chains import Traces
     from jtsolve.core.tree import JunctionTree
 
 Method = Literal["exact", "chains"]
+
+PICTURES = ("heat-map", "graph", "cliques", "traces")
 
 ROUNDING = 1e-6
 """How far probabilities may be off their range, and identities from being met, in exact sums."""
@@ -48,6 +56,8 @@ class GraphPosterior:
         threshold: the least probability of the cliques, and the least expectation of the separators, listed.
         prior: the prior over graphs, in words and figures.
         best: the tree of the highest score, or None if it was not looked for.
+        traces: what the chains went through, and how well each edge is known; None for exact sums.
+        bootstrap: strengths of edges in resampled data, or None.
         diagnostics: further figures, as JSON values.
         seconds: wall clock; "total" and parts of it.
         environment: versions and machine.
@@ -71,6 +81,8 @@ class GraphPosterior:
         default_factory=lambda: MappingProxyType({"over": "graphs", "edge_odds": 1.0})
     )
     best: JunctionTree | None = None
+    traces: Traces | None = None
+    bootstrap: Strengths | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     seconds: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     environment: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -104,6 +116,10 @@ class GraphPosterior:
             pairs = [float(edges[u, v]) for u in members(mask) for v in members(mask) if u < v]
             if self.method == "exact" and p > min(pairs, default=1.0) + ROUNDING:
                 raise ValueError("a clique is likelier than one of its edges")
+        shapes = [] if self.traces is None else [self.traces.errors.shape, self.traces.differences.shape]
+        shapes += [] if self.bootstrap is None else [self.bootstrap.edges.shape]
+        if any(shape != (n, n) for shape in shapes):
+            raise ValueError(f"figures by edge of shapes {shapes} for {n} variables")
         if self.best is not None and self.best.n != n:
             raise ValueError(f"the best tree is over {self.best.n} variables, not {n}")
         edges.setflags(write=False)
@@ -127,3 +143,56 @@ class GraphPosterior:
         """
         rows, columns = np.nonzero(np.triu(self.edges) > 0.5)  # noqa: PLR2004 - likelier than not
         return tuple(zip(rows.tolist(), columns.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        status = "" if self.converged else ", NOT CONVERGED"
+        return f"GraphPosterior('{self.instance}': {self.n} variables, {self.method}{status})"
+
+    def figure(self, picture: str = "heat-map") -> Any:
+        """Returns a picture as a `matplotlib.figure.Figure`.
+
+        Args:
+            picture: "heat-map" of the edges, with those of the best tree ringed; "graph", its edges as wide
+                as they are probable; "cliques", bars of the likeliest; "traces" of the chains.
+
+        Raises:
+            ChoiceError: there is no such picture, or exact sums have no traces.
+        """
+        from jtsolve.averaging import pictures
+
+        title = "" if self.converged else "NOT CONVERGED"
+        best = () if self.best is None else sorted(self.best.graph_edges)
+        if picture == "heat-map":
+            return pictures.heat_map(self.names, self.edges, best, title)
+        if picture == "graph":
+            return pictures.graph(self.names, self.edges, best, title)
+        if picture == "cliques":
+            own = () if self.best is None else map(self._names, self.best.cliques)
+            return pictures.clique_bars([(self._names(mask), p) for mask, p in self.cliques], own, title)
+        if picture != "traces":
+            raise ChoiceError(f"there is no picture '{picture}'; there are {', '.join(PICTURES)}")
+        if self.traces is None:
+            raise ChoiceError("exact sums have no traces; choose another picture: heat-map, graph, cliques")
+        return self.traces.figure(self.names, title)
+
+    def draw(self, path: str | Path, kind: Literal["svg", "png"], picture: str = "heat-map") -> None:
+        """Writes a picture to a file; see `figure`.
+
+        Raises:
+            ChoiceError: as `figure`.
+            InputError: the file cannot be written.
+        """
+        from jtsolve.averaging.pictures import render
+
+        write_atomically(path, render(self.figure(picture), kind))
+
+    def _repr_html_(self) -> str:
+        from jtsolve.averaging.pictures import render
+
+        lines = [repr(self), f"{self.expected_edges:.2f} edges expected; connected: {self.connected:.4f}"]
+        picture = render(self.figure(), "svg").decode()
+        text = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        return f"<div>{text}{picture[picture.index('<svg') :]}</div>"
+
+    def _names(self, mask: VarSet) -> tuple[str, ...]:
+        return tuple(self.names[v] for v in members(mask))

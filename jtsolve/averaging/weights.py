@@ -18,7 +18,7 @@ from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
 from jtsolve.core.scores import DenseScores, colex_table
 from jtsolve.core.varset import members
-from jtsolve.errors import ChoiceError, RefusedError
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,19 +66,8 @@ class Weights:
     highest: int
 
 
-def require_exact(problem: Problem) -> None:
-    """Refuses a problem that the exact sums do not take.
-
-    Raises:
-        RefusedError: with every reason.
-    """
-    objections = EXACT.objections(problem)
-    if objections:
-        raise RefusedError("exact sums", objections)
-
-
 def weights_of(problem: Problem, edge_odds: float = 1.0) -> Weights:
-    """Returns the weights of a problem that `require_exact` takes.
+    """Returns the weights of a problem that `EXACT` allows.
 
     Args:
         problem: scores and constraints.

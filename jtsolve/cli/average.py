@@ -1,5 +1,6 @@
 """`jtsolve average`: the posterior over all decomposable graphs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from jtsolve.cli.options import (
     Quiet,
     ResultFile,
     ScoringOptions,
+    SearchOptions,
     Seed,
     Treewidth,
     flags_given,
@@ -46,6 +48,16 @@ def average(
     treewidths: Annotated[
         bool, typer.Option("--treewidths", help="Also the posterior of the treewidth.")
     ] = False,
+    draws: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Also the posterior of the number of edges, from N exact draws."
+        ),
+    ] = 0,
+    bootstrap: Annotated[
+        int, typer.Option(metavar="B", min=0, help="Also edge strengths in B resamples of the data.")
+    ] = 0,
+    search: SearchOptions,
     temperatures: Annotated[
         int, typer.Option(metavar="N", min=1, help="Of each chain; 1 for no tempering.")
     ] = 12,
@@ -70,6 +82,9 @@ def average(
     cliques and separators without samples; chains serve where the tables do not fit, and say whether they
     converged.
 
+    --bootstrap B searches B resamples of the rows for their best trees, by --backend, and says in which
+    share each edge is. Ctrl-C and the time limit keep the resamples done.
+
     Exit codes: 3: no graph meets the constraints; 5: the chains did not converge.
     """
     for path in (output, plot):
@@ -78,6 +93,11 @@ def average(
     kind = None if plot is None else plot.suffix.lower().removeprefix(".")
     if kind not in (None, "svg", "png"):
         raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
+    if given := [] if bootstrap else flags_given(search):
+        raise ChoiceError(f"{', '.join(given)}: for the trees of --bootstrap B only")
+    if bootstrap and scoring.score is None:
+        raise ChoiceError("--bootstrap draws rows, and an instance has none; give data, and --score")
+    backend = search.chosen()
     limits = spend.limits(context.obj, seed)
     shown = not quiet and is_watched()
     problem = read_or_score(
@@ -85,6 +105,8 @@ def average(
     )
 
     from jtsolve.averaging.average import average as average_over
+    from jtsolve.averaging.bootstrap import Search
+    from jtsolve.averaging.bootstrap import bootstrap as bootstrapped
     from jtsolve.averaging.chains import Ladder
     from jtsolve.averaging.document import posterior_to_json
     from jtsolve.cli.posterior import describe_posterior
@@ -100,18 +122,28 @@ def average(
             edge_odds=edge_odds,
             threshold=threshold,
             treewidths=treewidths,
+            draws=draws,
             ladder=Ladder(temperatures=temperatures, rounds=rounds),
         )
     if posterior is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
+    if bootstrap:
+        data_file = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=True)
+        with progress("resampling", shown=shown) as listener:
+            strengths = bootstrapped(
+                data_file.read(limits, listener),
+                bootstrap,
+                Search(data_file.score, problem.max_clique_size - 1, backend),
+                limits,
+                listener,
+            )
+        posterior = replace(posterior, bootstrap=strengths)
     data = posterior_to_json(posterior)
     if output is not None:
         write_atomically(output, data)
     if plot is not None:
-        from jtsolve.averaging.heatmap import draw_heat_map
-
-        draw_heat_map(posterior, plot, "svg" if kind == "svg" else "png")
+        posterior.draw(plot, "svg" if kind == "svg" else "png")
     if json:
         emit(data)
     elif not quiet:

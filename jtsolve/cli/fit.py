@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli.features import FeatureOptions, fit_features
+from jtsolve.cli.fit_average import fit_average
 from jtsolve.cli.fit_task import FitTask
 from jtsolve.cli.mixtures import MixtureOptions, fit_components, read_sizes
 from jtsolve.cli.options import (
@@ -90,6 +91,10 @@ def fit(
             metavar="HOW", help="A feature tree: trees, lem or published; options as in lem:q=3,delta=0.01."
         ),
     ] = None,
+    average: Annotated[
+        int | None,
+        typer.Option(metavar="M", min=1, help="A mixture of M trees drawn from the posterior."),
+    ] = None,
     restarts: Annotated[
         int, typer.Option(metavar="N", min=1, help="Start a mixture N times, and keep the likeliest.")
     ] = 1,
@@ -112,25 +117,31 @@ def fit(
     pay for it, with junction trees at the leaves, the first that of --tree if there is one. --features lem
     has tables at the leaves; --validate chooses thresholds as well. Ctrl-C and the time limit end both with
     the best model so far.
+
+    --average M draws M trees of at most treewidth K from the posterior, that of the score bdeu unless you
+    name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
+    the chains that draw where exact draws do not fit have not converged.
     """
     require_writable(
         output, data, *(path for path in (tree, graph, validate, columns.schema) if path is not None)
     )
     if not output.name.endswith((".json", ".json.gz")):
         raise ChoiceError(f"{output}: a model is written as .json or .json.gz; give such a name")
-    if triangulate is not None and graph is None:
-        raise ChoiceError("--triangulate is for --graph; leave it out")
-    if features is not None and components is not None:
-        raise ChoiceError("--features is one feature tree, and --components a mixture; give one of the two")
-    if features is not None and graph is not None:
-        raise ChoiceError("--features begins with a tree or none; give --tree RESULT in place of --graph")
     if features is None:
         _require_structure(tree, graph, treewidth, columns, constrain)
+    else:
+        _require_features(components, graph)
+    if triangulate is not None and graph is None:
+        raise ChoiceError("--triangulate is for --graph; leave it out")
     if smoothing is not None and validate is not None:
         raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
     structure_of_graph = None if graph is None else _triangulated(graph, triangulate or "min-fill")
     if structure_of_graph is not None and score is None and ess is None:
         score = structure_of_graph.score
+    if average is not None:
+        others = {"--components": components, "--features": features, "--graph": graph, "--tree": tree}
+        _require_alone([*(name for name, value in others.items() if value is not None)], restarts, search)
+        score = score or "bdeu"
     file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet)
     task = FitTask(file, smoothing, validate, unseen)
     limits = spend.limits(context.obj, seed)
@@ -144,6 +155,9 @@ def fit(
             )
         mixture = MixtureOptions(read_sizes(components), restarts, treewidth, search.chosen(), constrain)
         model, table = fit_components(task, mixture, limits, shown=shown)
+    elif average is not None:
+        assert treewidth is not None, "--tree has been refused"
+        model, table = fit_average(task, average, treewidth, limits, constrain, shown=shown)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
     elif features is not None:
@@ -165,6 +179,21 @@ def fit(
 
     write_model(model, output)
     _report(model, table, output, json=json, quiet=quiet)
+
+
+def _require_features(components: str | None, graph: Path | None) -> None:
+    """Refuses what has no meaning for a feature tree."""
+    if components is not None:
+        raise ChoiceError("--features is one feature tree, and --components a mixture; give one of the two")
+    if graph is not None:
+        raise ChoiceError("--features begins with a tree or none; give --tree RESULT in place of --graph")
+
+
+def _require_alone(given: list[str], restarts: int, search: SearchOptions) -> None:
+    """Raises ChoiceError if an option makes no sense for trees that are drawn."""
+    others = [*given, *(["--restarts"] if restarts > 1 else []), *flags_given(search)]
+    if others:
+        raise ChoiceError(f"--average draws its trees from the posterior; leave out {', '.join(others)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +357,7 @@ def _report(model: "AnyModel", table: "Table", output: Path, *, json: bool, quie
     if "tree_score" in remarks:
         facts |= {name: remarks[name] for name in ("status", "tree_score", "bound")}
         facts["gap"] = remarks["bound"] - remarks["tree_score"]
-    chosen = ("stop", "sizes_tried", "validation_log_likelihood")
+    chosen = ("stop", "sizes_tried", "validation_log_likelihood", "draws", "drawn_by")
     facts |= {name: remarks[name] for name in chosen if name in remarks}
     if json:
         emit(json_text(facts))

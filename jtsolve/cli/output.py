@@ -5,7 +5,15 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from jtsolve.errors import InputError, InternalError, JtsolveError, LimitError, on_one_line, printable
+from jtsolve.errors import (
+    InputError,
+    InternalError,
+    JtsolveError,
+    LimitError,
+    NotConvergedError,
+    on_one_line,
+    printable,
+)
 
 FOUND = 0
 FAULTY = 1
@@ -25,6 +33,8 @@ def exit_code(error: JtsolveError | MemoryError) -> int:
     """Returns the exit code for an error that ends a command."""
     if isinstance(error, InternalError):
         return INTERNAL
+    if isinstance(error, NotConvergedError):
+        return NOT_CONVERGED
     return NO_TREE if isinstance(error, LimitError | MemoryError) else WRONG_USE
 
 

@@ -1,15 +1,18 @@
 """Posteriors as text, and the view of their files for `jtsolve show`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cli.views import View
     from jtsolve.core.tree import JunctionTree
 
 _MOST = 20
 """Cliques and separators shown."""
+_LEAST = 0.0005
 
 
 def describe_posterior(posterior: "GraphPosterior") -> str:
@@ -30,6 +33,14 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
         "edges": f"{posterior.expected_edges:.2f} expected, {len(posterior.median_graph)} likelier than not",
         "time": f"{posterior.seconds['total']:.3g} s",
     }
+    for heading, name in (("treewidth", "treewidth"), ("sizes", "edges_in_graph")):
+        if name in posterior.diagnostics:
+            facts[heading] = _distribution(posterior.diagnostics, name)
+    if (strengths := posterior.bootstrap) is not None:
+        facts["bootstrap"] = (
+            f"{strengths.resamples} of {strengths.wanted} resamples, trees by {strengths.backend}, "
+            f"{strengths.optimal} of them optimal"
+        )
     if "remark" in posterior.diagnostics:
         facts["remark"] = str(posterior.diagnostics["remark"])
     lines = [posterior.instance or "(without a name)"]
@@ -38,11 +49,16 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
     pairs = [(u, v) for u in range(posterior.n) for v in range(u + 1, posterior.n)]
     pairs = [pair for pair in pairs if posterior.edges[pair] >= posterior.threshold]
     pairs.sort(key=lambda pair: -posterior.edges[pair])
-    rows = [
-        [f"{posterior.edges[u, v]:.4f}", f"{posterior.names[u]}–{posterior.names[v]}", "*" * ((u, v) in best)]
-        for u, v in pairs
-    ]
-    lines += ["", table(["probability", "edge", "best tree"], rows)]
+    columns = {
+        "probability": [f"{posterior.edges[pair]:.4f}" for pair in pairs],
+        "edge": [f"{posterior.names[u]}–{posterior.names[v]}" for u, v in pairs],
+        "best tree": ["*" * (pair in best) for pair in pairs],
+    }
+    if posterior.traces is not None:
+        columns["error"] = [f"{posterior.traces.errors[pair]:.4f}" for pair in pairs]
+    if strengths is not None:
+        columns["bootstrap"] = [f"{strengths.edges[pair]:.3f}" for pair in pairs]
+    lines += ["", table(list(columns), list(map(list, zip(*columns.values(), strict=True))))]
     cliques = set() if posterior.best is None else set(posterior.best.cliques)
     separators = set() if posterior.best is None else set(posterior.best.separators)
     for heading, what, listed, own in (
@@ -59,12 +75,18 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
     return "\n".join(lines)
 
 
-def of_posterior(path: Path) -> "View":
-    """Returns the view of a posterior file; its tree is the best one."""
+def _distribution(diagnostics: "Mapping[str, Any]", name: str) -> str:
+    """Returns the probabilities of numbers in words, and the largest of their errors if they are drawn."""
+    shares = [f"{k}: {p:.3f}" for k, p in enumerate(diagnostics[name]) if p >= _LEAST]
+    error = max(diagnostics.get(f"{name}_errors", [0.0]))
+    return ", ".join(shares) + (f" (each ± {error:.3f} or less)" if error else "")
+
+
+def of_posterior(path: Path, picture: str) -> "View":
+    """Returns the view of a posterior file, and one of its pictures; its tree is the best one."""
     import json
 
     from jtsolve.averaging.document import read_posterior
-    from jtsolve.averaging.heatmap import draw_heat_map
     from jtsolve.cli.views import View
     from jtsolve.core.files import read_file
     from jtsolve.errors import InputError
@@ -81,5 +103,5 @@ def of_posterior(path: Path) -> "View":
         lambda: describe_posterior(posterior),
         best,
         None,
-        lambda target, kind: draw_heat_map(posterior, target, kind),
+        lambda target, kind: posterior.draw(target, kind, picture),
     )

@@ -26,6 +26,7 @@ def sample_trees(
     *,
     instance: Instance,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1, help="How many trees.")] = 1,
+    method: Annotated[str, typer.Option(metavar="NAME", help="auto, exact or chains.")] = "auto",
     treewidth: Treewidth = None,
     edge_odds: Annotated[
         float, typer.Option(metavar="X", help="Prior odds of an edge; 1: all graphs are equally likely.")
@@ -36,12 +37,13 @@ def sample_trees(
     scoring: ScoringOptions,
     table: DataOptions,
 ) -> None:
-    """Draw graphs from the posterior exactly, and print their junction trees, one line of JSON each.
+    """Draw graphs from the posterior, and print their junction trees, one line of JSON each.
 
-    The draws are independent: there is no burn-in, and all have the same weight. Each graph comes with its
-    score and the cliques and separators of its canonical junction tree.
+    Exact draws are independent: there is no burn-in, and all have the same weight. Where their tables do not
+    fit, the draws are graphs of chains, equally spaced, and none if these have not converged. Each graph
+    comes with its score and the cliques and separators of its canonical junction tree.
 
-    Exit code 3: no graph meets the constraints.
+    Exit codes: 3: no graph meets the constraints; 5: the chains did not converge.
     """
     import json
 
@@ -51,18 +53,20 @@ def sample_trees(
     shown = is_watched()
     problem = read_or_score(instance, scoring, table, treewidth, limits, silent, shown=shown)
 
-    from jtsolve.averaging.average import draw_trees
+    from jtsolve.averaging.sampling import draw_trees
     from jtsolve.core.files import write_atomically
     from jtsolve.io.documents import names_of
     from jtsolve.progress import progress
 
     with progress("drawing", shown=shown) as listener:
-        trees = draw_trees(problem, count, limits=limits, listener=listener, edge_odds=edge_odds)
-    if trees is None:
+        draws = draw_trees(
+            problem, count, method=method, limits=limits, listener=listener, edge_odds=edge_odds
+        )
+    if draws is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
     lines = {}
-    for tree in set(trees):
+    for tree in set(draws.trees):
         entry = {
             "score": tree.score(problem.scores),
             "treewidth": tree.treewidth,
@@ -71,7 +75,7 @@ def sample_trees(
             "tree_edges": [list(edge) for edge in tree.edges],
         }
         lines[tree] = json.dumps(entry, ensure_ascii=False)
-    text = "".join(f"{lines[tree]}\n" for tree in trees).encode()
+    text = "".join(f"{lines[tree]}\n" for tree in draws.trees).encode()
     if output is None:
         emit(text)
     else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jtsolve.cli.output import emit, require_writable
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.cli.views import View
@@ -24,6 +25,10 @@ def show(
     dot: Annotated[bool, typer.Option("--dot", help="Print it in the DOT language.")] = False,
     svg: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="Draw it as SVG.")] = None,
     png: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="Draw it as PNG.")] = None,
+    picture: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of a posterior: heat-map (default), graph, cliques or traces."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Show a result or a model and its tree, or draw it.
@@ -31,15 +36,20 @@ def show(
     For a model: the size of each table, and for each separator its entropy H, in nats, the information that
     the two sides of the tree share, and the mutual information I of its two cliques' other members. For a
     mixture: the weights and the components' trees; it cannot be drawn as one tree. For the results of solve
-    --k-best: all scores, and the best tree. For a posterior: its edges, cliques and separators; its picture
-    is the heat map of the edges. For a graph: its edges, drawn by sign and strength, regions in colour; its
-    tree is that of a triangulation. For a feature tree: its splits and leaves; --graph is that of a junction
-    tree of the same distribution, which is refused with its size if that is too large.
+    --k-best: all scores, and the best tree. For a posterior: its edges, cliques and separators; --picture
+    chooses among the heat map of the edges, the graph with edges as wide as they are probable, bars of the
+    likeliest cliques, and the traces of the chains. For a graph: its edges, drawn by sign and strength,
+    regions in colour; its tree is that of a triangulation. For a feature tree: its splits and leaves; --graph
+    is that of a junction tree of the same distribution, which is refused with its size if that is too large.
     """
     for path in (svg, png):
         if path is not None:
             require_writable(path, result)
-    view = _view(result)
+    if picture is not None and svg is None and png is None:
+        raise ChoiceError("--picture names what is drawn; say where to: --svg FILE or --png FILE")
+    if picture is not None and graph:
+        raise ChoiceError("--graph shows the best tree's; leave it out, or --picture")
+    view = _view(result, picture)
     if json:
         from jtsolve.cli.models import json_text
 
@@ -75,7 +85,7 @@ def show(
         emit(graph_text(tree, names).encode())
 
 
-def _view(path: Path) -> "View":
+def _view(path: Path, picture: str | None) -> "View":
     """Returns the view of a file."""
     from jtsolve.cli.views import of_model, of_ranking, of_result
     from jtsolve.core.files import read_file
@@ -83,6 +93,8 @@ def _view(path: Path) -> "View":
 
     kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
     declared = None if kind in ("bif", "uai", "graphml", "csv") else format_of(read_file(path))
+    if picture is not None and declared != "jtsolve-posterior":
+        raise ChoiceError("--picture is for posteriors; leave it out")
     if kind in ("bif", "uai") or declared == "jtsolve-model":
         from jtsolve.cli.models import load
 
@@ -96,5 +108,5 @@ def _view(path: Path) -> "View":
     if declared == "jtsolve-posterior":
         from jtsolve.cli.posterior import of_posterior
 
-        return of_posterior(path)
+        return of_posterior(path, picture or "heat-map")
     return of_result(path)

@@ -1,0 +1,175 @@
+"""Bootstrap strengths of edges: in which share of resampled data the best tree has each edge.
+
+Each of B resamples draws the rows of the data with replacement and goes through the whole search. A share is
+no posterior probability: it says how far the choice of one tree depends on the rows at hand. It works with
+every score and backend, far beyond what can be averaged over. Reference: N. Friedman, M. Goldszmidt and
+A. Wyner, Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints
+from jtsolve.core.result import Status
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
+from jtsolve.solving import Recorder, choose, interruptible, require_backend, verified
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.result import Result
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.solving import Interruption, Listener
+    from jtsolve.tables.table import Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strengths:
+    """Bootstrap strengths of edges.
+
+    Attributes:
+        edges: shape (n, n): the share of the resamples whose tree has the edge.
+        resamples: done; fewer than asked for if the time ended, or Ctrl-C came.
+        wanted: asked for.
+        optimal: how many of the trees are proved to be the best of their resample.
+        backend: that found them.
+        seed: of the resamples.
+    """
+
+    edges: NDArray[np.float64]
+    resamples: int
+    wanted: int
+    optimal: int
+    backend: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How the tree of each resample is found.
+
+    Args:
+        score: of the columns.
+        treewidth: of the trees.
+        backend: searches; None for the choice of `auto`.
+        constraints: on every tree.
+    """
+
+    score: LocalScore
+    treewidth: int
+    backend: Backend | None = None
+    constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
+
+    def __call__(
+        self, table: Table, limits: Limits, listener: Listener | None, interruption: Interruption
+    ) -> Result:
+        """Returns the verified result for a table."""
+        problem = problem_from_table(
+            table,
+            self.score,
+            treewidth=self.treewidth,
+            max_size=largest_scored(self.backend, self.treewidth),
+            constraints=self.constraints,
+            limits=limits,
+            tabulation=tabulation_for(self.backend),
+        )
+        backend = self.backend or choose(problem, limits).backend
+        require_backend(problem, backend)
+        return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
+
+
+def bootstrap(
+    table: Table, count: int, search: Search, limits: Limits | None = None, listener: Listener | None = None
+) -> Strengths:
+    """Searches for the trees of resampled data.
+
+    Ctrl-C and the end of the time keep the resamples done. Each may take an equal share of the time left.
+
+    Args:
+        table: the data; rows weigh as much as they stand for.
+        count: resamples.
+        search: finds a tree.
+        limits: time, memory, threads and seed; None for the defaults.
+        listener: is told of progress.
+
+    Raises:
+        ChoiceError: the count is not positive, the backend refuses the problem, or no tree meets the
+            constraints.
+        InputError: a resample cannot be scored.
+        LimitError: the limits ended it before the first tree, or do not let a tree be found.
+        KeyboardInterrupt: Ctrl-C or SIGTERM came before the first tree.
+    """
+    if count < 1:
+        raise ChoiceError(f"{count} resamples give no strengths; ask for 1 or more")
+    limits = limits or Limits()
+    seen = np.zeros((table.n, table.n))
+    done = optimal = 0
+    name = ""
+    with interruptible() as interruption:
+        for seed in np.random.SeedSequence(limits.seed).spawn(count):
+            left = None if limits.time is None else limits.time - limits.elapsed
+            if interruption.wanted or (left is not None and left <= 0):
+                break
+            own = replace(limits, time=None if left is None else left / (count - done), started=monotonic())
+            counted = None if listener is None else _Counted(listener, done, count)
+            result = search(resampled(table, np.random.default_rng(seed)), own, counted, interruption)
+            if interruption.wanted:  # this search was cut short
+                break
+            for u, v in _tree_of(result).graph_edges:
+                seen[u, v] += 1
+                seen[v, u] += 1
+            done, name = done + 1, result.backend
+            optimal += result.status is Status.OPTIMAL
+        if not done and interruption.wanted:
+            raise KeyboardInterrupt
+    if not done:
+        raise LimitError("the time ended before the first resample; allow more time")
+    return Strengths(seen / done, done, count, optimal, name, limits.seed)
+
+
+def resampled(table: Table, generator: np.random.Generator) -> Table:
+    """Returns as many rows, drawn from those of the table with replacement.
+
+    Rows of states are drawn as weights, so that the data are not copied.
+    """
+    if not isinstance(table, DataTable):
+        rows = generator.integers(table.rows, size=table.rows)
+        return replace(table, values=table.values[:, rows])
+    each = np.ones(table.rows) if table.weights is None else table.weights
+    weights = generator.multinomial(table.total, each / table.total)
+    kept = np.flatnonzero(weights)
+    return replace(table, codes=table.codes[:, kept], weights=weights[kept])
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """Tells how many resamples are done, whatever a backend says of its own."""
+
+    listener: Listener
+    done: int
+    count: int
+
+    def __call__(self, **news: Any) -> None:
+        part = min(1.0, news["done"] or 0.0)
+        note = f"resample {self.done + 1} of {self.count}"
+        self.listener(**{**news, "done": (self.done + part) / self.count, "note": note})
+
+
+def _tree_of(result: Result) -> Any:
+    if result.tree is not None:
+        return result.tree
+    if result.status is Status.INFEASIBLE:
+        raise ChoiceError("no tree meets the constraints; leave some out")
+    raise LimitError(
+        f"backend '{result.backend}' found no tree of a resample within its share of the time; allow more "
+        "time, fewer resamples, or take a faster backend, such as forward"
+    )

@@ -1,0 +1,64 @@
+"""What all that averages shares: the choice of the method, the best tree beside it, and how it ends early."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jtsolve.averaging.chains import MOVABLE, require_movable
+from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.weights import EXACT
+from jtsolve.core.result import Stop
+from jtsolve.errors import ChoiceError, LimitError, RefusedError
+from jtsolve.solving import choose, verified
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Capabilities, Limits
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.solving import Recorder
+
+
+def is_exact(problem: Problem, method: str, limits: Limits, able: Capabilities = EXACT) -> bool:
+    """Tells whether the exact sums are to be used.
+
+    Args:
+        problem: scores and constraints.
+        method: "auto", "exact" or "chains".
+        limits: of memory, for "auto".
+        able: what is supported exactly.
+
+    Raises:
+        ChoiceError: there is no such method.
+        RefusedError: the problem asks for what the method does not support.
+    """
+    if method not in ("auto", "exact", "chains"):
+        raise ChoiceError(f"there is no method '{method}'; there are auto, exact, chains")
+    if method == "chains":
+        require_movable(problem)
+        return False
+    if method == "auto" and not MOVABLE.objections(problem):
+        plan = Plan(problem.n, problem.max_clique_size)
+        fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
+        return fits and not able.objections(problem)
+    if objections := able.objections(problem):
+        raise RefusedError("exact sums", objections)
+    return True
+
+
+def best_tree(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionTree | None:
+    """Returns the tree of the highest score that `auto` finds within the limits, or None."""
+    try:
+        backend = choose(problem, limits).backend
+        return verified(problem, backend, limits, recorder).tree
+    except LimitError:
+        return None
+
+
+def ended(recorder: Recorder) -> Exception | KeyboardInterrupt:
+    """Returns what to raise where the sums were ended: half of them say nothing."""
+    if recorder.stop is Stop.INTERRUPTED:
+        return KeyboardInterrupt()
+    return LimitError(
+        "the time limit came before there was anything to say: half of the sums are no answer, nor are "
+        "chains that have hardly begun. Ways out: more time, or a smaller treewidth."
+    )

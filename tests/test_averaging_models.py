@@ -1,0 +1,143 @@
+"""Mixtures of drawn trees: the predictive density of the posterior."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from problems import gaussian, named
+from reference_averaging import enumerated_weights
+
+import jtsolve as jt
+from jtsolve.averaging.chains import Ladder
+from jtsolve.averaging.sampling import draw_trees
+from jtsolve.cli import run
+from jtsolve.core.tree import JunctionTree
+from jtsolve.errors import ChoiceError, NotConvergedError
+from jtsolve.models.files.opening import open_model
+from jtsolve.models.learning.averaged import fit_averaged
+from jtsolve.models.learning.fit import fit
+from jtsolve.models.mixture import Mixture
+from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.queries import log_likelihood
+from jtsolve.scoring.problem import problem_from_table
+from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def table(rows: int = 40, n: int = 4) -> DataTable:
+    """A chain of columns, each like the one before it in three rows of four."""
+    generator = np.random.default_rng(1)
+    columns = [generator.integers(0, 2, rows)]
+    for _ in range(n - 1):
+        columns.append(np.where(generator.random(rows) < 0.75, columns[-1], 1 - columns[-1]))
+    return DataTable(tuple("abcdefgh"[:n]), (("0", "1"),) * n, np.array(columns))
+
+
+def write(data: DataTable, path: Path) -> Path:
+    lines = [",".join(data.names), *(",".join(map(str, row)) for row in data.codes.T.tolist())]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def command(*arguments: object) -> int:
+    return run([str(argument) for argument in arguments], 0.0)
+
+
+def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
+    data = table()
+    problem = problem_from_table(data, Bdeu(1.0), treewidth=3)
+    exact = np.zeros(data.rows)
+    for tree, weight in enumerated_weights(problem):
+        exact += weight * np.exp(log_likelihood(fit(tree, data, ess=1.0), data))
+    draws = draw_trees(problem, 4000)
+    assert draws is not None
+    found = np.exp(log_likelihood(fit_averaged(draws.trees, data, ess=1.0), data))
+    assert np.abs(found / exact - 1).max() < 0.02
+
+
+def test_draws_of_one_graph_are_one_component_and_of_all_one_no_mixture() -> None:
+    data = table()
+    one, other = JunctionTree(4, [0b11, 0b100, 0b1000], [(0, 1), (0, 2)]), JunctionTree(4, [0b1111], [])
+    mixed = fit_averaged([one, other, one, one], data)
+    assert isinstance(mixed, Mixture)
+    assert mixed.weights.tolist() == [0.75, 0.25]
+    assert isinstance(fit_averaged([one, one], data), JunctionTreeModel)
+
+
+def test_learn_draws_trees_beside_the_best_and_fits_their_mixture() -> None:
+    data = table()
+    frame = {name: data.codes[v].tolist() for v, name in enumerate(data.names)}
+    solution = jt.learn(frame, treewidth=2, average=50, seed=2)
+    assert solution.status == "optimal"
+    assert len(solution.trees) == 50
+    assert solution.trees == jt.learn(frame, treewidth=2, average=50, seed=2, score="bdeu").trees
+    mixture = solution.fit().model
+    assert isinstance(mixture, Mixture)
+    assert sum(mixture.weights) == pytest.approx(1)
+    numbers = {"x": [0.5, 1.0, 2.0], "y": [1.0, 0.0, 3.0]}
+    with pytest.raises(ChoiceError, match="real numbers"):
+        jt.learn(numbers, average=3, score="bge")
+    with pytest.raises(ChoiceError, match="at least 1"):
+        jt.learn(frame, average=0)
+
+
+def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, model = write(table(), tmp_path / "d.csv"), tmp_path / "m.json"
+    assert command("fit", data, "--average", 20, "--treewidth", 2, "--output", model) == 0
+    assert "exact" in capsys.readouterr().out
+    found = open_model(model)
+    assert isinstance(found, Mixture)
+    assert found.provenance["draws"] == 20
+    assert found.provenance["score"] == "bdeu"
+    options = ("--average", 20, "--treewidth", 2, "--output", model)
+    assert command("fit", data, *options, "--score", "bic") == 0
+    assert "no log marginal likelihood" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--components", 2), "leave out --components"),
+        (("--backend", "dp"), "leave out --backend"),
+        (("--restarts", 2), "leave out --restarts"),
+        (("--validate", "d.csv"), "leave out --validate"),
+        (("--score", "bge"), "models of states"),
+        (("--require", "a,b", "--max-cliques", 1), "max_cliques"),
+    ],
+)
+def test_options_that_make_no_sense_for_drawn_trees_are_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[object, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(table(), tmp_path / "d.csv")
+    assert command("fit", "d.csv", "--average", 3, "--treewidth", 2, "--output", "m.json", *options) == 2
+    assert message in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = named(gaussian(1, 5))
+    draws = draw_trees(problem, 3000, method="chains")
+    assert draws is not None
+    assert draws.method == "chains"
+    total = dict(enumerated_weights(problem))
+    likeliest = max(total, key=total.__getitem__)
+    assert draws.trees.count(likeliest) / 3000 == pytest.approx(total[likeliest], abs=0.1)
+    short = Ladder(rounds=100, temperatures=1)
+    with pytest.raises(NotConvergedError, match="disagree"):
+        draw_trees(problem, 3, method="chains", ladder=short)
+    monkeypatch.setattr("jtsolve.averaging.sampling.Ladder", lambda: short)
+    data = write(table(), tmp_path / "d.csv")
+    options = ("--score", "bdeu", "--treewidth", 2, "--method", "chains")
+    assert command("sample-trees", data, *options) == 5
+    assert "disagree" in capsys.readouterr().err
