@@ -69,7 +69,6 @@ __all__ = [
     "LimitError",
     "Model",
     "Problem",
-    "SelectedGraph",
     "Solution",
     "backends",
     "example",
