@@ -27,7 +27,7 @@ From an instance, that is a file of scores, by a backend of your choice; `jt.bac
 'The dynamic programming over recursive partition trees. Exact, for all that fits the memory.'
 
 `jt.learn` and `jt.solve` return a `jt.Solution`, its `fit` a `jt.Model`, and `jt.read` a `jt.Problem`;
-`jt.select` finds an undirected graph that need not be chordal, a `jt.SelectedGraph`.
+`jt.select` finds an undirected graph that need not be chordal, a `SelectedGraph`.
 Errors are a `jt.JtsolveError`: `jt.InputError` for data, `jt.ChoiceError` for options, `jt.LimitError` for
 too little time or memory. They say what is wrong and what to do:
 
@@ -48,7 +48,6 @@ __all__ = [
     "LimitError",
     "Model",
     "Problem",
-    "SelectedGraph",
     "Solution",
     "backends",
     "example",

@@ -4,7 +4,6 @@ from jtsolve.api import JtsolveError as JtsolveError
 from jtsolve.api import LimitError as LimitError
 from jtsolve.api import Model as Model
 from jtsolve.api import Problem as Problem
-from jtsolve.api import SelectedGraph as SelectedGraph
 from jtsolve.api import Solution as Solution
 from jtsolve.api import example as example
 from jtsolve.api import learn as learn
@@ -20,7 +19,6 @@ __all__ = [
     "LimitError",
     "Model",
     "Problem",
-    "SelectedGraph",
     "Solution",
     "backends",
     "example",

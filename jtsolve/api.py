@@ -71,7 +71,6 @@ __all__ = [
     "LimitError",
     "Model",
     "Problem",
-    "SelectedGraph",
     "Solution",
     "backends",
     "example",
@@ -207,9 +206,10 @@ def select(
 
     >>> import numpy as np
     >>> import jtsolve as jt
-    >>> walk = np.random.default_rng(0).normal(size=(400, 4)).cumsum(axis=1)
-    >>> jt.select(walk, screen="complete").edges
-    [('V1', 'V2'), ('V2', 'V3'), ('V3', 'V4')]
+    >>> rows = np.random.default_rng(0).normal(size=(400, 3))
+    >>> rows[:, 1] += rows[:, 0]
+    >>> jt.select(rows).edges
+    [('V1', 'V2')]
     """
     asked = {entry.name for entry in fields(Request)} - {"method"}
     request = Request(method, **{key: value for key, value in options.items() if key in asked})

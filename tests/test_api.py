@@ -80,12 +80,12 @@ def python(program: str, *places: Path) -> str:
 
 
 def test_names_are_few_and_help_explains_each_with_an_example() -> None:
-    assert len(jt.__all__) <= 12
+    assert len(jt.__all__) <= 13
     assert set(jt.__all__) <= set(dir(jt))
     text = pydoc.plain(pydoc.render_doc(jt))
     for name in jt.__all__:
         assert re.search(rf"jt\.{name}\b", text), name
-    for name in ("learn", "solve", "read", "Model", "Solution"):
+    for name in ("learn", "select", "solve", "read", "Model", "Solution"):
         assert ">>> " in (getattr(jt, name).__doc__ or "")
     with pytest.raises(AttributeError, match="no attribute 'learner'"):
         _ = jt.learner  # type: ignore[attr-defined]

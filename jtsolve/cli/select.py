@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, Seed, grouped
+from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, Seed, TimeLimit, grouped
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.scoring import COMPILING, DataFile
-from jtsolve.errors import LimitError
+from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def select(
             help="Also write constraints for 'jtsolve solve': no edge outside the triangulated superset.",
         ),
     ] = None,
-    spend: LimitOptions,
+    time_limit: TimeLimit = None,
     seed: Seed = 0,
     columns: DataOptions,
     json: Json = False,
@@ -100,7 +100,8 @@ def select(
 
     A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
     of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
-    verifies, 'jtsolve show' draws, and 'jtsolve fit --graph' takes.
+    verifies, 'jtsolve show' draws, and 'jtsolve fit --graph' takes. The time limit is looked at between
+    regions; at its end nothing is written.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
     for path in (output, constraints):
@@ -131,13 +132,11 @@ def select(
         separator_size=separator_size,
         shortcuts=shortcuts,
     )
-    limits = spend.limits(context.obj, seed)
+    limits = LimitOptions(time_limit).limits(context.obj, seed)
     shown = not (json or quiet) and is_watched()
     known = None if superset is None else read_superset(superset, above)
     screening = request.screening(known, str(superset))
     if above is not None and superset is None:
-        from jtsolve.errors import ChoiceError
-
         raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
     score = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
     file = DataFile.of(data, score, columns, quiet=quiet)
