@@ -257,7 +257,7 @@ def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -
     repeated = replace(table, codes=np.repeat(table.codes, 3, axis=1))
     trees = [fit_context_tree(rows, ContextTrees(learner, support=5)) for rows in (weighted, repeated)]
     logs = [queries.log_likelihood(tree, table) for tree in trees]
-    assert np.allclose(*logs, atol=1e-12, rtol=0)
+    assert np.allclose(logs[0], logs[1], atol=1e-12, rtol=0)
 
 
 def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
