@@ -9,7 +9,7 @@ seconds of the processor for the fit, choices included, once the kernels are com
 
     python benchmarks/lem.py --speed --output OUTPUT
 
-measures likelihoods, and all marginals, of random feature trees of 125 to 8,000 A-nodes; the slope of the
+measures likelihoods, and all marginals, of random feature trees of 500 to 16,000 A-nodes; the slope of the
 time of marginals over the number of A-nodes, by regression of logarithms, is 1 where inference is linear.
 """
 
@@ -107,16 +107,16 @@ def warm() -> None:
         fit(rows, rows)
 
 
-def random_tree(a_nodes: int, generator: np.random.Generator, n: int = 40) -> FeatureTree:
-    """Returns a random feature tree of single literals, with tables of up to four variables at the leaves."""
+def random_tree(a_nodes: int, generator: np.random.Generator, n: int = 17) -> FeatureTree:
+    """Returns a random feature tree of single literals, with tables of two variables at the leaves."""
     nodes: list[Node] = [Product(())]
     waiting = [(0, Context.of([2] * n))]
     left = (a_nodes - 1) // 2
     while waiting:
         at, context = waiting.pop(int(generator.integers(len(waiting))))
         variables = sorted(context.domains)
-        if left == 0 or len(variables) < 8:
-            groups = [variables[k : k + 4] for k in range(0, len(variables), 4)]
+        if left == 0 or len(variables) < 4:
+            groups = [variables[k : k + 2] for k in range(0, len(variables), 2)]
             nodes[at] = Product(tuple(range(len(nodes), len(nodes) + len(groups))))
             for group in groups:
                 values = generator.random((2,) * len(group))
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=[], help="of these only")
     parser.add_argument("--seconds", type=float, default=10.0, help="for the root by lns")
     parser.add_argument("--speed", action="store_true", help="measure queries in place of fits")
-    parser.add_argument("--sizes", default="125,250,500,1000,2000,4000,8000", help="numbers of A-nodes")
+    parser.add_argument("--sizes", default="500,1000,2000,4000,8000,16000", help="numbers of A-nodes")
     parser.add_argument("--output", type=Path, help="where to write the table, as .md")
     arguments = parser.parse_args()
     machine = describe(1)

@@ -195,7 +195,7 @@ BENCHMARKS = (
         "speed of the queries of feature trees",
         1,
         "lem.py --speed --output {output}/lem_speed",
-        "lem.py --speed --sizes 125,250 --output {output}/lem_speed",
+        "lem.py --speed --sizes 500,1000 --output {output}/lem_speed",
     ),
     Benchmark(
         "anytime",

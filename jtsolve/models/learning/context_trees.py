@@ -225,9 +225,13 @@ class _Growth:
                     self.stop = Stop.TIME
                     return
                 _, i = heappop(waiting)
-                for part in self.after(i):
-                    heappush(waiting, (-part.total, len(self.parts)))
-                    self.parts.append(part)
+                feature, made = self.after(self.parts[i])
+                first = len(self.parts)
+                self.parts += made
+                self.parts[i].feature = feature
+                self.parts[i].kids = tuple(range(first, len(self.parts)))  # last: Ctrl-C before leaves a leaf
+                for kid in self.parts[i].kids:
+                    heappush(waiting, (-self.parts[kid].total, kid))
                 splits = sum(bool(part.feature) for part in self.parts)
                 self.progress(f"{splits} splits, {len(waiting)} leaves to look at")
         except KeyboardInterrupt:
@@ -237,22 +241,16 @@ class _Growth:
                 raise
             self.stop = Stop.TIME
 
-    def after(self, i: int) -> list[_Part]:
-        """Returns the nodes that follow a leaf, which becomes a split or a product; none if neither pays."""
-        part = self.parts[i]
+    def after(self, part: _Part) -> tuple[Feature, list[_Part]]:
+        """Returns the feature and the sides of a leaf's split; else () and its parts, if it has several."""
         feature = self.literal(part)
-        made: list[_Part] = []
         if feature is not None:
             made = self.sides(part, feature)
             term = _split_term(*(kid.total for kid in made)) - self.price
             if sum(self.score(kid) for kid in made) + term > self.score(part):
-                part.feature = feature
-            else:
-                made = []
+                return feature, made
         # Parts come after splits: a variable may be independent of all others, and still tell of their edges.
-        made = made or self.components(part)
-        part.kids = tuple(range(len(self.parts), len(self.parts) + len(made)))
-        return made
+        return (), self.components(part)
 
     def score(self, part: _Part) -> float:
         """Returns the penalised log-likelihood of a node as a leaf."""

@@ -300,11 +300,13 @@ class _Growth:
             at, context, inside = self.waiting.pop()
             if self.stop is Stop.FINISHED and self.deadline is not None and monotonic() >= self.deadline:
                 self.stop = Stop.TIME
+            before = len(self.nodes), len(self.waiting)
             try:
                 self.fill(at, context, inside)
                 self.progress(f"{len(self.nodes)} nodes, {len(self.waiting)} contexts to look at")
             except KeyboardInterrupt:
                 self.stop = Stop.INTERRUPTED
+                del self.nodes[before[0] :], self.waiting[before[1] :]
                 self.close(at, context, inside)
 
     def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
