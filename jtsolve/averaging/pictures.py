@@ -88,6 +88,7 @@ def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair]
     their own, and those that are not probable are drawn as dots.
     """
     import networkx as nx
+    from matplotlib.patches import FancyArrowPatch
 
     n = len(names)
     whole = nx.complete_graph(n)
@@ -96,16 +97,27 @@ def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair]
     side = min(16.0, 2.5 + 1.1 * n**0.5)
     axes, face = _axes(names, 1.3 * side, side, title)
     axes.set_axis_off()
-    axes.margins(0.12)
+    low, high = (bound(list(places.values()), axis=0) for bound in (np.min, np.max))
+    room = 0.12 * (high - low).max() + 0.1
+    axes.set_xlim(low[0] - room, high[0] + room)
+    axes.set_ylim(low[1] - room, high[1] + room)
     best = set(best)
-    for u, v in combinations(range(n), 2):
+    for u, v in sorted(combinations(range(n), 2), key=lambda pair: float(edges[pair])):
         p, chosen = float(edges[u, v]), (u, v) in best
         if p >= _LEAST_DRAWN or chosen:
-            ends = np.array([places[u], places[v]])
-            style = "-" if p >= _LEAST_DRAWN else ":"
-            width = max(0.8, 6.0 * p)
-            colour = _BEST if chosen else _OTHER
-            axes.plot(*ends.T, style, color=colour, linewidth=width, alpha=0.3 + 0.7 * p, zorder=1)
+            axes.add_patch(
+                FancyArrowPatch(
+                    places[u],
+                    places[v],
+                    arrowstyle="-",
+                    connectionstyle="arc3,rad=0.12",  # straight edges hide each other
+                    linestyle="-" if p >= _LEAST_DRAWN else ":",
+                    linewidth=max(0.8, 6.0 * p),
+                    color=_BEST if chosen else _OTHER,
+                    alpha=0.3 + 0.7 * p,
+                    zorder=1,
+                )
+            )
     box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": _OTHER}
     for v, name in enumerate(names):
         axes.text(
@@ -119,7 +131,7 @@ def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair]
             parse_math=False,
             zorder=2,
         )
-    _legend(axes, {"in the best tree": _BEST, "in others only": _OTHER})
+    _legend(axes, "width: probability")
     return axes.figure
 
 
@@ -145,7 +157,7 @@ def clique_bars(
     axes.set_xlabel("probability of the maximal clique")
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    _legend(axes, {"in the best tree": _BEST, "in others only": _OTHER})
+    _legend(axes, "cliques")
     return axes.figure
 
 
@@ -202,11 +214,14 @@ def _axes(names: Iterable[str], width: float, height: float, title: str) -> tupl
     return axes, Typeface.of(names)
 
 
-def _legend(axes: Any, colours: Mapping[str, str]) -> None:
+def _legend(axes: Any, title: str) -> None:
     from matplotlib.patches import Patch
 
+    colours = {"in the best tree": _BEST, "in others only": _OTHER}
     handles = [Patch(color=colour, label=label) for label, colour in colours.items()]
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False)
+    axes.legend(
+        handles=handles, title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8, frameon=False
+    )
 
 
 def _short(text: str) -> str:
