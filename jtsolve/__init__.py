@@ -26,7 +26,8 @@ From an instance, that is a file of scores, by a backend of your choice; `jt.bac
 >>> jt.backends()["dp"]
 'The dynamic programming over recursive partition trees. Exact, for all that fits the memory.'
 
-`jt.learn` and `jt.solve` return a `jt.Solution`, its `fit` a `jt.Model`, and `jt.read` a `jt.Problem`.
+`jt.learn` and `jt.solve` return a `jt.Solution`, its `fit` a `jt.Model`, and `jt.read` a `jt.Problem`;
+`jt.average` returns the posterior over all junction trees of a problem.
 Errors are a `jt.JtsolveError`: `jt.InputError` for data, `jt.ChoiceError` for options, `jt.LimitError` for
 too little time or memory. They say what is wrong and what to do:
 
@@ -51,6 +52,7 @@ __all__ = [
     "Model",
     "Problem",
     "Solution",
+    "average",
     "backends",
     "example",
     "learn",
