@@ -169,7 +169,8 @@ def predict(sets: list[str]) -> None:
         (best, draws, mixture), _, processor = timed(fitted)
         assert draws.method == "exact"
         means = [log_likelihood(model, test).mean() for model in (fit(best, train, ess=1.0), mixture)]
-        row = f"{train.total} | {train.n} | {largest} | {means[0]:.4f} | {means[1]:.4f} | {len(set(draws.trees))}"
+        row = f"{train.total} | {train.n} | {largest} | {means[0]:.4f} | {means[1]:.4f}"
+        row += f" | {len(set(draws.trees))}"
         print(f"| {Path(path).name} | {row} | {processor:.1f} s |", flush=True)
 
 

@@ -211,7 +211,7 @@ def test_cliques_of_a_cycle_are_no_best_tree(tmp_path: Path) -> None:
 def test_any_bytes_give_a_posterior_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    text = POSTERIOR
+    text = data.draw(st.sampled_from([POSTERIOR, posterior_to_json(chains())]))
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(text)))
         end = min(len(text), start + data.draw(st.integers(0, 20)))
