@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from problems import gaussian, named
 from reference_averaging import enumerated_weights
 
 import jtsolve as jt
-from jtsolve.averaging.chains import Ladder
+from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
@@ -187,3 +187,23 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
     options = ("--score", "bdeu", "--treewidth", 2, "--method", "chains")
     assert command("sample-trees", data, *options) == 5
     assert "disagree" in capsys.readouterr().err
+
+
+def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(problem: Any, odds: float, limits: Any, report: Any, **options: Any) -> Any:
+        sample = run_chains(problem, odds, limits, report, **options)
+        report.interrupt()
+        return sample
+
+    monkeypatch.setattr("jtsolve.averaging.sampling.run_chains", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        draw_trees(named(gaussian(1, 4)), 3, method="chains", ladder=Ladder(rounds=100, temperatures=1))
+
+
+def test_fit_average_says_that_no_graph_meets_the_constraints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    options = ("--treewidth", 0, "--require", "a,b", "--output", tmp_path / "m.json")
+    assert command("fit", data, "--average", 3, *options) == 2
+    assert "no graph meets the constraints" in capsys.readouterr().err
