@@ -5,6 +5,8 @@
     chains    edge moves a second
     agree     sums and features of 500 random problems against all graphs
     counts    labelled chordal graphs up to n = 11 (sequence A058862 of the OEIS)
+    predict   test log-likelihood of 32 drawn trees beside the best one; only if named, with files of data:
+              `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and so many rows or all
 
 Name parts, or sizes: `python benchmarks/averaging.py sums 13 15 16`, `sums 18/4` for cliques of at most 4.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from math import exp, inf
 from pathlib import Path
 from random import Random
@@ -28,11 +31,19 @@ from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.draws import draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe, peak_memory
 from jtsolve.core.scores import DenseScores
+from jtsolve.models.learning.averaged import fit_averaged
+from jtsolve.models.learning.fit import fit
+from jtsolve.models.queries import log_likelihood
+from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
+from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.solving import solve
+from jtsolve.tables.reading import read_states
 
 CHORDAL = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 215488096587, 28791414081916]
 
@@ -137,7 +148,40 @@ def counts(_sizes: list[str]) -> None:
         print(f"n = {n}: {exp(total):.0f}, relative error {abs(exp(total) / count - 1):.1e}")
 
 
-PARTS = {"sums": sums, "draws": draws, "chains": chains, "agree": agree, "counts": counts}
+def predict(sets: list[str]) -> None:
+    """Prints test log-likelihoods a row, in nats, of the best tree under BDeu and of drawn trees."""
+    print("| set | rows | variables | cliques ≤ | best tree | 32 drawn trees | distinct | processor |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in sets:
+        path, largest, *rows = name.split(":")
+        files = [Path(f"{path}.{part}.data.gz") for part in ("train", "test")]
+        train, test = (read_states(file, header=False) for file in files)
+        train = replace(train, codes=train.codes[:, : int(rows[0]) if rows else None])
+        score, width = Bdeu(1.0), int(largest) - 1
+        problem = problem_from_table(train, score, treewidth=width, tabulation=WITHIN_LIMITS)
+
+        def fitted(problem: Any = problem, train: Any = train) -> tuple[Any, Any, Any]:
+            best = solve(problem, None, Limits(threads=1)).tree
+            draws = draw_trees(problem, 32, limits=Limits(threads=1))
+            assert draws is not None, "nothing is forbidden"
+            return best, draws, fit_averaged(draws.trees, train, ess=1.0)
+
+        (best, draws, mixture), _, processor = timed(fitted)
+        assert draws.method == "exact"
+        means = [log_likelihood(model, test).mean() for model in (fit(best, train, ess=1.0), mixture)]
+        row = f"{train.total} | {train.n} | {largest} | {means[0]:.4f} | {means[1]:.4f}"
+        row += f" | {len(set(draws.trees))}"
+        print(f"| {Path(path).name} | {row} | {processor:.1f} s |", flush=True)
+
+
+PARTS = {
+    "sums": sums,
+    "draws": draws,
+    "chains": chains,
+    "agree": agree,
+    "counts": counts,
+    "predict": predict,
+}
 
 
 def main(arguments: list[str]) -> None:
@@ -147,7 +191,7 @@ def main(arguments: list[str]) -> None:
     warm_up()
     names = [word for word in arguments if word in PARTS]
     sizes = [word for word in arguments if word not in PARTS]
-    for name in names or PARTS:
+    for name in names or [part for part in PARTS if part != "predict"]:
         PARTS[name](sizes if names else [])
         print()
 

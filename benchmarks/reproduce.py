@@ -83,6 +83,15 @@ BENCHMARKS = (
         "averaging.py sums 8",
     ),
     Benchmark(
+        "averaging_predict",
+        "test log-likelihood of drawn trees beside the best one, on nltcs",
+        2,
+        "averaging.py predict {data}/density/nltcs:3:100 {data}/density/nltcs:3:500 {data}/density/nltcs:3 "
+        "{data}/density/nltcs:4:100 {data}/density/nltcs:4:500 {data}/density/nltcs:4",
+        "averaging.py predict {data}/density/nltcs:2:100",
+        (NLTCS, NLTCS.replace("train", "test")),
+    ),
+    Benchmark(
         "dp_large",
         "dp at 22 variables and treewidth 3, and at 20 without a bound; 20 GB",
         10,

@@ -28,6 +28,7 @@ From an instance, that is a file of scores, by a backend of your choice; `jt.bac
 
 `jt.learn` and `jt.solve` return a `jt.Solution`, its `fit` a `jt.Model`, and `jt.read` a `jt.Problem`;
 `jt.select` finds an undirected graph that need not be chordal, a `SelectedGraph`.
+`jt.average` returns the posterior over all junction trees of a problem.
 Errors are a `jt.JtsolveError`: `jt.InputError` for data, `jt.ChoiceError` for options, `jt.LimitError` for
 too little time or memory. They say what is wrong and what to do:
 
@@ -49,6 +50,7 @@ __all__ = [
     "Model",
     "Problem",
     "Solution",
+    "average",
     "backends",
     "example",
     "learn",

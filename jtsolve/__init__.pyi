@@ -5,6 +5,7 @@ from jtsolve.api import LimitError as LimitError
 from jtsolve.api import Model as Model
 from jtsolve.api import Problem as Problem
 from jtsolve.api import Solution as Solution
+from jtsolve.api import average as average
 from jtsolve.api import example as example
 from jtsolve.api import learn as learn
 from jtsolve.api import read as read
@@ -20,6 +21,7 @@ __all__ = [
     "Model",
     "Problem",
     "Solution",
+    "average",
     "backends",
     "example",
     "learn",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jtsolve import backends
+from jtsolve.averaging.average import average as average_problem
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
     from jtsolve.core.tree import JunctionTree
@@ -72,6 +74,7 @@ __all__ = [
     "Model",
     "Problem",
     "Solution",
+    "average",
     "backends",
     "example",
     "learn",
@@ -277,6 +280,68 @@ def solve(
     task = replace(task, constraints=limited).with_treewidth(treewidth)
     with _display(f"solving {task.name}", show_progress) as listener:
         return Solution(task, solve_problem(task, searcher, limits, listener))
+
+
+def average(
+    problem: Problem | str | Path,
+    treewidth: int | None = None,
+    *,
+    method: str = "auto",
+    edge_odds: float = 1.0,
+    treewidths: bool = False,
+    draws: int = 0,
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+) -> GraphPosterior:
+    """Averages over all decomposable graphs, each weighted by e^score: probabilities of edges and cliques.
+
+    Args:
+        problem: as `read` returns it, the path of an instance file, or the `problem` of a `Solution`.
+        treewidth: a bound besides that of the problem; None for none.
+        method: "exact" sums; "chains"; "auto": exact where the problem and the memory allow it, else chains.
+        edge_odds: prior odds of an edge against none.
+        treewidths: whether to sum the posterior of the treewidth too.
+        draws: exact draws for the posterior of the number of edges; see `averaging.average.average`.
+        time: see `learn`; so are the others.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
+
+    Returns:
+        The posterior. Chains that disagree are logged, and it says that they have not converged.
+
+    Raises:
+        InputError: the instance is malformed.
+        ChoiceError: no graph meets the constraints, or a method refuses them.
+        LimitError: the work does not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+    >>> posterior = jt.average(jt.learn(survey, score="bdeu").problem)
+    >>> posterior.edges.round(2).tolist()
+    [[0.0, 1.0, 0.1], [1.0, 0.0, 0.1], [0.1, 0.1, 0.0]]
+    """
+    limits = _limits(time, memory, threads, seed)
+    task = problem if isinstance(problem, Problem) else read_problem(problem)
+    with _display(f"averaging {task.name}", show_progress) as listener:
+        posterior = average_problem(
+            task.with_treewidth(treewidth),
+            method=method,
+            limits=limits,
+            listener=listener,
+            edge_odds=edge_odds,
+            treewidths=treewidths,
+            draws=draws,
+        )
+    if posterior is None:
+        raise ChoiceError("no graph meets the constraints; leave some out")
+    if not posterior.converged:
+        LOGGER.warning("the chains have not converged: their figures must not be used")
+    return posterior
 
 
 def read(path: str | Path) -> Problem:

@@ -129,8 +129,15 @@ def test_progress_counts_resamples() -> None:
     assert parts == sorted(parts)
 
 
+def failing(error: BaseException) -> Callable[..., Strengths]:
+    def fail(*_: Any) -> Strengths:
+        raise error
+
+    return fail
+
+
 def test_average_has_strengths_beside_the_posterior(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, output = tmp_path / "d.csv", tmp_path / "p.json"
     rows = table().codes.T.tolist()
@@ -144,6 +151,12 @@ def test_average_has_strengths_beside_the_posterior(
     assert (found.bootstrap.edges == bootstrap(table(), 6, SEARCH).edges).all()
     assert sum(found.diagnostics["edges_in_graph"]) == pytest.approx(1)
     assert sum(found.diagnostics["treewidth"]) == pytest.approx(1)
+    for error, code in ((LimitError("too late"), 4), (KeyboardInterrupt(), 130)):
+        output.unlink()
+        monkeypatch.setattr("jtsolve.averaging.bootstrap.bootstrap", failing(error))
+        assert command("average", data, *options, "--bootstrap", 6) == code
+        assert "no resample was done" in capsys.readouterr().err
+        assert read_posterior(output).bootstrap is None
     assert command("average", data, *options, "--backend", "chowliu") == 2
     assert "--bootstrap B only" in capsys.readouterr().err
     assert command("average", output, "--bootstrap", 3) == 2

@@ -22,6 +22,7 @@ from jtsolve.averaging.document import posterior_schema, posterior_to_json, read
 from jtsolve.averaging.pictures import seriation
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.cli import run
+from jtsolve.cli.posterior import describe_posterior
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import InputError
 from jtsolve.io.documents import lay_out
@@ -57,8 +58,9 @@ def chains(*, converged: bool = True) -> GraphPosterior:
 
 
 POSTERIOR = posterior_to_json(posterior(3))
-TRACES = json.loads(posterior_to_json(chains()))["diagnostics"]["traces"]
-STRENGTHS = json.loads(posterior_to_json(chains()))["diagnostics"]["bootstrap"]
+WITH_ALL = posterior_to_json(chains())
+TRACES = json.loads(WITH_ALL)["diagnostics"]["traces"]
+STRENGTHS = json.loads(WITH_ALL)["diagnostics"]["bootstrap"]
 
 
 def command(*arguments: object) -> int:
@@ -211,7 +213,7 @@ def test_cliques_of_a_cycle_are_no_best_tree(tmp_path: Path) -> None:
 def test_any_bytes_give_a_posterior_or_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    text = POSTERIOR
+    text = data.draw(st.sampled_from([POSTERIOR, WITH_ALL]))
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(text)))
         end = min(len(text), start + data.draw(st.integers(0, 20)))
@@ -222,9 +224,11 @@ def test_any_bytes_give_a_posterior_or_an_input_error(
     path = tmp_path_factory.mktemp("fuzz") / "p.json"
     path.write_bytes(text or b" ")
     try:
-        assert isinstance(read_posterior(path), GraphPosterior)
+        found = read_posterior(path)
     except InputError:
         return
+    assert isinstance(found, GraphPosterior)
+    assert describe_posterior(found)
 
 
 def test_the_order_of_a_heat_map_puts_neighbours_side_by_side() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,11 +10,13 @@ from problems import gaussian, named
 from reference_averaging import enumerated_weights
 
 import jtsolve as jt
-from jtsolve.averaging.chains import Ladder
+from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.cli import run
+from jtsolve.core.problem import Constraints
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, NotConvergedError
+from jtsolve.io.instance import write_problem
 from jtsolve.models.files.opening import open_model
 from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.fit import fit
@@ -62,7 +64,7 @@ def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
 
 def test_draws_of_one_graph_are_one_component_and_of_all_one_no_mixture() -> None:
     data = table()
-    one, other = JunctionTree(4, [0b11, 0b100, 0b1000], [(0, 1), (0, 2)]), JunctionTree(4, [0b1111], [])
+    one, other = JunctionTree(4, (0b11, 0b100, 0b1000), ((0, 1), (0, 2))), JunctionTree(4, (0b1111,), ())
     mixed = fit_averaged([one, other, one, one], data)
     assert isinstance(mixed, Mixture)
     assert mixed.weights.tolist() == [0.75, 0.25]
@@ -84,6 +86,50 @@ def test_learn_draws_trees_beside_the_best_and_fits_their_mixture() -> None:
         jt.learn(numbers, average=3, score="bge")
     with pytest.raises(ChoiceError, match="at least 1"):
         jt.learn(frame, average=0)
+
+
+def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> None:
+    problem, path = named(gaussian(1, 4)), tmp_path / "i.json"
+    write_problem(problem, path)
+    one, other = jt.average(problem, 2), jt.average(path, 2, draws=400, treewidths=True)
+    assert (one.edges == other.edges).all()
+    sizes = np.array(other.diagnostics["edges_in_graph"])
+    expected = np.zeros(len(sizes))
+    widths = [0.0, 0.0, 0.0]
+    for tree, weight in enumerated_weights(problem.with_treewidth(2)):
+        widths[tree.treewidth] += weight
+        expected[len(tree.graph_edges)] += weight
+    errors = np.array(other.diagnostics["edges_in_graph_errors"])
+    assert (np.abs(sizes - expected) <= 5 * errors + 0.01).all()
+    assert other.diagnostics["treewidth"] == pytest.approx(widths)
+    assert "treewidth_errors" not in other.diagnostics
+    impossible = Constraints(max_treewidth=0, required_edges=frozenset({0b11}))
+    with pytest.raises(ChoiceError, match="no graph"):
+        jt.average(named(gaussian(1, 3), impossible))
+    with pytest.raises(ChoiceError, match="0 or more"):
+        jt.average(problem, draws=-1)
+
+
+def test_chains_have_an_error_for_each_edge_and_the_distribution_of_its_graphs() -> None:
+    problem = named(gaussian(1, 5))
+    exact, found = jt.average(problem), jt.average(problem, method="chains")
+    assert found.converged
+    assert found.traces is not None
+    gaps = np.abs(found.edges - exact.edges)
+    assert (gaps <= 5 * found.traces.errors + 1e-3).all()
+    assert found.traces.errors.max() < 0.05
+    assert found.traces.scores.shape == found.traces.edges_in_graph.shape == (4, 250)
+    sizes = np.array(found.diagnostics["edges_in_graph"])
+    assert sizes @ np.arange(len(sizes)) == pytest.approx(found.expected_edges)
+    assert sum(found.diagnostics["treewidth"]) == pytest.approx(1)
+
+
+def test_average_says_that_chains_have_not_converged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jtsolve.averaging.average.Ladder", lambda: Ladder(rounds=100, temperatures=1))
+    assert not jt.average(named(gaussian(1, 6)), method="chains").converged
+    assert "not converged" in caplog.text
 
 
 def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,3 +187,23 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
     options = ("--score", "bdeu", "--treewidth", 2, "--method", "chains")
     assert command("sample-trees", data, *options) == 5
     assert "disagree" in capsys.readouterr().err
+
+
+def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(problem: Any, odds: float, limits: Any, report: Any, **options: Any) -> Any:
+        sample = run_chains(problem, odds, limits, report, **options)
+        report.interrupt()
+        return sample
+
+    monkeypatch.setattr("jtsolve.averaging.sampling.run_chains", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        draw_trees(named(gaussian(1, 4)), 3, method="chains", ladder=Ladder(rounds=100, temperatures=1))
+
+
+def test_fit_average_says_that_no_graph_meets_the_constraints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    options = ("--treewidth", 0, "--require", "a,b", "--output", tmp_path / "m.json")
+    assert command("fit", data, "--average", 3, *options) == 2
+    assert "no graph meets the constraints" in capsys.readouterr().err

@@ -105,10 +105,11 @@ def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair]
     for u, v in sorted(combinations(range(n), 2), key=lambda pair: float(edges[pair])):
         p, chosen = float(edges[u, v]), (u, v) in best
         if p >= _LEAST_DRAWN or chosen:
+            ends = [(float(places[w][0]), float(places[w][1])) for w in (u, v)]
             axes.add_patch(
                 FancyArrowPatch(
-                    places[u],
-                    places[v],
+                    ends[0],
+                    ends[1],
                     arrowstyle="-",
                     connectionstyle="arc3,rad=0.12",  # straight edges hide each other
                     linestyle="-" if p >= _LEAST_DRAWN else ":",

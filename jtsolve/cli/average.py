@@ -21,14 +21,24 @@ from jtsolve.cli.options import (
     grouped,
     make_score,
 )
-from jtsolve.cli.output import FOUND, INFEASIBLE, NOT_CONVERGED, complain, emit, require_writable
+from jtsolve.cli.output import (
+    FOUND,
+    INFEASIBLE,
+    INTERRUPTED,
+    NO_TREE,
+    NOT_CONVERGED,
+    complain,
+    emit,
+    require_writable,
+)
 from jtsolve.cli.scoring import DataFile, score_file, silent
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
+    from jtsolve.averaging.bootstrap import Strengths
     from jtsolve.cli.scoring import Say
-    from jtsolve.core.backend import Limits
+    from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
 
 
@@ -85,7 +95,8 @@ def average(
     --bootstrap B searches B resamples of the rows for their best trees, by --backend, and says in which
     share each edge is. Ctrl-C and the time limit keep the resamples done.
 
-    Exit codes: 3: no graph meets the constraints; 5: the chains did not converge.
+    Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits; 5: the chains
+    did not converge.
     """
     for path in (output, plot):
         if path is not None:
@@ -105,8 +116,6 @@ def average(
     )
 
     from jtsolve.averaging.average import average as average_over
-    from jtsolve.averaging.bootstrap import Search
-    from jtsolve.averaging.bootstrap import bootstrap as bootstrapped
     from jtsolve.averaging.chains import Ladder
     from jtsolve.averaging.document import posterior_to_json
     from jtsolve.cli.posterior import describe_posterior
@@ -128,17 +137,15 @@ def average(
     if posterior is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
+    lost: LimitError | KeyboardInterrupt | None = None
     if bootstrap:
-        data_file = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=True)
-        with progress("resampling", shown=shown) as listener:
-            strengths = bootstrapped(
-                data_file.read(limits, listener),
-                bootstrap,
-                Search(data_file.score, problem.max_clique_size - 1, backend),
-                limits,
-                listener,
-            )
-        posterior = replace(posterior, bootstrap=strengths)
+        file = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=True)
+        try:
+            strengths = _strengths(file, bootstrap, problem.max_clique_size - 1, backend, limits, shown=shown)
+            posterior = replace(posterior, bootstrap=strengths)
+        except (LimitError, KeyboardInterrupt) as error:  # the posterior is not to be lost
+            lost = error
+            complain(f"no resample was done, so that the posterior has no strengths beside it. {error}")
     data = posterior_to_json(posterior)
     if output is not None:
         write_atomically(output, data)
@@ -150,7 +157,21 @@ def average(
         emit(describe_posterior(posterior))
     if not posterior.converged:
         complain("the chains have not converged: their figures must not be used")
+    if lost is not None:
+        raise typer.Exit(NO_TREE if isinstance(lost, LimitError) else INTERRUPTED)
     raise typer.Exit(FOUND if posterior.converged else NOT_CONVERGED)
+
+
+def _strengths(
+    file: DataFile, count: int, treewidth: int, backend: "Backend | None", limits: "Limits", *, shown: bool
+) -> "Strengths":
+    """Returns the strengths of edges in resamples of a data file."""
+    from jtsolve.averaging.bootstrap import Search, bootstrap
+    from jtsolve.progress import progress
+
+    with progress("resampling", shown=shown) as listener:
+        table = file.read(limits, listener)
+        return bootstrap(table, count, Search(file.score, treewidth, backend), limits, listener)
 
 
 def read_or_score(
