@@ -192,7 +192,7 @@ def test_version(command: Command) -> None:
         ["solve", "x.json", "--seed", "-1"],
         ["solve", "x.json", "--time-limit", "soon"],
         ["solve", "x.json", "--unknown"],
-        ["check", "x.json"],
+        ["check"],
     ],
 )
 def test_wrong_use_ends_with_2_and_prints_no_answer(command: Command, arguments: list[str]) -> None:
@@ -309,7 +309,7 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
         (["--option", "seed=3"], ["'seed=3' is for a backend", "--backend NAME"]),
         (["--backend", "dp", "--option", "precision"], ["not a key=value pair"]),
         (["--backend", "dp", "--option", "precison=int32"], ["did you mean 'precision'", "now auto"]),
-        (["--backend", "dp", "--option", "precision=int8"], ["auto or float64 or int32"]),
+        (["--backend", "dp", "--option", "precision=int8"], ["auto or float64 or int64 or int32"]),
         (["--backend", "dp", "--option", "start=dq"], ["no backend 'dq'"]),
         (["--time-limit", "0"], ["'time' is 0.0"]),
         (["--time-limit", "nan"], ["'time' is nan"]),

@@ -77,7 +77,7 @@ def test_score_writes_an_instance(command: Command, data: Path, tmp_path: Path) 
     output = tmp_path / "i.json.gz"
     assert command("score", data, "--max-size", "3", "--ess", "2", "--output", output) == 0
     lines = command.out.splitlines()
-    sizes = "0.52 kB as .json or 0.239 kB as .json.gz"
+    sizes = "0.52 kB as .json or 0.244 kB as .json.gz"
     assert lines[0] == f"80 rows of 5 variables; 26 sets, less than a second, {sizes}"
     assert lines[1].startswith("scored in ")
     assert re.fullmatch(re.escape(str(output)) + r": [\d.]+ kB written", lines[2])

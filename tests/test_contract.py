@@ -145,7 +145,9 @@ def judge(result: Result, backend: Backend, optimum: float) -> None:
     assert result.bound >= optimum - TOLERANCE
     if optimum == -inf:
         assert result.tree is None
-        assert result.status is (Status.INFEASIBLE if backend.capabilities.exact else Status.UNKNOWN)
+        # A portfolio is no exact backend, but a member of it may prove this.
+        proved = result.status is Status.INFEASIBLE
+        assert proved or (result.status is Status.UNKNOWN and not backend.capabilities.exact)
         return
     assert result.status is not Status.INFEASIBLE
     if result.score is not None:

@@ -75,10 +75,12 @@ def gap_in_words(gap: float | None, score: float | None, figures: Mapping[str, A
     if gap is None:
         return "none"
     parts = [f"{gap:.6f} nats"]
+    if gap <= optimality_tolerance(score or 0.0):
+        return parts[0]
     rows, independence = figures.get("rows"), figures.get("independence")
-    if gap > 0 and rows:
+    if rows:
         parts.append(f"{gap / rows:.3g} nats per row")
-    if gap > 0 and score is not None and independence is not None and score > independence:
+    if score is not None and independence is not None and score > independence:
         parts.append(f"{100 * gap / (score - independence):.3g} % of the gain over independence")
     return ", ".join(parts)
 
