@@ -256,7 +256,7 @@ def test_a_solver_that_is_a_program_of_its_own_finds_the_optimum(instance: Path,
     assert document.score == pytest.approx(optimum(problem), abs=1e-6)
     assert document.status in {Status.FEASIBLE, Status.OPTIMAL}
     assert document.backend.name == "outside"
-    assert document.stats == {"kind": "MaxSAT"}
+    assert document.stats["kind"] == "MaxSAT"
     assert not check(problem, document)
 
 

@@ -447,12 +447,21 @@ def test_a_part_that_does_not_cover_the_boundary_is_not_put_in() -> None:
 
 def test_what_is_known_of_regions_is_forgotten_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 14, 3))
-    full = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
+    known: list[int] = []
+    learn = module._RegionSearch.learn
+
+    def spied(self: Any, *what: Any) -> None:
+        learn(self, *what)
+        known.append(len(self.optima))
+
+    monkeypatch.setattr(module._RegionSearch, "learn", spied)
+    lns(region=6, kicks=1).solve(problem, Limits(), Recording())
+    assert max(known) > 2
+    known.clear()
     monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, cache=2))
-    forgetful = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
-    assert forgetful.tree is not None
-    assert full.tree is not None
-    assert forgetful.stats["steps"] > full.stats["steps"]
+    outcome = lns(region=6, kicks=1).solve(problem, Limits(), Recording())
+    assert outcome.tree is not None
+    assert max(known) == 2
 
 
 def test_asks_only_for_scores_of_permitted_sizes() -> None:
@@ -507,7 +516,7 @@ def test_supports_what_its_exact_backend_does_but_the_number_of_cliques() -> Non
 
 def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:
     options = options_of(lns())
-    assert options["start"][1] == {"name": "ktree", "steps": 2, "patience": 20}
+    assert options["start"][1] == {"name": "ktree", "start": (), "steps": 2, "patience": 20}
     assert options["exact"]["name"] == "dp"
     estimate = lns().estimate(named(integers(0, 30, 3)), Limits())
     assert estimate.memory > 0

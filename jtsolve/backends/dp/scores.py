@@ -71,7 +71,8 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     given[~known] = 0.0
     scores = given - _sums(ranks, own)
     span = _span(ranks, np.where(known, scores, 0.0))
-    noise = 4 * n * float(np.finfo(np.float64).eps) * (span + float(np.abs(own).sum()))
+    reach = 4 * n * (span + float(np.abs(own).sum()))
+    noise = 0.0 if _sums_are_exact(given[known], reach) else reach * float(np.finfo(np.float64).eps)
     rounding = (2 * n - 1) / 2
 
     numbers: NDArray[Any]
@@ -103,6 +104,13 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
             if v < m:
                 required[v] |= edge & ~(1 << v)
     return LocalTables(clique, separator, required, lowest, threshold), scale
+
+
+def _sums_are_exact(scores: NDArray[np.float64], reach: float) -> bool:
+    """Tells whether all scores are multiples of a power of two that divides every number below `reach`."""
+    _, exponent = frexp(max(reach, float(np.abs(scores).max())))
+    units = np.ldexp(scores, np.finfo(np.float64).nmant - exponent)
+    return bool((units == np.rint(units)).all())
 
 
 def _scores(problem: Problem, ranks: RankTables) -> NDArray[np.float64]:
