@@ -272,6 +272,6 @@ def option_values(backend: Backend) -> dict[str, str]:
 
     >>> from jtsolve.backends.registry import REGISTRY
     >>> option_values(REGISTRY["dp"])["precision"]
-    'auto or float64 or int32'
+    'auto or float64 or int64 or int32'
     """
     return {key: _describe(kind) for key, kind in _option_types(backend).items()}

@@ -69,7 +69,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         feature_names_in_: their names, if X has names.
 
     >>> import numpy as np
-    >>> X = np.array([[0, 0], [1, 1]] * 20, dtype=float)
+    >>> X = np.array([[0, 0], [1, 1], [0, 0], [1, 1], [0, 1]] * 10, dtype=float)
     >>> imputer = JunctionTreeImputer().fit(X)
     >>> imputer.transform([[np.nan, 1], [0, np.nan]]).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
