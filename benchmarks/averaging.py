@@ -6,7 +6,7 @@
     agree     sums and features of 500 random problems against all graphs
     counts    labelled chordal graphs up to n = 11 (sequence A058862 of the OEIS)
     predict   test log-likelihood of 32 drawn trees beside the best one; only if named, with files of data:
-              `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and so many rows or all
+              `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and the rows or all
 
 Name parts, or sizes: `python benchmarks/averaging.py sums 13 15 16`, `sums 18/4` for cliques of at most 4.
 """

@@ -115,7 +115,7 @@ def learn(
             bdeu if `ess` or `average` is given, and bic otherwise.
         ess: the equivalent sample size of bdeu; None for 1.
         backend: a name, with options as in "lns:exact=dp", or the backend itself; "auto" chooses.
-        average: draws so many trees from the posterior beside the best one; `fit` then mixes them.
+        average: the number of trees drawn from the posterior beside the best one, which `fit` mixes.
         time: seconds from start to finish, reading included; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.

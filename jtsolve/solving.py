@@ -242,7 +242,7 @@ def _result(
 
 
 def _yardsticks(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
-    """Returns by what a gap is judged: the rows, and the score of independence; what is known of them."""
+    """Returns by what a gap is judged: the rows, and the score of independence, where known."""
     if tree is None:
         return {}
     independence = float(problem.scores.batch(np.arange(problem.n)[:, None]).sum())

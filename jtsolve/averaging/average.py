@@ -58,7 +58,7 @@ def average(
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
         treewidths: also the posterior of the treewidth; of exact sums, by one more sum for each.
-        draws: exact sums have no posterior of the number of edges: so many exact draws give one, and one of
+        draws: exact draws that give a posterior of the number of edges, which exact sums have not, and one of
             the treewidth unless it is summed, each with its Monte Carlo error. Chains have both in any case.
         ladder: how chains run; None for the defaults.
 
@@ -188,7 +188,7 @@ def _by_chains(
 
 
 def _shares(name: str, values: NDArray[np.int64], independent: float) -> dict[str, Any]:
-    """Returns the shares of the values 0, 1, …, and their errors for so many independent draws."""
+    """Returns the shares of the values 0, 1, …, and their errors for a number of independent draws."""
     shares = np.bincount(values.ravel()) / values.size
     errors = np.sqrt(shares * (1 - shares) / independent)
     return {name: shares.tolist(), f"{name}_errors": errors.tolist()}

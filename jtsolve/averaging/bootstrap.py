@@ -152,7 +152,7 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """Tells how many resamples are done, whatever a backend says of its own."""
+    """Tells how many resamples are done, in place of the progress of the backend."""
 
     listener: Listener
     done: int

@@ -282,7 +282,7 @@ class _Run:
         self.done = 0
 
     def until(self, rounds: int, report: Report) -> None:
-        """Runs all chains until they have done so many rounds."""
+        """Runs all chains up to a number of rounds."""
         from jtsolve.averaging.kernels.edge_chain import run_chain
         from jtsolve.core.compiling import announced
 

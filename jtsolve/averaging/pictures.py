@@ -173,7 +173,7 @@ def traces(
 
     Args:
         rounds: at which the traces were taken.
-        lines: by what is traced, a line for each chain.
+        lines: by traced quantity, a line for each chain.
         differences: names of pairs of variables, and by how much their probabilities differ between chains.
         most: by how much they may.
         title: a warning, or "".

@@ -25,7 +25,7 @@ def is_exact(problem: Problem, method: str, limits: Limits, able: Capabilities =
         problem: scores and constraints.
         method: "auto", "exact" or "chains".
         limits: of memory, for "auto".
-        able: what is supported exactly.
+        able: the constraints supported exactly.
 
     Raises:
         ChoiceError: there is no such method.

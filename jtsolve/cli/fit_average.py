@@ -23,7 +23,7 @@ def fit_average(
     *,
     shown: bool,
 ) -> "tuple[StateModel, DataTable]":
-    """Returns the mixture of so many drawn trees, and the data.
+    """Returns the mixture of the drawn trees, and the data.
 
     Raises:
         ChoiceError: the score is for real numbers, rows are to choose the prior, or no graph meets the

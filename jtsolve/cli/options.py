@@ -182,7 +182,7 @@ Likelihood = Annotated[
 ]
 TableMemory = Annotated[
     float | None,
-    typer.Option("--memory-limit", metavar="GB", help="Memory of the tables; the default is what is free."),
+    typer.Option("--memory-limit", metavar="GB", help="Memory of the tables; by default the free memory."),
 ]
 Rows = Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")]
 DrawSeed = Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")]

@@ -53,7 +53,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
             "refuse". Elsewhere, missing values without a state are summed over.
         unseen: treatment of values that training did not have: "share": a value has the share that the prior
-            gives to one more state, whatever the rest of the row, a / ((states + 1) (rows + a));
+            gives to one more state, for any rest of the row, a / ((states + 1) (rows + a));
             "error". States that a categorical column declares are not unseen.
         time: seconds for the search of a tree; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.

@@ -61,7 +61,7 @@ class Model:
 
     Args:
         model: the distribution: a junction tree of states or of real numbers, a mixture, or a Bayesian
-            network, of which `query` looks only at what is relevant.
+            network, of which `query` looks only at the relevant part.
         style: how the data held their values.
 
     >>> import jtsolve as jt

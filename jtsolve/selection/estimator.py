@@ -35,7 +35,7 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         over: "junction-tree" or "plain".
         separator_size: merge clusters joined by a larger separator; None for no limit.
         nonparanormal: use the ranks of the values only.
-        random_state: seed of what is random; see scikit-learn.
+        random_state: seed of everything random; see scikit-learn.
 
     Attributes:
         location_: shape (features,): the means.

@@ -29,7 +29,7 @@ class PerturbedScores:
     """`LocalScores` plus a bonus for each edge within a set.
 
     Args:
-        scores: what is perturbed.
+        scores: the scores to perturb.
         bonus: shape (n,n), symmetric, in nats, 0 on the diagonal.
     """
 

@@ -179,7 +179,7 @@ def fit_lem_validated(
 ) -> FeatureTree:
     """Returns the feature tree with the threshold and the prior under which validation rows are likeliest.
 
-    Ctrl-C and the deadline end the trials; what is in hand is compared.
+    Ctrl-C and the deadline end the trials; the partitions in hand are compared.
 
     Args:
         table: the training data.
