@@ -182,8 +182,8 @@ class Result:
 
     @property
     def remarks(self) -> list[str]:
-        """The gap in words, for a result with a tree and a gap."""
-        open_gap = self.tree is not None and self.gap > 0
+        """The gap in words, for a result with a tree that is not proved optimal."""
+        open_gap = self.score is not None and self.gap > optimality_tolerance(self.score)
         return [f"gap: {gap_in_words(self.gap, self.score, self.stats)}"] if open_gap else []
 
     @property

@@ -1,4 +1,4 @@
-"""Queries of discrete models, dispatched to a junction tree, a feature tree or a mixture."""
+"""Queries of discrete models: of a junction tree, a feature tree, a mixture, or a Bayesian network."""
 
 from __future__ import annotations
 
