@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from numba.core import event
 from tally import Tally
 
 # A deadline would be a timed assertion: a busy machine must not fail a test.
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+
+class Untraced(event.Listener):
+    """Takes the tracer of the coverage away while numba compiles, which it would make several times as slow."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.tracer: Any = None
+
+    def on_start(self, _event: event.Event) -> None:
+        """Compilations are nested: a kernel compiles those that it calls."""
+        if self.depth == 0:
+            self.tracer = sys.gettrace()
+            sys.settrace(None)
+        self.depth += 1
+
+    def on_end(self, _event: event.Event) -> None:
+        """Gives it back."""
+        self.depth -= 1
+        if self.depth == 0:
+            sys.settrace(self.tracer)
+
+
+event.register("numba:compile", Untraced())
 
 
 @pytest.fixture(scope="session")

@@ -41,9 +41,9 @@ class Share:
 WHOLE = Share()
 
 COSTLY: Mapping[str, Share] = {
-    "cpsat": Share(small=20, large=2, most=6, limits=5),
-    "ilp": Share(small=20, large=2, most=6, limits=5),
-    "maxsat": Share(small=20, large=2, most=6, limits=5),
+    "cpsat": Share(small=12, large=2, most=6, limits=5),
+    "ilp": Share(small=12, large=2, most=6, limits=5),
+    "maxsat": Share(small=12, large=2, most=6, limits=5),
 }
 """The share of each backend that does not run the whole contract: some 70 problems."""
 

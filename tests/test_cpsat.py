@@ -213,7 +213,7 @@ def test_small_runs_are_the_same_each_time_with_any_number_of_threads(model: Any
 
 
 def test_many_families_are_for_all_threads() -> None:
-    problem = named(gaussian(1, 20, 3))
+    problem = named(gaussian(1, 15, 3))
     backend = ConstraintProgramming(start=REGISTRY["chowliu"], prune=False)
     report = Recording(patience=10, reason=Stop.TIME)
     outcome = backend.solve(problem, Limits(threads=2), report)

@@ -146,7 +146,9 @@ def models_of_cpsat(encoding: Encoding, unit_of: Families, pairs: int) -> list[l
     return [list(map(int, line.split())) for line in run.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 2), (3, 8), (4, 61), (5, 822)])
+@pytest.mark.parametrize(
+    ("n", "count"), [(1, 1), (2, 2), (3, 8), (4, 61), pytest.param(5, 822, marks=pytest.mark.full)]
+)
 def test_the_models_of_a_cpsat_file_are_the_chordal_graphs(n: int, count: int) -> None:
     families, _ = rounded(families_of(named(gaussian(n, n)), n - 1))
     encoding = encode_family(families)

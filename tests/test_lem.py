@@ -108,7 +108,7 @@ def lmip(
 
 
 @pytest.mark.parametrize("queyranne", [False, True])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_lmip_is_algorithm_1(seed: int, queyranne: bool) -> None:  # noqa: FBT001
     generator = np.random.default_rng(seed)
     table = noisy(seed, 6, 200, int(generator.integers(2, 4)))
@@ -137,7 +137,7 @@ def features_of(context: Context, length: int) -> list[Feature]:
 
 
 @pytest.mark.parametrize("length", [1, 2])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
     table = noisy(seed, 5, 240)
     how = Lem(
@@ -258,6 +258,15 @@ def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -
     trees = [fit_context_tree(rows, ContextTrees(learner, support=5)) for rows in (weighted, repeated)]
     logs = [queries.log_likelihood(tree, table) for tree in trees]
     assert np.allclose(logs[0], logs[1], atol=1e-12, rtol=0)
+
+
+def test_a_split_that_is_worth_its_leaf_up_to_rounding_is_not_made() -> None:
+    # Two bits that depend on each other: a table of both, and a split with a table a side, are the same model.
+    for seed in range(20):
+        codes = np.random.default_rng(seed).integers(0, 2, (2, 400 + seed))
+        codes[1, :150] = codes[0, :150]
+        tree = fit_context_tree(table_of(codes), ContextTrees(Learner(treewidth=1, threads=1)))
+        assert len(tree.nodes) == 1
 
 
 def test_validation_rows_choose_penalty_prior_and_threshold() -> None:

@@ -185,7 +185,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
     assert start is not None
     tree, random = MutableTree(start), repeatable(0)
     merged = 0
-    for turn in range(400):
+    for turn in range(150):
         rehang(tree, random)
         region = draw_region(tree, random.choice(list(tree.cliques)), 9, random)
         noise = Noise(1.0, np.random.default_rng(turn))
@@ -196,7 +196,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
         splice(tree, region, local.whole(part.cliques), part.edges, random)
         merged += len(tree.cliques) < count - len(region.nodes) + len(part.cliques)
         tree.frozen()  # raises unless it is a junction tree
-    assert merged > 10
+    assert merged > 4
 
 
 def test_a_copy_is_a_tree_of_its_own() -> None:
@@ -231,7 +231,7 @@ def test_finds_the_optimum(name: str, treewidth: int) -> None:
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 def test_every_tree_on_the_way_meets_the_constraints(feature: Feature) -> None:
     improved = 0
-    for seed in range(12):
+    for seed in range(5):
         problem = random_problem(seed, 9, frozenset({feature}))
         report = Recording()
         outcome = lns(region=5, kicks=3).solve(problem, Limits(seed=seed), report)

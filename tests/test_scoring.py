@@ -365,10 +365,10 @@ def plain_sums(table: DataTable, mask: VarSet, a: float) -> float:
 @pytest.mark.parametrize("arity", [2, 30, 300, 70_000])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_cells_are_counted_by_bins_and_by_hashing(arity: int, *, weighted: bool) -> None:
-    table = data_table((arity, arity, 3, arity), 1500, seed=arity)
+    table = data_table((arity, arity, 3, arity), 500, seed=arity)
     assert table.codes.dtype == {2: np.uint8, 30: np.uint8, 300: np.uint16, 70_000: np.int32}[arity]
-    weights = np.random.default_rng(1).integers(1, 80, 1500)
-    rows = np.repeat(np.arange(1500), weights) if weighted else np.arange(1500)
+    weights = np.random.default_rng(1).integers(1, 30, 500)
+    rows = np.repeat(np.arange(500), weights) if weighted else np.arange(500)
     plain = replace(table, codes=table.codes[:, rows])
     sets = colex_sets(np.array([-1, -1, -1, -1]), 16, 4)
     given = weights if weighted else np.empty(0, np.int64)

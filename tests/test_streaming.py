@@ -91,7 +91,7 @@ def test_small_pieces_change_no_bit_of_the_scores(
     ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / f"t.{ending}"
-    content = written(frame(400, 1), ending.removesuffix(".gz") if "parquet" in ending else ending)
+    content = written(frame(160, 1), ending.removesuffix(".gz") if "parquet" in ending else ending)
     path.write_bytes(gzip.compress(content) if ending == "parquet.gz" else content)
     whole = [read_states(path, coding) for coding in CODINGS]
     for name, size in PIECES.items():

@@ -58,6 +58,9 @@ PENALTIES = (0.1, 0.2, 0.35, 0.5)
 _EFFORT = 1e8
 """Rows × variables² × literals looked at for one split: about a tenth of a second."""
 
+_ROUNDING = 1e-9
+"""Equal scores, summed in different orders, differ by less than this share of themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContextTrees:
@@ -247,7 +250,7 @@ class _Growth:
         if feature is not None:
             made = self.sides(part, feature)
             term = _split_term(*(kid.total for kid in made)) - self.price
-            if sum(self.score(kid) for kid in made) + term > self.score(part):
+            if _pays(sum(self.score(kid) for kid in made) + term, self.score(part)):
                 return feature, made
         # Parts come after splits: a variable may be independent of all others, and still tell of their edges.
         return (), self.components(part)
@@ -377,9 +380,14 @@ class _Growth:
             if part.feature:
                 value += _split_term(*(self.parts[kid].total for kid in part.kids)) - price
             # A product scores what its leaf does, up to rounding: it is kept for a split below it.
-            if value > best[i] and (part.feature or any(kept[kid] for kid in part.kids)):
+            if _pays(value, best[i]) and (part.feature or any(kept[kid] for kid in part.kids)):
                 best[i], kept[i] = value, True
         return kept
+
+
+def _pays(value: float, leaf: float) -> bool:
+    """Returns whether a split scores more than its leaf, by more than rounding: ties keep the smaller tree."""
+    return value > leaf + _ROUNDING * abs(leaf)
 
 
 def _split_term(*totals: float) -> float:
