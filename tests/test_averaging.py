@@ -18,13 +18,13 @@ from jtsolve.averaging.average import average, remark_on_scores
 from jtsolve.averaging.features import Features, features_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import GraphPosterior
-from jtsolve.averaging.sums import StoppedError, Sums, compute
+from jtsolve.averaging.sums import Sums, compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Stop
-from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 

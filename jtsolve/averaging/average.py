@@ -13,10 +13,11 @@ from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
 from jtsolve.averaging.running import best_tree, ended, is_exact
-from jtsolve.averaging.sums import StoppedError, compute
+from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, InternalError
 from jtsolve.solving import Recorder, interruptible
 

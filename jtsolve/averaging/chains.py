@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
-from jtsolve.averaging.sums import StoppedError, run_tasks
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
-from jtsolve.core.scores import colex_table
+from jtsolve.core.scores import StoppedError, colex_table
+from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, RefusedError
@@ -215,7 +215,7 @@ def run_chains(
         ladder: how the chains run.
         start: where the second chain starts; None for a random tree.
         limits: time, threads, seed.
-        report: is asked whether to go on.
+        report: is asked whether to continue.
 
     Raises:
         StoppedError: the report asked to end before anything could be compared.

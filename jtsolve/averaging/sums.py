@@ -36,7 +36,7 @@ of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound.
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import pairwise
@@ -46,11 +46,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.plan import LANES, Plan, widest_fitting
+from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -60,10 +61,6 @@ if TYPE_CHECKING:
 _TASK_SECONDS = 0.02
 """Of one core in one task of a thread, so that Ctrl-C and limits act at once."""
 _PIECE = 9
-
-
-class StoppedError(Exception):
-    """The report asked to end."""
 
 
 class _Task(NamedTuple):
@@ -168,25 +165,6 @@ def compute(weights: Weights, limits: Limits, report: Report) -> Sums:
         finally:
             pool.shutdown(cancel_futures=True)
     return Sums(weights, run.layout, run.local, run.tables, run.excluded(), seconds)
-
-
-def run_tasks(
-    pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]
-) -> None:
-    """Runs tasks on all threads; asks `after`, given the position of a finished task, whether to go on.
-
-    Raises:
-        StoppedError: it answered no.
-    """
-    futures = {pool.submit(task): i for i, task in enumerate(tasks)}
-    try:
-        for future in as_completed(futures):
-            future.result()
-            if not after(futures[future]):
-                raise StoppedError
-    finally:
-        for other in futures:
-            other.cancel()
 
 
 class _Run:

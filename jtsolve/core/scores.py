@@ -216,12 +216,12 @@ class SparseScores:
 
 
 class StoppedError(Exception):
-    """Ends a long batch of scores on demand when the run has to stop; see `Guarded`."""
+    """Ends work that has to stop and has nothing to show yet, such as a long batch of scores."""
 
 
 @runtime_checkable
 class Guarded(Protocol):
-    """Scores computed on demand that ask within long batches whether to go on."""
+    """Scores computed on demand that ask within long batches whether to continue."""
 
     def guarded(self, stop: Callable[[], bool]) -> LocalScores:
         """Returns the same scores, whose long batches raise a StoppedError once `stop` answers True.

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent.kernels.least_cuts import merge, strongest_trees
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import VarSet, members, varset
 
 if TYPE_CHECKING:
@@ -45,10 +46,6 @@ _TESTS = 1 << 16
 """Sets tested between two looks at the report: 0.1 s."""
 _PAIRS = 1 << 20
 """Pairs tested between two looks at the report: 0.1 s."""
-
-
-class Stopped(Exception):  # noqa: N818 - no error
-    """The report asked to stop."""
 
 
 def binomials(n: int, most: int) -> NDArray[np.int64]:
@@ -130,7 +127,7 @@ class LTCI:
             The sets that merged components, and their strengths.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         merged: list[tuple[list[int], float]] = []
         values = np.empty(0)
@@ -171,7 +168,7 @@ class LTCI:
         """Returns s(S∪B) for all sets B of `size` of the others, in colex order of B.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         values = np.empty(comb(others.size, size))
         for first in range(0, values.size, _ROWS):
@@ -185,9 +182,9 @@ class LTCI:
         return values
 
     def check(self) -> None:
-        """Raises `Stopped` if the report asks to stop."""
+        """Raises StoppedError if the report asks to stop."""
         if self.report is not None and self.report.stop is not None:
-            raise Stopped
+            raise StoppedError
 
 
 class HyperedgeGraphs:
@@ -207,7 +204,7 @@ class HyperedgeGraphs:
         clique_scores: s(C) for all sets C of k + 1, in colex order, in nats.
 
     Raises:
-        Stopped: the report asked to stop.
+        StoppedError: the report asked to stop.
     """
 
     def __init__(self, problem: Problem, k: int, ltci: LTCI) -> None:

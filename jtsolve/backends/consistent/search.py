@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent.kernels import decompose as kernel
-from jtsolve.backends.consistent.ltci import HyperedgeGraphs, Stopped, rank, unrank
+from jtsolve.backends.consistent.ltci import HyperedgeGraphs, rank, unrank
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 
@@ -49,7 +50,7 @@ class ConsistentTrees:
         retested: how many separators were tested with larger sets.
 
     Raises:
-        Stopped: the report asked to stop.
+        StoppedError: the report asked to stop.
     """
 
     def __init__(self, problem: Problem, k: int, ltci: LTCI, report: Report) -> None:
@@ -73,7 +74,7 @@ class ConsistentTrees:
         """Yields the trees found and whether they are consistent, which ends it; δ never falls.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         self._make_components(-inf)
         while True:
@@ -90,7 +91,7 @@ class ConsistentTrees:
         """Returns a consistent tree at one threshold, or None: Algorithm 3.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         self._make_components(threshold)
         self._retest(self.permitted.tolist())
@@ -130,9 +131,9 @@ class ConsistentTrees:
         self.state.progress["edge"] = 0
 
     def _check(self) -> None:
-        """Reports the threshold; raises `Stopped` if the report asks to stop."""
+        """Reports the threshold; raises StoppedError if the report asks to stop."""
         if not self.report(note=f"treewidth {self.k}: δ·N = {self.threshold:.4g} nats"):
-            raise Stopped
+            raise StoppedError
 
     def _advance(self) -> bool:
         """Raises the threshold until there is a root, and tells whether there is one."""
