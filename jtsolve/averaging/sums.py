@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.weights import Weights
+    from jtsolve.averaging.weights import SetWeights
     from jtsolve.core.backend import Limits, Report
 
 _TASK_SECONDS = 0.02
@@ -102,7 +102,7 @@ class Sums:
         seconds: parts of the time, in seconds of wall clock.
     """
 
-    weights: Weights
+    weights: SetWeights
     layout: Any
     local: Any
     tables: Any
@@ -144,7 +144,7 @@ class Sums:
         return float(2.0 ** (-self.layout.bits))
 
 
-def compute(weights: Weights, limits: Limits, report: Report) -> Sums:
+def compute(weights: SetWeights, limits: Limits, report: Report) -> Sums:
     """Runs the recurrence.
 
     Raises:
@@ -170,7 +170,7 @@ def compute(weights: Weights, limits: Limits, report: Report) -> Sums:
 class _Run:
     """One run: the tables, the layers."""
 
-    def __init__(self, weights: Weights, plan: Plan, limits: Limits, report: Report) -> None:
+    def __init__(self, weights: SetWeights, plan: Plan, limits: Limits, report: Report) -> None:
         from jtsolve.averaging.kernels.sums import Tables
 
         self.weights, self.plan, self.report = weights, plan, report
@@ -334,7 +334,7 @@ def _renaming() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]
     return squeeze, spread, place.astype(np.int64)
 
 
-def _layout(plan: Plan, weights: Weights) -> Any:
+def _layout(plan: Plan, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
 
@@ -358,10 +358,9 @@ def _layout(plan: Plan, weights: Weights) -> Any:
     return Layout(n, width, bits, base, weights.lowest, masks, first, rank, offset, across, *_renaming())
 
 
-def _local(weights: Weights) -> Any:
-    """Returns the `kernels.sums.Weights`."""
-    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL
-    from jtsolve.averaging.kernels.sums import Weights as Local
+def _local(weights: SetWeights) -> Any:
+    """Returns the `kernels.sums.LocalWeights`."""
+    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL, LocalWeights
 
     clique, clique_exponent = _split(weights.clique)
     inverse, inverse_exponent = _split(-weights.separator)
@@ -369,7 +368,7 @@ def _local(weights: Weights) -> Any:
     kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
     kind[inverse == 0] = NO_SEPARATOR
     required = np.array(weights.required, np.int64)
-    return Local(clique, clique_exponent, inverse, inverse_exponent, kind, required)
+    return LocalWeights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
 
 
 def _split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

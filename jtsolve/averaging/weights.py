@@ -42,7 +42,7 @@ _GRAPHS_SLACK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class SetWeights:
     """The weights of all sets, as logarithms to base 2, relative to those of the single variables.
 
     Attributes:
@@ -66,7 +66,7 @@ class Weights:
     highest: int
 
 
-def weights_of(problem: Problem, edge_odds: float = 1.0) -> Weights:
+def weights_of(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     """Returns the weights of a problem that `EXACT` allows.
 
     Args:
@@ -95,7 +95,7 @@ def weights_of(problem: Problem, edge_odds: float = 1.0) -> Weights:
     for edge in problem.constraints.required_edges:
         for v in members(edge):
             required[v] |= edge ^ (1 << v)
-    return Weights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest)
+    return SetWeights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest)
 
 
 def _constrain(

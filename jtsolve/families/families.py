@@ -96,7 +96,7 @@ class Listing(NamedTuple):
     weight: NDArray[np.float64]
 
 
-class LinearRow(NamedTuple):
+class FamilyRow(NamedTuple):
     """A linear condition Σ_i coefficient_i · x(family_i) ≤ limit; `reason` names the constraint.
 
     `families` are positions in the `Listing`.
@@ -289,7 +289,7 @@ def predicted_memory(problem: Problem) -> int:
     return predicted_sets(problem) * (_BYTES_A_SET + _BYTES_A_MEMBER * problem.max_clique_size)
 
 
-def rows(families: Families) -> Iterator[LinearRow]:
+def rows(families: Families) -> Iterator[FamilyRow]:
     """Yields the linear rows: separators and cliques that are not permitted, and required edges.
 
     ∅ and sets of the largest size need none. `max_cliques` is no row: see the module.
@@ -305,7 +305,7 @@ def rows(families: Families) -> Iterator[LinearRow]:
             made, used = by_union(int(position)), by_parents(int(position))
             spent = used if kind == "separator" else made
             if spent.size:
-                yield LinearRow(
+                yield FamilyRow(
                     np.concatenate((made, used)),
                     np.repeat(np.array([sign, -sign]), (made.size, used.size)),
                     0,
@@ -314,7 +314,7 @@ def rows(families: Families) -> Iterator[LinearRow]:
     for edge in sorted(families.constraints.required_edges):
         a, b = members(edge)
         joins = joining(families, listed, a, b)
-        yield LinearRow(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
+        yield FamilyRow(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
 
 
 def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.options import Coding
     from jtsolve.tables.raw import RawColumn, RawTable
-    from jtsolve.tables.selection import Selection
+    from jtsolve.tables.selection import Subtable
 
 KINDS = (
     "near-empty",
@@ -413,7 +413,7 @@ def _determines(one: _Facts, other: _Facts, least: float) -> bool:
     return bool(chance < least)
 
 
-def _dominant(selection: Selection, weights: str) -> Iterator[Finding]:
+def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:
     """Yields a finding if one row has most of the weight."""
     assert selection.weights is not None, "the coding names them"
     share = selection.weights.max() / selection.weights.sum()

@@ -52,8 +52,8 @@ Layout = namedtuple(
     ],
 )
 
-Weights = namedtuple(
-    "Weights",
+LocalWeights = namedtuple(
+    "LocalWeights",
     [
         "clique",  # shape (2^n,): c(A) = clique · 2^clique_exponent
         "clique_exponent",
