@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 _TASK_SECONDS = 0.02
 """Of one core in one task of a thread, so that Ctrl-C and limits act at once."""
-_PIECE = 9
 
 
 class _Task(NamedTuple):
@@ -319,24 +318,10 @@ def _of_size(n: int, size: int) -> NDArray[np.int64]:
     return chosen
 
 
-@cache
-def _renaming() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Returns the look-ups `squeeze`, `spread` and `ones` of the layout."""
-    names = np.arange(1 << _PIECE)
-    squeeze = np.zeros((1 << _PIECE, 1 << _PIECE), np.int32)
-    spread = np.zeros_like(squeeze)
-    place = np.zeros(1 << _PIECE, np.int32)  # for each y: how many of its members came before
-    for v in range(_PIECE):
-        inside = names >> v & 1
-        squeeze |= (inside[:, None] & inside[None, :]) << place[None, :]
-        spread |= ((names[:, None] >> place[None, :] & 1) & inside[None, :]) << v
-        place += inside
-    return squeeze, spread, place.astype(np.int64)
-
-
 def _layout(plan: Plan, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
+    from jtsolve.core.kernels.renaming import renaming_tables
 
     n, width = plan.n, plan.width
     base = 2 * weights.lowest - weights.highest - 2048
@@ -355,12 +340,14 @@ def _layout(plan: Plan, weights: SetWeights) -> Any:
         [[count_bounded_subsets(m, k - 1) for k in range(width + 2)] for m in range(n + 1)], np.int64
     )
     across = np.array(plan.across, np.int64)
-    return Layout(n, width, bits, base, weights.lowest, masks, first, rank, offset, across, *_renaming())
+    return Layout(
+        n, width, bits, base, weights.lowest, masks, first, rank, offset, across, *renaming_tables()
+    )
 
 
 def _local(weights: SetWeights) -> Any:
-    """Returns the `kernels.sums.LocalWeights`."""
-    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL, LocalWeights
+    """Returns the `kernels.sums.Weights`."""
+    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL, Weights
 
     clique, clique_exponent = _split(weights.clique)
     inverse, inverse_exponent = _split(-weights.separator)
@@ -368,7 +355,7 @@ def _local(weights: SetWeights) -> Any:
     kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
     kind[inverse == 0] = NO_SEPARATOR
     required = np.array(weights.required, np.int64)
-    return LocalWeights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
+    return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
 
 
 def _split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
