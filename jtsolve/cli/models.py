@@ -201,18 +201,6 @@ def _is_number(text: str) -> bool:
 
 def json_text(value: Any) -> str:
     """Returns a value as JSON; numbers that are not finite become null."""
-    from jtsolve.io.documents import lay_out
+    from jtsolve.io.documents import json_value, lay_out
 
-    return lay_out(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    from math import isfinite
-
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return lay_out(json_value(value))
