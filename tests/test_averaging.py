@@ -272,7 +272,7 @@ def test_scores_that_are_no_marginal_likelihoods_are_remarked_on() -> None:
     assert remark_on_scores(replace(problem, provenance={"score": "bdeu"})) is None
     posterior = average(replace(problem, provenance={"score": "bic"}))
     assert posterior is not None
-    assert "bic is no log marginal likelihood" in posterior.diagnostics["remark"]
+    assert "bic is not a log marginal likelihood" in posterior.diagnostics["remark"]
 
 
 def posterior_with(**changes: Any) -> GraphPosterior:

@@ -60,7 +60,7 @@ def draw_trees(
         count: how many trees.
         method: "exact"; "chains"; "auto": exact where the problem and the memory allow it, else chains.
         limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
+        listener: receives progress.
         edge_odds: prior odds of an edge against none.
         ladder: how chains run; None for the defaults.
 

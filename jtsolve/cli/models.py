@@ -159,7 +159,7 @@ def number(text: str, option: str, name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(option, f"'{name}'", f"'{text}' is no number", "write a number") from None
+        raise InputError(option, f"'{name}'", f"'{text}' is not a number", "write a number") from None
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> str:

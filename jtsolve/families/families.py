@@ -12,7 +12,7 @@ This holds for every function s of sets. Hence, for the families of a tree and e
     y(A) = #{v : P_v ∪ v = A},  N(A) = #{v : P_v = A},
 
 and at most one of the two terms is not zero. So for A ≠ ∅ "A is no separator" is N(A) ≤ y(A), and "A is no
-maximal clique" is y(A) ≤ N(A): one linear row each, whatever the order. N(∅) is the number of components.
+maximal clique" is y(A) ≤ N(A): one linear row each, for every order. N(∅) is the number of components.
 
 *Sets.* The candidates for cliques are the sets that the problem permits as such by size, score and edges. The
 sets kept here are all subsets of candidates, closed downwards; a family (v,P) is a set A = P∪v of these with

@@ -1,4 +1,4 @@
-"""The data check: what in a table will spoil the answer, and the option that mends it.
+"""The data check: what in a table will spoil the answer, and the option that fixes it.
 
 Structure learning takes columns at face value. An identifier, a date or a quantity read as states has as
 many states as rows, and every set with it looks informative; constants and copies of other columns add

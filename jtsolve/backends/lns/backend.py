@@ -4,7 +4,7 @@ It starts from the best tree of some other backends. Each step takes a region, a
 with a bounded number of variables; an exact backend finds a best junction tree over them to which the rest of
 the tree can be attached (`region`); and it replaces the region if it scores more. The optimum of a region
 depends only on its variables and on the separators that it has to cover, so it is stored, and no region is
-solved twice in vain.
+solved twice.
 
 Larger cliques make regions slower to solve, and kicks wilder. Where the start does not use the treewidth that
 is allowed, the search begins at the treewidth of the start and widens it by one, each time for half of the
@@ -335,7 +335,7 @@ class _RegionSearch:
             self.level = max(0, self.level - self.random.randrange(2))
 
     def kick(self) -> None:
-        """Returns to the best tree and replaces random regions of it: more after many kicks in vain."""
+        """Returns to the best tree and replaces random regions of it: more after many unsuccessful kicks."""
         self.keep()
         if self.kicks:
             self.strength = self.adapted()

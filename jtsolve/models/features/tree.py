@@ -44,7 +44,7 @@ class FeatureTree:
         contexts: of each node; the paths to a shared node leave it the same one.
 
     Raises:
-        ValueError: it is no distribution: says at which node, by its path, and why.
+        ValueError: it is not a distribution: says at which node, by its path, and why.
 
     >>> from jtsolve.models.columns import Column
     >>> columns = (Column("rain", ("no", "yes")), Column("wet", ("no", "yes")))
