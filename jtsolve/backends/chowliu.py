@@ -254,6 +254,7 @@ def _prim(
     families: list[tuple[int, VarSet]] = []
     stop = None
     began = monotonic()
+    # On the way, a forest may lack required edges or be disconnected.
     next_tree = _FIRST_TREE if least == 0 and not pairs.required else inf
     while others.size:
         best = int(np.argmax(gain))

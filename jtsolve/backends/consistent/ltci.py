@@ -134,6 +134,7 @@ class LTCI:
         offsets = np.zeros(self.q + 1, dtype=np.int64)
         scored = -1  # `values` has the scores of S and up to this many others
         for size in range(smallest, min(self.q, others.size) + 1):
+            # One component is left, which no set crosses.
             if (labels == labels[0]).all():
                 break
             while scored < size:
@@ -260,6 +261,7 @@ class HyperedgeGraphs:
         """
         others = np.flatnonzero(labels >= 0)
         now = labels[others]
+        # The first time, all variables outside S are one part.
         before = self._tested.get(s, np.zeros_like(now))
         found: list[tuple[list[int], float]] = []
         for part in np.unique(before):
@@ -276,11 +278,13 @@ class HyperedgeGraphs:
         edges = list(
             zip(self.strengths[s, first_edge:].tolist(), self.forest[s, first_edge:].tolist(), strict=True)
         )
+        # A path through A joins the same components as the hyper-edge A.
         edges += [(strength, list(pair)) for A, strength in found for pair in pairwise(A)]
         leader = np.arange(len(self.binomial) - 1)
         for strength, (u, v) in sorted(edges, key=lambda edge: -edge[0]):
             if leader[u] != leader[v]:
                 leader[leader == leader[u]] = leader[v]
+                # From the end, where the strongest edges belong.
                 weak -= 1
                 self.strengths[s, weak], self.forest[s, weak] = strength, (u, v)
         return weak

@@ -81,6 +81,7 @@ class ConsistentTrees:
             self._order_edges()
             if not self._advance():
                 return
+            # Only the separators in use are tested with larger sets: all of them would need too many scores.
             tree, used = self._tree()
             yield tree, False
             if not self._retest(used):
@@ -124,6 +125,7 @@ class ConsistentTrees:
         """Sorts the edges that are left by strength."""
         strengths = self.graphs.strengths
         left = np.isfinite(strengths) & (np.arange(strengths.shape[1]) >= self.state.first_edge[:, None])
+        # No components are made of separators that are not permitted, so their edges change nothing.
         left[np.setdiff1d(np.arange(len(left)), self.permitted)] = False
         edges = np.flatnonzero(left)
         order = np.argsort(strengths.ravel()[edges], kind="stable")
@@ -177,8 +179,10 @@ class ConsistentTrees:
             return float(clique_scores[root] + sum(values[piece] for piece in pieces))
 
         root = max(np.flatnonzero(state.cliques["root"]).tolist(), key=value)
+        # Again, since the kernel holds the pieces of the last root that `value` tried.
         left = self._pieces(kernel.decompose_root(state, root))
         clique = state.clique.tolist()
+        # The root clique first, each vertex joined to those before it.
         families = [(v, varset(clique[:i])) for i, v in enumerate(clique)]
         used = set()
         while left:

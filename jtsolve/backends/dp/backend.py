@@ -120,6 +120,7 @@ class DynamicProgramming:
 
     def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
         """Returns the first allowed precision in which the run fits `room` bytes, or None."""
+        # int64 takes the memory of float64, and replaces it later where the slack asks for it.
         choices: tuple[Precision, ...] = ("float64", "int32")
         if self.precision != "auto":
             choices = (self.precision,)
@@ -226,6 +227,7 @@ class _LayeredRun:
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
         self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
+        # The bound would be too loose for "optimal"; sums in fixed point are exact.
         if self.adapts and self.precision == "float64" and self.scale.slack > _LOOSE:
             self.precision = "int64"
             self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
@@ -258,6 +260,7 @@ class _LayeredRun:
         for high in plan.layers:
             note = f"layer {high} of {plan.layers[-1]}"
             sets = high_masks[high_sizes == high]
+            # With one member outside the block, no split has both parts reach outside it.
             if high > 1:
                 tasks = [
                     _Chunk(seconds, partial(best_splits, self.g, *arguments, local.lowest))

@@ -97,6 +97,7 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
 
     sets = np.stack([ranks.masks, ranks.masks | 1 << m])
     clique = np.where(known & _clique_permitted(problem, sets), numbers, lowest)
+    # s(S) is subtracted, so that a forbidden separator is +∞.
     separator = np.where(known & _separator_permitted(problem, sets), numbers, -lowest)
     required = np.zeros(m, np.int64)
     for edge in problem.constraints.required_edges:

@@ -212,6 +212,7 @@ class _EdgeSelection:
         """Queues the initial pairs whose turn may come; tells whether any candidate is left."""
         while not self.first.exhausted:
             u, v, loss = self.first.next()
+            # All later pairs lose more than the top of the queue: they can wait in their arrays.
             if self.queue and self.queue[0].loss < loss:
                 break
             self.first.take()
@@ -296,6 +297,7 @@ class _EdgeSelection:
         """Tells whether S separates u from v; only a separator of the tree can."""
         if not self.separators[self.key(shared)]:
             return False
+        # In different components, S = ∅ separates them.
         if not self.component[u] >> v & 1:
             return True
         return shared != 0 and not connected(self.neighbours, u, v, shared)
@@ -353,6 +355,7 @@ class _EdgeSelection:
         for pair in fresh:
             heappush(self.queue, pair)
         self.added += 1
+        # A tree is costly to make: one for every n edges, and the first that meets the constraints.
         if not self.broken and (was_broken or self.added % self.problem.n == 0):
             self.report(tree=self.tree())
 

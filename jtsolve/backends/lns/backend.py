@@ -294,6 +294,7 @@ class _RegionSearch:
                 continue  # a single clique that is too large to solve
             old = region_score(self.current, region, self.score)
             key = (self.key(region.variables), frozenset(map(self.key, region.covered)))
+            # An unknown optimum counts as inf: only regions known to be at theirs are skipped.
             if self.optima.get(key, inf) > old + self.tolerance:
                 chosen.setdefault(key, (region, old))
             if len(chosen) == most:
@@ -301,6 +302,7 @@ class _RegionSearch:
         if not chosen:
             return
         regions, olds = zip(*chosen.values(), strict=True)
+        # A tree is traced only where it would replace the region; elsewhere the value is enough.
         targets = [old + self.tolerance for old in olds]
         optima = self.solve(regions, targets, [None] * len(regions))
         for key, region, old, optimum in zip(chosen, regions, olds, optima, strict=True):
@@ -328,10 +330,12 @@ class _RegionSearch:
         """Stores the optimum of a region, and replaces the region if that is better."""
         if len(self.optima) == _TUNING.cache:
             self.optima.clear()
+        # The solver rounds; the region at hand shows that the optimum is no less than `old`.
         self.optima[key] = max(old, optimum.value)
         if optimum.value > old + self.tolerance and self.put(region, optimum, old):
             self.improvements += 1
             self.failures = 0
+            # New cliques may allow cheap improvements: half of the time, the next regions are smaller.
             self.level = max(0, self.level - self.random.randrange(2))
 
     def kick(self) -> None:
@@ -345,6 +349,7 @@ class _RegionSearch:
         self.report(note=f"kick {self.kicks}")
         self.adopt()
         self.current, self.value = self.best.copy(), self.best_value
+        # Node numbers only grow, so the nodes from here on are those that the kick makes.
         self.fresh = self.current.next
         usual = [size for size in self.sizes if size <= _TUNING.usual] or self.sizes[:1]
         count = max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20
@@ -360,6 +365,7 @@ class _RegionSearch:
                 continue
             olds = [region_score(self.current, region, self.score) for region in regions]
             noises = [self.noise(region, old) for region, old in zip(regions, olds, strict=True)]
+            # No target: the noise decides, even for a worse tree.
             optima = self.solve(regions, [-inf] * len(regions), noises)
             for region, old, optimum in zip(regions, olds, optima, strict=True):
                 if optimum is not None:
