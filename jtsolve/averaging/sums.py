@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.averaging.plan import LANES, Plan, widest_fitting
+from jtsolve.averaging.plan import COSTS, LANES, Plan, widest_fitting
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
@@ -57,9 +57,6 @@ if TYPE_CHECKING:
 
     from jtsolve.averaging.weights import SetWeights
     from jtsolve.core.backend import Limits, Report
-
-_TASK_SECONDS = 0.02
-"""Of one core in one task of a thread, so that Ctrl-C and limits act at once."""
 
 
 class _Task(NamedTuple):
@@ -283,21 +280,18 @@ class _Run:
                 yield _Task(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
 
 
-_COST_SECONDS = 0.9e-9
-
-
 def _pieces(count: int, each: float) -> Iterator[tuple[int, int]]:
-    """Yields ranges of `count` things that make tasks of about `_TASK_SECONDS`."""
-    pieces = max(1, min(count, round(count * each * _COST_SECONDS / _TASK_SECONDS)))
+    """Yields ranges of `count` things that make tasks of about `COSTS.task` seconds."""
+    pieces = max(1, min(count, round(count * each * COSTS.unit / COSTS.task)))
     yield from pairwise(np.linspace(0, count, pieces + 1).astype(int).tolist())
 
 
 def _portions(groups: int, sets: int, each: float, shared: float) -> Iterator[tuple[int, int, int, int]]:
-    """Yields ranges of groups and of sets that make tasks of about `_TASK_SECONDS`.
+    """Yields ranges of groups and of sets that make tasks of about `COSTS.task` seconds.
 
     Groups are split first, unless much of the work is shared by all groups: then sets are.
     """
-    pieces = max(1, round(groups * sets * each * _COST_SECONDS / _TASK_SECONDS))
+    pieces = max(1, round(groups * sets * each * COSTS.unit / COSTS.task))
     if shared:
         by_set = min(pieces, sets)
         by_group = min(-(-pieces // by_set), groups)

@@ -23,6 +23,7 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
 from typing import TYPE_CHECKING
@@ -40,12 +41,24 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.scores import LocalScores
 
-_ROWS = 1 << 12
-"""Scores per batch: 0.1 s where they are counted from 10^4 rows."""
-_TESTS = 1 << 16
-"""Sets tested between two looks at the report: 0.1 s."""
-_PAIRS = 1 << 20
-"""Pairs tested between two looks at the report: 0.1 s."""
+
+@dataclass(frozen=True, slots=True)
+class PieceSizes:
+    """The work between two looks at the report: a tenth of a second at most."""
+
+    scores: int = 1 << 12
+    """In a batch, where they are counted from 10^4 rows."""
+    tests: int = 1 << 16
+    """Sets tested."""
+    pairs: int = 1 << 20
+    """Pairs tested."""
+    covers: int = 1 << 15
+    """Covers tried."""
+    components: int = 1 << 12
+    """Separators whose components are made, or components decomposed by score."""
+
+
+PIECES = PieceSizes()
 
 
 def binomials(n: int, most: int) -> NDArray[np.int64]:
@@ -155,7 +168,7 @@ class LTCI:
                     labels,
                     threshold,
                     self.enumerate_cuts,
-                    _TESTS,
+                    PIECES.tests,
                     sets,
                     strengths,
                 )
@@ -172,14 +185,14 @@ class LTCI:
             StoppedError: the report asked to stop.
         """
         values = np.empty(comb(others.size, size))
-        for first in range(0, values.size, _ROWS):
+        for first in range(0, values.size, PIECES.scores):
             self.check()
-            ranks = np.arange(first, min(first + _ROWS, values.size))
+            ranks = np.arange(first, min(first + PIECES.scores, values.size))
             sets = np.empty((ranks.size, separator.size + size), dtype=np.intp)
             sets[:, : separator.size] = separator
             sets[:, separator.size :] = others[unrank(ranks, others.size, size)]
             sets.sort(axis=1)
-            values[first : first + _ROWS] = self.scores.batch(sets)
+            values[first : first + PIECES.scores] = self.scores.batch(sets)
         return values
 
     def check(self) -> None:
@@ -225,7 +238,7 @@ class HyperedgeGraphs:
         self.forest = np.empty((count, edges, 2), dtype=np.int64)
         self.strengths = np.empty((count, edges))
         self._tested: dict[int, NDArray[np.int64]] = {}
-        step = max(1, _PAIRS // max(1, edges) ** 2)
+        step = max(1, PIECES.pairs // max(1, edges) ** 2)
         for first in range(0, count, step):
             ltci.check()
             strongest_trees(

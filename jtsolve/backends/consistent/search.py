@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent.kernels import decompose as kernel
-from jtsolve.backends.consistent.ltci import HyperedgeGraphs, rank, unrank
+from jtsolve.backends.consistent.ltci import PIECES, HyperedgeGraphs, rank, unrank
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
     from jtsolve.backends.consistent.ltci import LTCI
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
-
-_COVERS = 1 << 15
-"""Covers tried between two reports: some hundredths of a second."""
-_COMPONENTS = 1 << 12
-"""Separators made, or components decomposed by score, between two reports: as long."""
 
 
 class ConsistentTrees:
@@ -117,7 +112,7 @@ class ConsistentTrees:
         self.state.first_edge[:] = weak.sum(axis=1)
         self.state.progress["threshold"] = threshold
         for i, s in enumerate(self.permitted.tolist()):
-            if i % _COMPONENTS == 0:
+            if i % PIECES.components == 0:
                 self._check()
             kernel.make_components(self.state, s)
 
@@ -139,7 +134,7 @@ class ConsistentTrees:
 
     def _advance(self) -> bool:
         """Raises the threshold until there is a root, and tells whether there is one."""
-        while not kernel.advance(self.state, _COVERS):
+        while not kernel.advance(self.state, PIECES.covers):
             self._check()
         return bool(self.state.progress["roots"][0] > 0)
 
@@ -164,11 +159,11 @@ class ConsistentTrees:
         decomposable = np.flatnonzero(state.components["decomposable"])
         decomposable = decomposable[np.argsort(state.components["size"].ravel()[decomposable], kind="stable")]
         values = np.full((len(self.graphs.sets), n), -inf)
-        for first in range(0, decomposable.size, _COMPONENTS):
+        for first in range(0, decomposable.size, PIECES.components):
             self._check()
             kernel.best_decompositions(
                 state,
-                decomposable[first : first + _COMPONENTS],
+                decomposable[first : first + PIECES.components],
                 self.graphs.separator_scores,
                 clique_scores,
                 values,
