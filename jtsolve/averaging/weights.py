@@ -16,7 +16,7 @@ import numpy as np
 
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
-from jtsolve.core.scores import DenseScores, colex_table
+from jtsolve.core.scores import DenseScores, colex_table, own_scores
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
 
@@ -83,8 +83,7 @@ def weights_of(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     sizes = np.bitwise_count(masks).astype(np.int64)
     score = np.full(1 << n, -inf)
     score[sizes <= width] = colex_table(problem.scores, width)
-    singles = [problem.scores.score(1 << v) for v in range(n)]
-    singles = [value if value > -inf else 0.0 for value in singles]
+    singles = own_scores(problem.scores).tolist()
     for v, value in enumerate(singles):
         score[masks >> v & 1 > 0] -= value
     score = score / log(2) + log(edge_odds) / log(2) * (sizes * (sizes - 1) // 2)

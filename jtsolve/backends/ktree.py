@@ -43,6 +43,7 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import own_scores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, key_of, members, varset
 
@@ -155,7 +156,7 @@ class _Growth:
         # A pair of such a vertex may become infeasible later, so no pair makes its other pairs redundant.
         bounded = self.max_cliques < problem.n
         self.fickle = np.array([bounded or neighbours > 0 for neighbours in required])
-        self.own = _filled(problem.scores.batch(np.arange(problem.n)[:, None]), np.zeros(problem.n))
+        self.own = own_scores(problem.scores)
         self.floor = np.full(problem.n, -inf)  # the best gain of each vertex that stays feasible
         self.left = (1 << problem.n) - 1
         self.families: list[tuple[int, VarSet]] = []

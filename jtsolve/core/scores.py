@@ -245,6 +245,12 @@ class Tabulating(Protocol):
         ...
 
 
+def own_scores(scores: LocalScores) -> NDArray[np.float64]:
+    """Returns the score of every single variable, shape (n,), in nats; 0 for one that has none."""
+    singles = scores.batch(np.arange(scores.n)[:, None])
+    return np.where(singles > -inf, singles, 0.0)
+
+
 def colex_table(scores: LocalScores, max_size: int) -> NDArray[np.float64]:
     """Returns the scores of all sets of at most `max_size` members in colex order; -inf for none.
 

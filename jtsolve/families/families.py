@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.core.scores import SparseScores
+from jtsolve.core.scores import SparseScores, own_scores
 from jtsolve.core.varset import VarSet, count_bounded_subsets, members, varset
 from jtsolve.families.sets import all_sets, groups, positions_of, subsets_of
 
@@ -240,8 +240,7 @@ def families_of(problem: Problem, root: int = 0) -> Families:
         rows, facets, sizes = all_sets(n, width)
     scores = _scores_of(problem, rows, sizes)
     own = np.zeros(n + 1)  # the last is the padding's
-    singles = problem.scores.batch(np.arange(n)[:, None])
-    own[:n] = np.where(singles > -inf, singles, 0.0)
+    own[:n] = own_scores(problem.scores)
     values = np.where(scores > -inf, scores - own[rows].sum(axis=1), 0.0)
     not_clique, not_separator = _not_permitted(problem, rows, sizes, scores)
     allowed = np.arange(width)[None, :] < sizes[:, None]

@@ -48,7 +48,7 @@ from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import SparseScores, StoppedError
+from jtsolve.core.scores import SparseScores, StoppedError, own_scores
 from jtsolve.core.varset import key_of, members
 
 if TYPE_CHECKING:
@@ -243,8 +243,7 @@ class _RegionSearch:
         self.key = key_of(problem.n)
         self.optima: dict[_Key, float] = {}
         self.score = remembered(problem.scores.score, problem.n, _TUNING.cache)
-        singles = problem.scores.batch(np.arange(problem.n)[:, None]).tolist()
-        self.own = [score if score > -inf else 0.0 for score in singles]
+        self.own = own_scores(problem.scores).tolist()
         self.bound = inf
         self.steps = self.improvements = self.kicks = 0
         self.kept = 0  # improvements when a tree was last kept

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from jtsolve.core.scores import own_scores
 from jtsolve.core.varset import VarSet, key_of, members
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ class KnownScores:
 
     def __init__(self, scores: LocalScores, most: int | None = None) -> None:
         self._scores, self._most = scores, most
-        singles = scores.batch(np.arange(scores.n)[:, None]).tolist()
-        self.own = [score if score > -inf else 0.0 for score in singles]
+        self.own: list[float] = own_scores(scores).tolist()
         self.key = key_of(scores.n)
         self.values: dict[int | bytes, float] = {self.key(0): 0.0}
 
