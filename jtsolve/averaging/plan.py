@@ -15,7 +15,7 @@ LANES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
+class SumCosts:
     """Costs of a run; seconds are of one core, by `benchmarks/averaging.py` on an Intel Xeon with AVX-512.
 
     They feed predictions, progress and the size of the tasks; no result depends on them.
@@ -37,7 +37,7 @@ class Costs:
     """One task of a thread: short, so that Ctrl-C and limits act at once."""
 
 
-COSTS = Costs()
+COSTS = SumCosts()
 _WORD_BYTES = 8
 
 
