@@ -31,7 +31,7 @@ from jtsolve.models.columns import Column
 from jtsolve.models.directed import from_network
 from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, Literal
-from jtsolve.models.features.nodes import Product, Split, Table
+from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.sampling import sample
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
@@ -120,7 +120,7 @@ def random_tree(a_nodes: int, generator: np.random.Generator, n: int = 17) -> Fe
             nodes[at] = Product(tuple(range(len(nodes), len(nodes) + len(groups))))
             for group in groups:
                 values = generator.random((2,) * len(group))
-                nodes.append(Table(tuple(group), values / values.sum()))
+                nodes.append(TableLeaf(tuple(group), values / values.sum()))
             continue
         left -= 1
         literal = Literal(int(generator.choice(variables)), 1)

@@ -192,7 +192,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "lem",
-        "feature trees: LEM and context trees on density-estimation sets (docs/features.md)",
+        "feature trees: LEM and context trees on density-estimation sets (docs/benchmarks.md)",
         15,
         "lem.py --data {data}/density --sets nltcs,msnbc,plants --alarm {data}/networks/alarm.bif.gz "
         "--output {output}/lem",

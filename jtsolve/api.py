@@ -204,7 +204,7 @@ def select(
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
-            linearly dependent; or the superset is no graph over the columns.
+            linearly dependent; or the superset is not a graph over the columns.
         ChoiceError: an option does not exist, or is not one of the method.
 
     >>> import numpy as np

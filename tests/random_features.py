@@ -8,7 +8,7 @@ import numpy as np
 from random_models import columns_for, random_tree
 
 from jtsolve.models.features.context import Context, Feature, feature_of
-from jtsolve.models.features.nodes import Node, Product, Split, Table, Tree
+from jtsolve.models.features.nodes import Node, Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree, leaf_columns
 from jtsolve.models.model import JunctionTreeModel
 
@@ -80,7 +80,7 @@ class _Grower:
             values = np.where(mask, np.exp(self.numbers.normal(0, 1.5, mask.shape)), 0.0)
             if self.zeros and mask.sum() > 1:
                 values[tuple(self.numbers.choice(np.argwhere(mask)))] = 0.0
-            return Table(variables, values / values.sum())
+            return TableLeaf(variables, values / values.sum())
         joint = np.exp(self.numbers.normal(0, 1.5, context.dims(variables)))
         tree = random_tree(len(variables), 2, self.random)
         joint /= joint.sum()
@@ -89,4 +89,4 @@ class _Grower:
             joint.sum(axis=tuple(v for v in everything if not clique >> v & 1)) for clique in tree.cliques
         )
         columns = leaf_columns(self.columns, variables, context)
-        return Tree(variables, JunctionTreeModel(tuple(columns), tree, tables))
+        return TreeLeaf(variables, JunctionTreeModel(tuple(columns), tree, tables))

@@ -2,7 +2,7 @@
 
 A backend that starts a process and a solver for every problem, however small (0.05 to 0.5 seconds), would
 take an hour for what others do in a minute. The share is drawn by a checksum of what describes a problem: the
-same problems in every run, spread over all constraints, whatever the order of the tests.
+same problems in every run, spread over all constraints, in any order of the tests.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Share:
     """Which problems, each named by a key.
 
     Args:
-        small: one in so many of the problems of up to five variables, which brute force solves too.
-        large: one in so many of those of six to eight.
+        small: one in this many of the problems of up to five variables, which brute force solves too.
+        large: one in this many of those of six to eight.
         most: the variables of the largest of these.
-        limits: one in so many of those on which limits and interruption are tried.
+        limits: one in this many of those on which limits and interruption are tried.
     """
 
     small: int = 1

@@ -292,7 +292,7 @@ def test_real_numbers_get_a_gaussian_model() -> None:
         model.mpe(k=2)
     with pytest.raises(jt.ChoiceError, match="without states"):
         model.predict(frame, "y", probabilities=True)
-    with pytest.raises(jt.InputError, match="is no number"):
+    with pytest.raises(jt.InputError, match="is not a number"):
         model.query("y", given={"x": "1"})
 
 

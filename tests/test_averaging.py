@@ -18,13 +18,13 @@ from jtsolve.averaging.average import average, remark_on_scores
 from jtsolve.averaging.features import Features, features_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import GraphPosterior
-from jtsolve.averaging.sums import StoppedError, Sums, compute
+from jtsolve.averaging.sums import Sums, compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Stop
-from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 
@@ -272,7 +272,7 @@ def test_scores_that_are_no_marginal_likelihoods_are_remarked_on() -> None:
     assert remark_on_scores(replace(problem, provenance={"score": "bdeu"})) is None
     posterior = average(replace(problem, provenance={"score": "bic"}))
     assert posterior is not None
-    assert "bic is no log marginal likelihood" in posterior.diagnostics["remark"]
+    assert "bic is not a log marginal likelihood" in posterior.diagnostics["remark"]
 
 
 def posterior_with(**changes: Any) -> GraphPosterior:

@@ -79,7 +79,7 @@ def test_resamples_have_as_many_rows_as_the_data_stand_for() -> None:
 
 
 def interrupting(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes Ctrl-C come in the search after so many."""
+    """Makes Ctrl-C come in the search after this many."""
     original: Callable[..., Any] = Search.__call__
     calls = iter(range(1000))
 

@@ -14,12 +14,11 @@ from jtsolve.averaging.average import average
 from jtsolve.averaging.chains import Ladder, require_movable, run_chains
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat
 from jtsolve.averaging.kernels.edge_chain import run_chain, score_of
-from jtsolve.averaging.sums import StoppedError
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
-from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem

@@ -15,13 +15,13 @@ from scipy.stats import chi2
 from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees
 from jtsolve.averaging.sampling import draw_trees
-from jtsolve.averaging.sums import StoppedError, compute
+from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Stop
-from jtsolve.core.scores import DenseScores
+from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 

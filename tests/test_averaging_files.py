@@ -175,9 +175,9 @@ def test_the_committed_schema_is_the_one_of_the_code() -> None:
         ("log_evidence", None, "know the evidence"),
         ("method", "guess", "method"),
         ("seconds", {}, "total"),
-        ("diagnostics", {"threshold": True}, "no probability"),
-        ("diagnostics", {"threshold": 2}, "no probability"),
-        ("diagnostics", {"best": "A"}, "no list of cliques"),
+        ("diagnostics", {"threshold": True}, "not a probability"),
+        ("diagnostics", {"threshold": 2}, "not a probability"),
+        ("diagnostics", {"best": "A"}, "not a list of cliques"),
         ("diagnostics", {"best": [["A"], ["A", "B"], ["C"]]}, "not the maximal cliques"),
         ("diagnostics", {"best": [["A", "B"]]}, "not the maximal cliques"),
         ("diagnostics", {"treewidth": "2"}, "treewidth"),
@@ -293,7 +293,7 @@ def test_average_scores_data_and_says_that_bic_is_no_marginal_likelihood(
     data = tmp_path / "d.csv"
     data.write_text("a,b,c\n" + "0,0,1\n1,1,0\n0,0,0\n1,1,1\n" * 5)
     assert command("average", data, "--score", "bic", "--max-size", 3) == 0
-    assert "no log marginal likelihood" in capsys.readouterr().out
+    assert "not a log marginal likelihood" in capsys.readouterr().out
     assert command("average", data, "--score", "bic") == 2
     assert command("average", data, "--max-size", 2) == 2
 

@@ -142,7 +142,7 @@ def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFi
     assert found.provenance["score"] == "bdeu"
     options = ("--average", 20, "--treewidth", 2, "--output", model)
     assert command("fit", data, *options, "--score", "bic") == 0
-    assert "no log marginal likelihood" in capsys.readouterr().err
+    assert "not a log marginal likelihood" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,7 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
         assert command(*refused) == 2
         assert "real numbers" in command.err
     assert command("query", out, "--given", "y=high") == 2
-    assert "'high' is no number" in command.err
+    assert "'high' is not a number" in command.err
 
 
 # Queries
@@ -325,7 +325,7 @@ def test_probabilities_are_told_given_hard_and_soft_evidence(command: Command, m
         (["--given", "V0=s9"], "no state 's9'"),
         (["--given", "V0=s0", "--given", "V0=s0"], "given twice"),
         (["--given", "V0=s0", "--likelihood", "V0=1:1"], "its state is given"),
-        (["--likelihood", "V0=1:high"], "'high' is no number"),
+        (["--likelihood", "V0=1:high"], "'high' is not a number"),
     ],
 )
 def test_a_query_that_makes_no_sense_is_refused(

@@ -196,7 +196,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
             "an equivalent sample size is for the score 'bdeu', not for 'bic'",
         ),
         (["--ess", "-1"], "the equivalent sample size is -1.0"),
-        (["--missing", "guess"], "'guess' is no treatment"),
+        (["--missing", "guess"], "'guess' is not a treatment"),
         (["--discretise", "mdlp"], "none is named; give --discretise mdlp:CLASS or --class"),
         (["--discretise", "tree:4"], "no discretisation 'tree:4'"),
         (["--class", "z"], "there is none called 'z'"),

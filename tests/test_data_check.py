@@ -437,7 +437,7 @@ def test_an_unknown_encoding_and_a_wrong_one_are_errors(tmp_path: Path) -> None:
         read("klingon")
     with pytest.raises(InputError, match="not in its encoding"):
         read("utf-16")
-    with pytest.raises(ChoiceError, match="'dot' is no decimal mark"):
+    with pytest.raises(ChoiceError, match="'dot' is not a decimal mark"):
         Coding(decimal="dot")  # type: ignore[arg-type]
     assert getattr(read("latin-1"), "states") == (("é",), ("1",))  # noqa: B009 - of either table
 

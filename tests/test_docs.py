@@ -7,6 +7,8 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
@@ -24,6 +26,8 @@ from jtsolve.backends.support.packages import needed_packages, needs
 from jtsolve.cli import app
 from jtsolve.compare.grid import read_grid
 from jtsolve.core.backend import Capabilities
+from jtsolve.errors import ChoiceError
+from jtsolve.io.instance import read_problem, write_problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -252,6 +256,30 @@ def test_the_grid_file_of_the_documentation_is_one(tmp_path: Path) -> None:
     (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGES["docs/compare.md"], re.MULTILINE | re.DOTALL)
     (tmp_path / "grid.toml").write_text(text, encoding="utf-8")
     assert [str(width) for width in read_grid(tmp_path / "grid.toml").treewidths] == ["2", "3", "none"]
+
+
+def test_the_table_of_formats_says_which_instances_are_written(tmp_path: Path) -> None:
+    rows = re.findall(
+        r"^\| (`\..*?) \| .* \| (.*) \|$", PAGES["docs/formats.md"].partition("## Data")[0], re.MULTILINE
+    )
+    told = {
+        suffix
+        for files, written in rows
+        for suffix in re.findall(r"`\.([\w.]+)`", files if written == "yes" else written)
+    }
+    problem = read_problem(ROOT / "instances/uci/bridges.json.gz")
+    written = set()
+    for suffix in ("json", "json.gz", "score", "dmst", "jkl", "scores", "pss"):
+        with suppress(ChoiceError):
+            write_problem(problem, tmp_path / f"bridges.{suffix}")
+            written.add(suffix)
+    assert told == written
+
+
+def test_no_change_is_in_the_change_log_twice() -> None:
+    entries = re.findall(r"^- (.*(?:\n  .*)*)", PAGES["CHANGELOG.md"], re.MULTILINE)
+    starts = Counter(" ".join(entry.split())[:50] for entry in entries)
+    assert [start for start, count in starts.items() if count > 1] == []
 
 
 def test_packages_that_a_backend_needs_are_named() -> None:

@@ -14,12 +14,13 @@ from reference_dp import optimum
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.dp.kernels import partition
-from jtsolve.backends.dp.kernels.ranks import rank_tables, rename, table_offsets
+from jtsolve.backends.dp.kernels.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.plan import LANES, TablePlan
 from jtsolve.backends.dp.scores import local_scores
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
+from jtsolve.core.kernels.renaming import rename
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
@@ -214,7 +215,7 @@ def test_renaming_keeps_the_order_of_the_members() -> None:
             mask = among & random.randrange(1 << bits)
             order = list(members(among))
             expected = varset(order.index(v) for v in members(mask))
-            assert rename(mask, among, ranks.squeeze, ranks.ones) == expected
+            assert rename(mask, among, ranks) == expected
 
 
 # Limits -------------------------------------------------------------------------------------------------

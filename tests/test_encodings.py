@@ -175,7 +175,7 @@ def test_more_variables_than_a_word_has_bits(make: Callable[[Families], Encoding
 
 
 def tuple_path(count: int) -> tuple[tuple[int, int], ...]:
-    """Returns the edges of a tree on so many cliques: each holds on to the next, the last to the first."""
+    """Returns the edges of a tree on some cliques: each holds on to the next, the last to the first."""
     return (*tuple((i, i + 1) for i in range(count - 2)), (0, count - 1))
 
 

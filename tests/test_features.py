@@ -17,7 +17,7 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, Literal, closed, feature_of
 from jtsolve.models.features.convert import feature_graph, junction_tree
-from jtsolve.models.features.nodes import Node, Product, Split, Table, Tree
+from jtsolve.models.features.nodes import Node, Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.tables.table import DataTable
@@ -154,7 +154,7 @@ def test_a_long_chain_is_a_graph_of_linear_size_though_it_has_two_to_the_n_paths
 
 BINARY = columns_for([2, 2, 2])
 HALF = np.full(2, 0.5)
-ONE = Table((2,), HALF)
+ONE = TableLeaf((2,), HALF)
 
 
 def split(literals: tuple[tuple[int, int], ...], probability: float, kids: tuple[int, int]) -> Split:
@@ -165,8 +165,8 @@ def feature_tree(*nodes: Node, columns: tuple[Column, ...] = BINARY) -> FeatureT
     return FeatureTree(columns, nodes)
 
 
-def table(variables: tuple[int, ...], *dims: int) -> Table:
-    return Table(variables, np.full(dims, 1 / prod(dims)))
+def table(variables: tuple[int, ...], *dims: int) -> TableLeaf:
+    return TableLeaf(variables, np.full(dims, 1 / prod(dims)))
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def table(variables: tuple[int, ...], *dims: int) -> Table:
         ((split(((0, 0),), 0.5, (0, 1)), table((1, 2), 2, 2)), "not later nodes"),
         ((table((0, 1), 2, 2),), "leaves .0, 1, 2. open"),
         ((table((0, 1, 2), 2, 2, 1),), "shape"),
-        ((Table((0, 1, 2), np.full((2, 2, 2), 0.25)),), "sums to 2"),
-        ((Table((0, 1, 2), np.full((2, 2, 2), np.nan)),), "not a probability"),
+        ((TableLeaf((0, 1, 2), np.full((2, 2, 2), 0.25)),), "sums to 2"),
+        ((TableLeaf((0, 1, 2), np.full((2, 2, 2), np.nan)),), "not a probability"),
         ((Product((1, 2)), table((0, 1), 2, 2), table((1, 2), 2, 2)), "share a variable"),
         ((Product((1,)), table((0, 1), 2, 2)), r"no part holds the variables \[2\]"),
         ((table((0, 1, 2), 2, 2, 2), table((0, 1, 2), 2, 2, 2)), "node 1: no node leads to it"),
@@ -189,7 +189,7 @@ def table(variables: tuple[int, ...], *dims: int) -> Table:
             (split(((0, 0),), 0.5, (1, 1)), split(((0, 0),), 0.5, (2, 2)), table((1, 2), 2, 2)),
             "decides already",
         ),
-        ((split(((0, 0), (1, 0)), 0.5, (1, 1)), Table((2,), HALF)), "another path"),
+        ((split(((0, 0), (1, 0)), 0.5, (1, 1)), TableLeaf((2,), HALF)), "another path"),
         (
             (split(((0, 0), (1, 0)), 0.5, (1, 2)), table((0, 1, 2), 2, 2, 2), ONE),
             r"node 1 \(the root, \[0=0\] ∧ \[1=0\] fails\).*a clause forbids",
@@ -205,17 +205,17 @@ def test_a_clause_must_not_straddle_two_parts() -> None:
     # LEM as printed would give (2 + a)(2 + b) / 3 here, but the sum over the four assignments is 1 + a + b.
     clause = split(((0, 1), (1, 1)), 0.5, (1, 2))
     with pytest.raises(ValueError, match="a clause ties them together"):
-        feature_tree(clause, Product((3, 4, 5)), ONE, Table((0,), HALF), Table((1,), HALF), ONE)
+        feature_tree(clause, Product((3, 4, 5)), ONE, TableLeaf((0,), HALF), TableLeaf((1,), HALF), ONE)
 
 
 def test_a_junction_tree_cannot_heed_a_clause_and_needs_the_states_that_are_left() -> None:
     model = random_model(1, 3)
-    leaf = Tree((0, 1, 2), model)
+    leaf = TreeLeaf((0, 1, 2), model)
     with pytest.raises(ValueError, match="not the open variables"):
         feature_tree(leaf, columns=columns_for([4, 4, 4]))
     columns = columns_for([2, 2])
     two = random_model(3, 2)
-    bound = (split(((0, 0), (1, 0)), 0.5, (1, 2)), Tree((0, 1), two), Product(()))
+    bound = (split(((0, 0), (1, 0)), 0.5, (1, 2)), TreeLeaf((0, 1), two), Product(()))
     with pytest.raises(ValueError, match="cannot heed"):
         feature_tree(*bound, columns=columns)
 
@@ -303,10 +303,10 @@ def test_copies_are_equal_distributions() -> None:
 def test_short_features_reach_a_high_treewidth() -> None:
     nodes = (
         split(((0, 1), (1, 1)), 0.3, (1, 2)),
-        Table((0, 1, 2, 3, 4), _without_corner()),
+        TableLeaf((0, 1, 2, 3, 4), _without_corner()),
         Product((3, 4)),
         table((2, 3), 2, 2),
-        Table((4,), HALF),
+        TableLeaf((4,), HALF),
     )
     tree = feature_tree(*nodes, columns=columns_for([2] * 5))
     assert tree.a_nodes == 3

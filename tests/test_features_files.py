@@ -15,7 +15,7 @@ from random_features import random_features
 from random_models import columns_for
 
 from jtsolve.errors import InputError, JtsolveError
-from jtsolve.models.features.nodes import Table
+from jtsolve.models.features.nodes import TableLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
 from jtsolve.models.queries import log_likelihood
@@ -83,7 +83,7 @@ def test_a_file_with_anything_wrong_is_refused(
 
 def test_the_states_of_a_table_are_those_of_the_path(tmp_path: Path) -> None:
     columns = columns_for([3])
-    document = json.loads(model_to_json(FeatureTree(columns, (Table((0,), np.full(3, 1 / 3)),))))
+    document = json.loads(model_to_json(FeatureTree(columns, (TableLeaf((0,), np.full(3, 1 / 3)),))))
     document["nodes"][0]["variables"][0]["states"] = ["s2", "s1", "s0"]
     (tmp_path / "m.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(InputError, match="other states"):

@@ -179,10 +179,10 @@ def test_only_the_first_of_several_columns_may_lack_a_name(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        (3, "a value of type int is no table"),
-        (np.arange(3), "a value of type ndarray is no table"),
-        (pd.Series([1, 2]), "a value of type Series is no table"),
-        (pl.Series([1, 2]), "a value of type Series is no table"),
+        (3, "a value of type int is not a table"),
+        (np.arange(3), "a value of type ndarray is not a table"),
+        (pd.Series([1, 2]), "a value of type Series is not a table"),
+        (pl.Series([1, 2]), "a value of type Series is not a table"),
         ({"a": [1, 2], "b": [1]}, "their lengths differ: 1, 2"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are called 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", ""]), "an empty name"),

@@ -19,7 +19,7 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, closed
-from jtsolve.models.features.nodes import Product, Split, Table, Tree
+from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import read_model
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -177,7 +177,7 @@ def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
         best = max((value for value, _ in scored.values()), default=0.0)
         ties = [feature for feature, (value, _) in scored.items() if value > best * (1 - 1e-9)]
         if not isinstance(node, Split):
-            assert isinstance(node, Table)
+            assert isinstance(node, TableLeaf)
             assert not ties or any(all(len(part) <= 1 for part in scored[f][1]) for f in ties)
             continue
         splits += 1
@@ -193,7 +193,7 @@ def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
                 found = [frozenset(tree.contexts[k].domains) for k in below.kids]
                 assert sorted(found, key=min) == parts[truth] or not found
             else:
-                assert isinstance(below, Table)
+                assert isinstance(below, TableLeaf)
                 assert len(parts[truth]) == 1
                 continue  # a full table, which Algorithm 2 does not look at again
             stack.append((kid, rows[holds == truth]))
@@ -304,7 +304,7 @@ def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
             continue
         if isinstance(node, Product):
             raise AssertionError("a product is no component")  # noqa: TRY004
-        assert isinstance(node, Tree)
+        assert isinstance(node, TreeLeaf)
         cliques = [sum(1 << node.variables[v] for v in clique) for clique in node.model.layout.cliques]
         tables = {c: node.model.layout.table(node.model.values, k) for k, c in enumerate(cliques)}
         edges = [(parent, k) for k, parent in enumerate(node.model.layout.parent) if parent >= 0]
@@ -516,7 +516,7 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
         (("--features", "x"), "there are trees, lem"),
         (("--features", "trees"), "give --treewidth K"),
         (("--features", "lem", "--treewidth", "2"), "leave out --treewidth"),
-        (("--features", "lem:q=x"), "is no int"),
+        (("--features", "lem:q=x"), "not of type int"),
         (("--features", "lem:foo=1"), "no option 'foo'"),
         (("--features", "lem", "--components", "2"), "give one of the two"),
         (("--features", "lem", "--score", "bge"), "real numbers"),

@@ -201,7 +201,7 @@ def test_a_portfolio_in_a_portfolio_passes_the_best_tree_on() -> None:
 
 
 @pytest.mark.parametrize("improver", [LNS, SEARCH], ids=lambda one: one.name)
-def test_a_search_that_begins_anew_goes_on_from_a_better_tree_of_another(improver: Backend) -> None:
+def test_a_search_that_restarts_continues_from_a_better_tree_of_another(improver: Backend) -> None:
     problem = named(from_network(5, 20, 3))
     alone = improver.solve(problem, Limits(), Recording()).tree
     assert alone is not None

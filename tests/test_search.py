@@ -152,7 +152,7 @@ def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
 # Scores.
 
 
-def test_scores_that_are_forgotten_are_looked_up_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_that_are_forgotten_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jtsolve.backends.search.scores.CACHED_SCORES", 3)
     scores = gaussian(0, 6, 3)
     known = CachedScores(scores, repeatable(0))
@@ -161,7 +161,7 @@ def test_scores_that_are_forgotten_are_looked_up_anew(monkeypatch: pytest.Monkey
         assert known.gain(masks, []) == pytest.approx(sum(scores.score(mask) for mask in masks))
 
 
-def test_noise_is_the_same_for_a_set_until_it_is_drawn_anew() -> None:
+def test_noise_is_the_same_for_a_set_until_it_is_drawn_again() -> None:
     known = CachedScores(gaussian(0, 4, 3), repeatable(0))
     assert known.noise([0b11], []) == 0
     known.perturb(2.0)

@@ -343,7 +343,7 @@ def test_the_estimator_stands_where_the_graphical_lasso_of_scikit_learn_does() -
     assert (joined == found.graph_.matrix()).all()
     same = GraphSelection("pc", criterion=0.01, superset=joined, nonparanormal=True).fit(rows)
     assert same.graph_.within(found.graph_)
-    with pytest.raises(ChoiceError, match="no adjacency matrix of 5 features"):
+    with pytest.raises(ChoiceError, match="not an adjacency matrix of 5 features"):
         GraphSelection(superset=np.eye(5)).fit(rows)
     with pytest.raises(ValueError, match=r"linear combination|correlation with"):
         GraphSelection().fit(np.column_stack([rows, rows[:, 0]]))

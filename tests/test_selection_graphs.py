@@ -123,7 +123,7 @@ def test_graphs_are_joined_subtracted_and_aligned_by_name() -> None:
 
 @pytest.mark.parametrize("graph", [nx.DiGraph([(0, 1)]), nx.MultiGraph([(0, 1)]), [(0, 1)]])
 def test_only_simple_undirected_graphs_of_networkx_are_taken(graph: Any) -> None:
-    with pytest.raises(InputError, match=r"directed|multigraph|is no graph"):
+    with pytest.raises(InputError, match=r"directed|multigraph|is not a graph"):
         UndirectedGraph.from_networkx(graph)
 
 
@@ -190,8 +190,8 @@ def _graph(**changes: Any) -> bytes:
         ("g.csv", b"source,target\na,a\n", "joined to itself"),
         ("g.csv", b"source,target\na,b\nb,a\n", "also row 2"),
         ("g.csv", b"source,target\n", "names no variable"),
-        ("g.csv", b"source,target,strength\na,b,3\n", "'3' is no strength"),
-        ("g.csv", b"source,target,strength\na,b,x\n", "'x' is no strength"),
+        ("g.csv", b"source,target,strength\na,b,3\n", "'3' is not a strength"),
+        ("g.csv", b"source,target,strength\na,b,x\n", "'x' is not a strength"),
         ("g.csv", b'source,target\n"a"b,c\n', "not CSV"),
         ("g.csv", b"\xff\xfe", "not UTF-8"),
     ],
@@ -358,7 +358,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "superset smaller": (lambda v: v["selection"]["superset"].pop(0), "not in the superset"),
     "region too small": (lambda v: _first(v, "candidates")["region"].clear(), "outside its region"),
     "columns too few": (lambda v: _first(v, "candidates")["columns"].pop(), "do not hold its region"),
-    "unknown name": (lambda v: _first(v, "kept")["kept"].append(["v0", "zz"]), "no pair of variables"),
+    "unknown name": (lambda v: _first(v, "kept")["kept"].append(["v0", "zz"]), "not a pair of variables"),
     "name twice": (lambda v: v["selection"]["steps"][0]["columns"].append("v0"), "not distinct|outside"),
     "edge twice": (lambda v: v["selection"]["superset"].append(v["selection"]["superset"][0]), "twice"),
     "late start": (

@@ -361,7 +361,7 @@ def test_declared_states_count_and_others_are_refused(states: Callable[..., Data
 
 def test_codings_that_are_none_are_refused() -> None:
     with pytest.raises(
-        ChoiceError, match="'guess' is no treatment of missing values; choose among refuse, state"
+        ChoiceError, match="'guess' is not a treatment of missing values; choose among refuse, state"
     ):
         Coding(missing="guess")  # type: ignore[arg-type]
     with pytest.raises(ChoiceError, match="the largest number of states is 0"):

@@ -13,10 +13,11 @@ from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
 from jtsolve.averaging.running import best_tree, ended, is_exact
-from jtsolve.averaging.sums import StoppedError, compute
+from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, InternalError
 from jtsolve.solving import Recorder, interruptible
 
@@ -54,11 +55,11 @@ def average(
         problem: scores and constraints.
         method: "exact" sums; "chains"; "auto": exact where the problem and the memory allow it, else chains.
         limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
+        listener: receives progress.
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
         treewidths: also the posterior of the treewidth; of exact sums, by one more sum for each.
-        draws: exact draws that give a posterior of the number of edges, which exact sums have not, and one of
+        draws: exact draws that give a posterior of the number of edges, which exact sums do not, and one of
             the treewidth unless it is summed, each with its Monte Carlo error. Chains have both in any case.
         ladder: how chains run; None for the defaults.
 
@@ -200,7 +201,7 @@ def remark_on_scores(problem: Problem) -> str | None:
     if not isinstance(score, str) or score in MARGINAL_LIKELIHOODS:
         return None
     return (
-        f"the score {score} is no log marginal likelihood: e^{score} is averaged in its place, and the "
+        f"the score {score} is not a log marginal likelihood: e^{score} is averaged in its place, and the "
         "probabilities are approximations"
     )
 

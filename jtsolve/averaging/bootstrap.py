@@ -99,7 +99,7 @@ def bootstrap(
         count: resamples.
         search: finds a tree.
         limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
+        listener: receives progress.
 
     Raises:
         ChoiceError: the count is not positive, the backend refuses the problem, or no tree meets the

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
-from jtsolve.averaging.sums import StoppedError, run_tasks
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
-from jtsolve.core.scores import colex_table
+from jtsolve.core.scores import StoppedError, colex_table
+from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, RefusedError
@@ -41,19 +41,27 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
 
-MOST_R_HAT = 1.01
-LEAST_SIZE = 400.0
-MOST_DIFFERENCE = 0.05
-"""Chains have converged if R̂, effective sizes, and the largest difference of an edge's probability between
-two of them meet these; the first two as Vehtari et al. advise."""
 
-_CERTAIN = 0.01
-"""Edges with a probability within this of 0 or 1 have too few changes for R̂."""
-_STEPS = 100
-_POINTS = 250
-"""Of each chain in a trace."""
-_THINNED = 1000
-"""Graphs of each chain from which cliques and separators are counted."""
+@dataclass(frozen=True, slots=True)
+class ChainConstants:
+    """The constants of the chains."""
+
+    most_r_hat: float = 1.01
+    least_size: float = 400.0
+    most_difference: float = 0.05
+    """Chains have converged if R̂, effective sizes, and the largest difference of an edge's probability
+    between two of them meet these; the first two as Vehtari et al. advise."""
+    certain: float = 0.01
+    """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
+    steps: int = 100
+    """Proposals at a temperature in a round: exchanges are frequent, and take little of the time."""
+    points: int = 250
+    """Of each chain in a trace."""
+    thinned: int = 1000
+    """Graphs of each chain from which cliques and separators are counted."""
+
+
+CHAINS = ChainConstants()
 
 
 def _has_every_score(problem: Problem) -> str | None:
@@ -130,7 +138,7 @@ class Traces:
         lines = {"score, nats": self.scores.tolist(), "edges": self.edges_in_graph.tolist()}
         pairs = combinations(range(len(names)), 2)
         differences = [(f"{names[u]}–{names[v]}", float(self.differences[u, v])) for u, v in pairs]
-        return traces(self.rounds.tolist(), lines, differences, MOST_DIFFERENCE, title)
+        return traces(self.rounds.tolist(), lines, differences, CHAINS.most_difference, title)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +165,7 @@ class Sample:
     def traces(self) -> Traces:
         """Returns the traces, and the errors of all edges."""
         rounds, n = self.graphs.shape[1:]
-        at = np.linspace(0, rounds - 1, min(rounds, _POINTS)).astype(int)
+        at = np.linspace(0, rounds - 1, min(rounds, CHAINS.points)).astype(int)
         shares = edge_shares(self.graphs)
         errors = np.zeros((n, n))
         for u, v in np.argwhere(np.triu(shares.any(axis=0) & (shares < 1).any(axis=0))).tolist():
@@ -179,7 +187,7 @@ class Sample:
     def trees(self) -> list[JunctionTree]:
         """Returns the junction trees of some graphs, equally spaced, of every chain."""
         rounds = self.graphs.shape[1]
-        at = np.linspace(0, rounds - 1, min(rounds, _THINNED)).astype(int)
+        at = np.linspace(0, rounds - 1, min(rounds, CHAINS.thinned)).astype(int)
         rows, counts = np.unique(
             self.graphs[:, at].reshape(-1, self.graphs.shape[2]), axis=0, return_counts=True
         )
@@ -215,7 +223,7 @@ def run_chains(
         ladder: how the chains run.
         start: where the second chain starts; None for a random tree.
         limits: time, threads, seed.
-        report: is asked whether to go on.
+        report: is asked whether to continue.
 
     Raises:
         StoppedError: the report asked to end before anything could be compared.
@@ -301,7 +309,7 @@ class _Run:
                             self.order[i],
                             self.ladder.betas,
                             part.stop - part.start,
-                            _STEPS,
+                            CHAINS.steps,
                             *self.scores,
                             self.graphs[i, part],
                             self.heights[i, part],
@@ -323,7 +331,9 @@ class _Run:
         upper = np.triu_indices(self.n, 1)
         means = shares.mean(axis=0)[upper]
         open_pairs = [
-            (int(u), int(v)) for u, v, p in zip(*upper, means, strict=True) if _CERTAIN < p < 1 - _CERTAIN
+            (int(u), int(v))
+            for u, v, p in zip(*upper, means, strict=True)
+            if CHAINS.certain < p < 1 - CHAINS.certain
         ]
         sizes = np.bitwise_count(graphs).sum(axis=2) / 2
         traces = [heights, sizes.astype(np.float64)]
@@ -334,7 +344,11 @@ class _Run:
         difference = float(spread.max())
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
         swaps = self.counts[:, 3 : 2 + self.ladder.temperatures] / self.done
-        converged = max(r_hats) <= MOST_R_HAT and effective >= LEAST_SIZE and difference <= MOST_DIFFERENCE
+        converged = (
+            max(r_hats) <= CHAINS.most_r_hat
+            and effective >= CHAINS.least_size
+            and difference <= CHAINS.most_difference
+        )
         diagnostics = {
             "chains": self.ladder.chains,
             "temperatures": self.ladder.temperatures,

@@ -148,12 +148,12 @@ def read_posterior(path: str | Path) -> GraphPosterior:
     document = decode(read_file(path), PosteriorDocument, source)
     index = {name: v for v, name in enumerate(document.variables)}
     if len(index) < len(document.variables):
-        raise InputError(source, "$.variables", "a name is there twice", "name each variable once")
+        raise InputError(source, "$.variables", "a name occurs twice", "name each variable once")
     diagnostics = dict(document.diagnostics)
     threshold = diagnostics.pop("threshold", 0.0)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
         raise InputError(
-            source, "$.diagnostics.threshold", "it is no probability", "give a number from 0 to 1"
+            source, "$.diagnostics.threshold", "it is not a probability", "give a number from 0 to 1"
         )
     if "total" not in document.seconds:
         raise InputError(
@@ -202,7 +202,7 @@ def _matrix(
         set_of_names((one, other), index, source, f"{place}[{i}]")
         u, v = index[one], index[other]
         if not np.isnan(matrix[u, v]):
-            reason = f"the pair '{one}', '{other}' is there twice"
+            reason = f"the pair '{one}', '{other}' occurs twice"
             raise InputError(source, f"{place}[{i}]", reason, "remove one of the two")
         matrix[u, v] = matrix[v, u] = value
     if np.isnan(matrix).any():
@@ -255,7 +255,7 @@ def _tree(cliques: Any, index: Mapping[str, int], source: str) -> JunctionTree:
         isinstance(cliques, list)
         and all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in cliques)
     ):
-        raise InputError(source, place, "it is no list of cliques", "give lists of names")
+        raise InputError(source, place, "it is not a list of cliques", "give lists of names")
     sets = [set_of_names(names, index, source, f"{place}[{i}]") for i, names in enumerate(cliques)]
     neighbours = [
         varset(u for u in range(len(index)) if u != v and any(s >> v & 1 and s >> u & 1 for s in sets))

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.averaging.sums import run_tasks
 from jtsolve.averaging.weights import EXACT
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import Feature
+from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:

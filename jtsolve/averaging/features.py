@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.averaging.plan import Plan
-from jtsolve.averaging.sums import run_tasks
+from jtsolve.core.threads import run_tasks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,17 +13,32 @@ from jtsolve.core.varset import count_bounded_subsets
 LANES = 8
 """As in `kernels.words`, which is not loaded for a plan."""
 
+
+@dataclass(frozen=True, slots=True)
+class SumCosts:
+    """Costs of a run; seconds are of one core, by `benchmarks/averaging.py` on an Intel Xeon with AVX-512.
+
+    They feed predictions, progress and the size of the tasks; no result depends on them.
+    """
+
+    kernels: int = 200_000_000
+    """Bytes of numba and the kernels in the process."""
+    product: float = 1.4e-9
+    """One term of F or P."""
+    term: float = 0.8e-9
+    """One term of B."""
+    cell: float = 150e-9
+    """One pair (S, R) besides: B fetched, L summed, X stored."""
+    start: float = 0.3
+    """Before the first layer."""
+    unit: float = 0.9e-9
+    """A unit of a task's size, between a product and a term."""
+    task: float = 0.02
+    """One task of a thread: short, so that Ctrl-C and limits act at once."""
+
+
+COSTS = SumCosts()
 _WORD_BYTES = 8
-_KERNEL_BYTES = 200_000_000
-"""What loading numba and the kernels adds to the process."""
-_SECONDS_PER_PRODUCT = 1.4e-9
-"""Of one core, for one term of F or P. Measured: benchmarks/averaging.py on two cores of an Intel Xeon with
-AVX-512."""
-_SECONDS_PER_TERM = 0.8e-9
-"""For one term of B, likewise."""
-_SECONDS_PER_CELL = 150e-9
-"""For one pair (S, R) besides: B fetched, L summed, X stored."""
-_SECONDS_TO_BEGIN = 0.3
 
 
 @dataclass(frozen=True, slots=False)
@@ -89,17 +104,15 @@ class Plan:
     def core_seconds(self) -> float:
         """The predicted seconds of one core."""
         pairs = self.cells(self.width)
-        return (
-            self.products * _SECONDS_PER_PRODUCT + self.terms * _SECONDS_PER_TERM + pairs * _SECONDS_PER_CELL
-        )
+        return self.products * COSTS.product + self.terms * COSTS.term + pairs * COSTS.cell
 
     def estimate(self, workers: int) -> Estimate:
         """Returns the predicted peak memory of the process and seconds of wall clock, features included."""
-        features = self.products * _SECONDS_PER_PRODUCT / 3
-        seconds = _SECONDS_TO_BEGIN + (self.core_seconds + features) / workers
-        return Estimate(resident_memory() + _KERNEL_BYTES + self.memory, seconds)
+        features = self.products * COSTS.product / 3
+        seconds = COSTS.start + (self.core_seconds + features) / workers
+        return Estimate(resident_memory() + COSTS.kernels + self.memory, seconds)
 
 
 def widest_fitting(n: int, width: int, room: int) -> int | None:
     """Returns the largest width below the given one whose tables take at most `room` bytes, or None."""
-    return next((w for w in range(width - 1, 0, -1) if Plan(n, w).memory + _KERNEL_BYTES <= room), None)
+    return next((w for w in range(width - 1, 0, -1) if Plan(n, w).memory + COSTS.kernels <= room), None)

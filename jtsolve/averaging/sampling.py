@@ -11,10 +11,11 @@ import numpy as np
 from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
 from jtsolve.averaging.running import best_tree, ended, is_exact
-from jtsolve.averaging.sums import StoppedError, compute
+from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, NotConvergedError
 from jtsolve.solving import Recorder, interruptible
 
@@ -59,7 +60,7 @@ def draw_trees(
         count: how many trees.
         method: "exact"; "chains"; "auto": exact where the problem and the memory allow it, else chains.
         limits: time, memory, threads and seed; None for the defaults.
-        listener: is told of progress.
+        listener: receives progress.
         edge_odds: prior odds of an edge against none.
         ladder: how chains run; None for the defaults.
 

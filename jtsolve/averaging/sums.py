@@ -36,7 +36,7 @@ of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound.
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import pairwise
@@ -45,25 +45,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.averaging.plan import LANES, Plan, widest_fitting
+from jtsolve.averaging.plan import COSTS, LANES, Plan, widest_fitting
+from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.weights import Weights
+    from jtsolve.averaging.weights import SetWeights
     from jtsolve.core.backend import Limits, Report
-
-_TASK_SECONDS = 0.02
-"""Of one core in one task of a thread, so that Ctrl-C and limits act at once."""
-_PIECE = 9
-
-
-class StoppedError(Exception):
-    """The report asked to end."""
 
 
 class _Task(NamedTuple):
@@ -105,7 +98,7 @@ class Sums:
         seconds: parts of the time, in seconds of wall clock.
     """
 
-    weights: Weights
+    weights: SetWeights
     layout: Any
     local: Any
     tables: Any
@@ -147,7 +140,7 @@ class Sums:
         return float(2.0 ** (-self.layout.bits))
 
 
-def compute(weights: Weights, limits: Limits, report: Report) -> Sums:
+def compute(weights: SetWeights, limits: Limits, report: Report) -> Sums:
     """Runs the recurrence.
 
     Raises:
@@ -170,29 +163,10 @@ def compute(weights: Weights, limits: Limits, report: Report) -> Sums:
     return Sums(weights, run.layout, run.local, run.tables, run.excluded(), seconds)
 
 
-def run_tasks(
-    pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]
-) -> None:
-    """Runs tasks on all threads; asks `after`, given the position of a finished task, whether to go on.
-
-    Raises:
-        StoppedError: it answered no.
-    """
-    futures = {pool.submit(task): i for i, task in enumerate(tasks)}
-    try:
-        for future in as_completed(futures):
-            future.result()
-            if not after(futures[future]):
-                raise StoppedError
-    finally:
-        for other in futures:
-            other.cancel()
-
-
 class _Run:
     """One run: the tables, the layers."""
 
-    def __init__(self, weights: Weights, plan: Plan, limits: Limits, report: Report) -> None:
+    def __init__(self, weights: SetWeights, plan: Plan, limits: Limits, report: Report) -> None:
         from jtsolve.averaging.kernels.sums import Tables
 
         self.weights, self.plan, self.report = weights, plan, report
@@ -306,21 +280,18 @@ class _Run:
                 yield _Task(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
 
 
-_COST_SECONDS = 0.9e-9
-
-
 def _pieces(count: int, each: float) -> Iterator[tuple[int, int]]:
-    """Yields ranges of `count` things that make tasks of about `_TASK_SECONDS`."""
-    pieces = max(1, min(count, round(count * each * _COST_SECONDS / _TASK_SECONDS)))
+    """Yields ranges of `count` things that make tasks of about `COSTS.task` seconds."""
+    pieces = max(1, min(count, round(count * each * COSTS.unit / COSTS.task)))
     yield from pairwise(np.linspace(0, count, pieces + 1).astype(int).tolist())
 
 
 def _portions(groups: int, sets: int, each: float, shared: float) -> Iterator[tuple[int, int, int, int]]:
-    """Yields ranges of groups and of sets that make tasks of about `_TASK_SECONDS`.
+    """Yields ranges of groups and of sets that make tasks of about `COSTS.task` seconds.
 
     Groups are split first, unless much of the work is shared by all groups: then sets are.
     """
-    pieces = max(1, round(groups * sets * each * _COST_SECONDS / _TASK_SECONDS))
+    pieces = max(1, round(groups * sets * each * COSTS.unit / COSTS.task))
     if shared:
         by_set = min(pieces, sets)
         by_group = min(-(-pieces // by_set), groups)
@@ -341,24 +312,10 @@ def _of_size(n: int, size: int) -> NDArray[np.int64]:
     return chosen
 
 
-@cache
-def _renaming() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Returns the look-ups `squeeze`, `spread` and `ones` of the layout."""
-    names = np.arange(1 << _PIECE)
-    squeeze = np.zeros((1 << _PIECE, 1 << _PIECE), np.int32)
-    spread = np.zeros_like(squeeze)
-    place = np.zeros(1 << _PIECE, np.int32)  # for each y: how many of its members came before
-    for v in range(_PIECE):
-        inside = names >> v & 1
-        squeeze |= (inside[:, None] & inside[None, :]) << place[None, :]
-        spread |= ((names[:, None] >> place[None, :] & 1) & inside[None, :]) << v
-        place += inside
-    return squeeze, spread, place.astype(np.int64)
-
-
-def _layout(plan: Plan, weights: Weights) -> Any:
+def _layout(plan: Plan, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
+    from jtsolve.core.kernels.renaming import renaming_tables
 
     n, width = plan.n, plan.width
     base = 2 * weights.lowest - weights.highest - 2048
@@ -377,13 +334,14 @@ def _layout(plan: Plan, weights: Weights) -> Any:
         [[count_bounded_subsets(m, k - 1) for k in range(width + 2)] for m in range(n + 1)], np.int64
     )
     across = np.array(plan.across, np.int64)
-    return Layout(n, width, bits, base, weights.lowest, masks, first, rank, offset, across, *_renaming())
+    return Layout(
+        n, width, bits, base, weights.lowest, masks, first, rank, offset, across, *renaming_tables()
+    )
 
 
-def _local(weights: Weights) -> Any:
+def _local(weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Weights`."""
-    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL
-    from jtsolve.averaging.kernels.sums import Weights as Local
+    from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL, Weights
 
     clique, clique_exponent = _split(weights.clique)
     inverse, inverse_exponent = _split(-weights.separator)
@@ -391,7 +349,7 @@ def _local(weights: Weights) -> Any:
     kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
     kind[inverse == 0] = NO_SEPARATOR
     required = np.array(weights.required, np.int64)
-    return Local(clique, clique_exponent, inverse, inverse_exponent, kind, required)
+    return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
 
 
 def _split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

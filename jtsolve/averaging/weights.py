@@ -16,7 +16,7 @@ import numpy as np
 
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
-from jtsolve.core.scores import DenseScores, colex_table
+from jtsolve.core.scores import DenseScores, colex_table, own_scores
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
 
@@ -42,7 +42,7 @@ _GRAPHS_SLACK = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class SetWeights:
     """The weights of all sets, as logarithms to base 2, relative to those of the single variables.
 
     Attributes:
@@ -66,7 +66,7 @@ class Weights:
     highest: int
 
 
-def weights_of(problem: Problem, edge_odds: float = 1.0) -> Weights:
+def weights_of(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     """Returns the weights of a problem that `EXACT` allows.
 
     Args:
@@ -83,8 +83,7 @@ def weights_of(problem: Problem, edge_odds: float = 1.0) -> Weights:
     sizes = np.bitwise_count(masks).astype(np.int64)
     score = np.full(1 << n, -inf)
     score[sizes <= width] = colex_table(problem.scores, width)
-    singles = [problem.scores.score(1 << v) for v in range(n)]
-    singles = [value if value > -inf else 0.0 for value in singles]
+    singles = own_scores(problem.scores).tolist()
     for v, value in enumerate(singles):
         score[masks >> v & 1 > 0] -= value
     score = score / log(2) + log(edge_odds) / log(2) * (sizes * (sizes - 1) // 2)
@@ -95,7 +94,7 @@ def weights_of(problem: Problem, edge_odds: float = 1.0) -> Weights:
     for edge in problem.constraints.required_edges:
         for v in members(edge):
             required[v] |= edge ^ (1 << v)
-    return Weights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest)
+    return SetWeights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest)
 
 
 def _constrain(

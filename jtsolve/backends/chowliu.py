@@ -8,7 +8,7 @@ outweighs all others, a forbidden one is absent, and a connected graph keeps the
 Constraints on the degrees of variables (one that may not be a separator, or not a clique by itself) do not
 fit a spanning forest; the rules refuse them.
 
-Time O(n²), with each pair scored once; memory O(n) beside the scores.
+Time O(n²), with each pair scored once; memory O(n) besides the scores.
 
 References:
     Chow and Liu, Approximating discrete probability distributions with dependence trees, IEEE Trans. Inf.
@@ -148,7 +148,7 @@ class ChowLiu:
     )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
-        """See `Backend.estimate`: some ten vectors of n beside the scores; timed on 10^8 pairs."""
+        """See `Backend.estimate`: some ten vectors of n besides the scores; timed on 10^8 pairs."""
         return Estimate(memory=resident_memory() + 200 * problem.n, seconds=1e-3 + 5e-8 * problem.n**2)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
@@ -254,6 +254,7 @@ def _prim(
     families: list[tuple[int, VarSet]] = []
     stop = None
     began = monotonic()
+    # On the way, a forest may lack required edges or be disconnected.
     next_tree = _FIRST_TREE if least == 0 and not pairs.required else inf
     while others.size:
         best = int(np.argmax(gain))

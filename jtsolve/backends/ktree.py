@@ -43,6 +43,7 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import own_scores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, key_of, members, varset
 
@@ -155,7 +156,7 @@ class _Growth:
         # A pair of such a vertex may become infeasible later, so no pair makes its other pairs redundant.
         bounded = self.max_cliques < problem.n
         self.fickle = np.array([bounded or neighbours > 0 for neighbours in required])
-        self.own = _filled(problem.scores.batch(np.arange(problem.n)[:, None]), np.zeros(problem.n))
+        self.own = own_scores(problem.scores)
         self.floor = np.full(problem.n, -inf)  # the best gain of each vertex that stays feasible
         self.left = (1 << problem.n) - 1
         self.families: list[tuple[int, VarSet]] = []
@@ -168,6 +169,7 @@ class _Growth:
     def tree(self) -> JunctionTree | None:
         """Returns the tree of the growth; None if it got stuck or was stopped without a tree."""
         self.join(self.first, 0)
+        # S = ∅: every vertex may begin another component.
         self.offer([0])
         self.offer([1 << self.first])
         while self.left and self.report.stop is None:
@@ -179,6 +181,7 @@ class _Growth:
             self.offer(_sets_with(v, separator, self.width - 1))
         if self.left and not self.hurried:
             return None
+        # After an early stop the rest stay by themselves.
         tree = JunctionTree.from_families([*self.families, *((v, 0) for v in members(self.left))])
         return tree if self.problem.permits(tree) else None
 
@@ -192,6 +195,7 @@ class _Growth:
             self.unfit.append(clique)
         self.families.append((v, separator))
         self.left ^= 1 << v
+        # v may have made others next in its component of H.
         if self.required[v]:
             for entry in self.early:
                 heappush(self.heap, entry)
@@ -239,6 +243,7 @@ class _Growth:
         fresh = self.max_cliques - len(self.cliques) - 1
         if fresh < 0:
             return False
+        # An upper bound: as if every clique, made or still to come, grew to the full width.
         smallest = self.problem.constraints.min_separator_size
         room = sum(self.width - clique.bit_count() for clique in self.cliques.values())
         room += self.width - separator.bit_count() - 1 + fresh * max(0, self.width - smallest)
@@ -287,6 +292,7 @@ class _Growth:
                 gain = float(gains[i, j])
                 unfit = not (scored[i, j] and self.good_clique(separator | 1 << v))
                 heappush(self.heap, (unfit, -gain, v, separator))
+                # The pair stays feasible: none of v that gains less will ever be chosen.
                 if lasting and not unfit and not self.fickle[v]:
                     self.floor[v] = max(self.floor[v], gain)
 

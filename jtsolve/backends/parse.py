@@ -195,7 +195,7 @@ def _value(text: str, kind: Any) -> Any:
     if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
         return () if text == _NONE else tuple(_value(part, get_args(kind)[0]) for part in text.split("+"))
     if kind is float and math.isnan(float(text)):
-        raise ValueError("NaN is no number to choose")
+        raise ValueError("NaN is not allowed")
     if kind in (int, float, str):
         return kind(text)
     raise ValueError(f"values of the type {kind} cannot be written as text")

@@ -92,7 +92,9 @@ def _check_graph(path: Path, *, json: bool) -> None:
     from jtsolve.verify.selection import check_selection
 
     if format_of(read_file(path)) != FORMAT:
-        raise ChoiceError(f"{path} is no graph of 'jtsolve select'; to check a result, give INSTANCE RESULT")
+        raise ChoiceError(
+            f"{path} is not a graph of 'jtsolve select'; to check a result, give INSTANCE RESULT"
+        )
     document = read_document(path)
     faults = check_selection(document)
     for fault in faults:

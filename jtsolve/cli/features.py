@@ -153,7 +153,7 @@ def _settings_of(how: Any, options: FeatureOptions) -> dict[str, Any]:
             changed[key] = msgspec.convert(text, kind, strict=False)
         except msgspec.ValidationError:
             raise ChoiceError(
-                f"--features {options.method}: the option {key}={text} is no {kind.__name__}"
+                f"--features {options.method}: the option {key}={text} is not of type {kind.__name__}"
             ) from None
     return changed
 

@@ -159,7 +159,7 @@ def number(text: str, option: str, name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError(option, f"'{name}'", f"'{text}' is no number", "write a number") from None
+        raise InputError(option, f"'{name}'", f"'{text}' is not a number", "write a number") from None
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> str:
@@ -201,18 +201,6 @@ def _is_number(text: str) -> bool:
 
 def json_text(value: Any) -> str:
     """Returns a value as JSON; numbers that are not finite become null."""
-    from jtsolve.io.documents import lay_out
+    from jtsolve.io.documents import json_value, lay_out
 
-    return lay_out(_plain(value))
-
-
-def _plain(value: Any) -> Any:
-    from math import isfinite
-
-    if isinstance(value, dict):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return lay_out(json_value(value))

@@ -360,7 +360,7 @@ def memory_bytes(gigabytes: float | None) -> int | None:
     """Returns a limit on memory in bytes; None is none.
 
     Raises:
-        ChoiceError: it is no finite number, or a fraction of a byte.
+        ChoiceError: it is not a finite number, or a fraction of a byte.
     """
     if gigabytes is None:
         return None
@@ -396,8 +396,8 @@ def names_in(text: str) -> tuple[str, ...]:
         return tuple(name.strip() for name in next(rows, [])) or ("",)
     except csv.Error as error:
         raise ChoiceError(
-            f"'{on_one_line(text, 100)}' is no list of names ({error}); join names by commas, without line "
-            "breaks"
+            f"'{on_one_line(text, 100)}' is not a list of names ({error}); join names by commas, without "
+            "line breaks"
         ) from None
 
 

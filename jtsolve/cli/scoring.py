@@ -59,7 +59,7 @@ class DataFile:
 
         Args:
             limits: of time and memory.
-            listener: is told of progress.
+            listener: receives progress.
             size: the largest wanted clique; None if unknown.
         """
         from jtsolve.progress import reading_watch

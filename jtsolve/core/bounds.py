@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.scores import DenseScores, SparseScores, own_scores
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
@@ -56,15 +56,9 @@ def ceiling_bound(problem: Problem) -> float:
     """Returns Σ_v max(s(v), ceiling of v), in nats, as the family bound; inf if nothing is known."""
     if problem.ceilings is None or inf in problem.ceilings:
         return inf
-    singles = _singles(problem)
+    singles = own_scores(problem.scores)
     best = np.maximum(singles, problem.ceilings) if problem.max_clique_size > 1 else singles.copy()
     return _rooted(problem, best, singles)
-
-
-def _singles(problem: Problem) -> NDArray[np.float64]:
-    """Returns the scores of single variables; 0 for none."""
-    singles = problem.scores.batch(np.arange(problem.n)[:, None])
-    return np.where(singles == -inf, 0.0, singles)
 
 
 def _rooted(problem: Problem, best: NDArray[np.float64], singles: NDArray[np.float64]) -> float:
@@ -120,7 +114,7 @@ def family_bound(problem: Problem) -> float:
     weak.
     """
     n, scores = problem.n, problem.scores
-    singles = _singles(problem)
+    singles = own_scores(problem.scores)
     if isinstance(scores, SparseScores):
         sparse = _sparse_families(scores, problem.max_clique_size, singles.tolist())
         return _rooted(problem, np.array(sparse), singles)

@@ -221,7 +221,7 @@ class UndirectedGraph:
         """
         if not hasattr(graph, "is_directed") or not hasattr(graph, "is_multigraph"):
             kind = type(graph).__name__
-            raise InputError(source, "", f"a value of type {kind} is no graph", "give a networkx.Graph")
+            raise InputError(source, "", f"a value of type {kind} is not a graph", "give a networkx.Graph")
         if graph.is_directed() or graph.is_multigraph():
             kind = "directed" if graph.is_directed() else "a multigraph"
             raise InputError(source, "", f"the graph is {kind}", "give an undirected simple graph")

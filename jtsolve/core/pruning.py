@@ -61,7 +61,7 @@ _SHARE_OF_MEMORY = 0.8
 
 
 def predicted_memory(problem: Problem) -> int:
-    """Returns an upper bound on the bytes that `prune` needs beside the problem."""
+    """Returns an upper bound on the bytes that `prune` needs besides the problem."""
     tables = 8 * (problem.n + 12) << problem.n
     return tables + _BYTES_A_SET * count_bounded_subsets(problem.n, problem.max_clique_size)
 

@@ -27,7 +27,7 @@ class Status(Enum):
     INFEASIBLE = "infeasible"
     """No tree meets the constraints, and this is proved."""
     UNKNOWN = "unknown"
-    """Neither was a tree found nor infeasibility proved."""
+    """No tree was found, and infeasibility was not proved."""
 
 
 class Stop(Enum):

@@ -216,12 +216,12 @@ class SparseScores:
 
 
 class StoppedError(Exception):
-    """Ends a long batch of scores on demand when the run has to stop; see `Guarded`."""
+    """Ends work that has to stop and has nothing to show yet, such as a long batch of scores."""
 
 
 @runtime_checkable
 class Guarded(Protocol):
-    """Scores computed on demand that ask within long batches whether to go on."""
+    """Scores computed on demand that ask within long batches whether to continue."""
 
     def guarded(self, stop: Callable[[], bool]) -> LocalScores:
         """Returns the same scores, whose long batches raise a StoppedError once `stop` answers True.
@@ -243,6 +243,12 @@ class Tabulating(Protocol):
     def tabulated(self, max_size: int) -> NDArray[np.float64]:
         """Returns the scores of all sets of at most `max_size` members in colex order, in nats."""
         ...
+
+
+def own_scores(scores: LocalScores) -> NDArray[np.float64]:
+    """Returns the score of every single variable, shape (n,), in nats; 0 for one that has none."""
+    singles = scores.batch(np.arange(scores.n)[:, None])
+    return np.where(singles > -inf, singles, 0.0)
 
 
 def colex_table(scores: LocalScores, max_size: int) -> NDArray[np.float64]:

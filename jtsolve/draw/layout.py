@@ -54,7 +54,7 @@ _GAP = 0.5
 
 
 @dataclass(slots=True)
-class Box:
+class CliqueBox:
     """A clique in the layout, with the label of the edge to its parent.
 
     Attributes:
@@ -97,7 +97,7 @@ class TreeLayout:
         face: the fonts.
     """
 
-    boxes: list[Box]
+    boxes: list[CliqueBox]
     across: bool
     breadth: float
     length: float
@@ -149,7 +149,7 @@ def _unsuitable(layout: TreeLayout) -> float:
 
 
 def _in_parts(
-    boxes: Sequence[Box], pieces: Sequence[Sequence[int]], face: Typeface, *, across: bool
+    boxes: Sequence[CliqueBox], pieces: Sequence[Sequence[int]], face: Typeface, *, across: bool
 ) -> TreeLayout:
     """Returns the layout of the parts, packed in rows."""
     along, deep = (1, 0) if across else (0, 1)
@@ -158,7 +158,7 @@ def _in_parts(
         continued.setdefault(piece[0], []).append(number)
     placed = []
     for number, piece in enumerate(pieces, start=1):
-        inside: list[Box] = []
+        inside: list[CliqueBox] = []
         local = {i: k for k, i in enumerate(piece)}
         for k, i in enumerate(piece):
             box = replace(boxes[i], parent=local[boxes[i].parent] if k else 0)
@@ -183,19 +183,19 @@ def _in_parts(
         right, height = max(right, x + wide), max(height, high)
         x += wide + _GAP
     bottom = y + height
-    flat: list[Box] = []
+    flat: list[CliqueBox] = []
     for inside, _, _ in placed:
         base = len(flat)
         flat += [replace(box, parent=box.parent + base) for box in inside]
     return TreeLayout(flat, across, *((bottom, right) if across else (right, bottom)), (), face)
 
 
-def _wide(placed: Sequence[tuple[list[Box], float, float]]) -> float:
+def _wide(placed: Sequence[tuple[list[CliqueBox], float, float]]) -> float:
     """Returns the width of a page with room for the parts."""
     return math.sqrt(_ASPECT * sum((wide + _GAP) * (high + _GAP) for _, wide, high in placed))
 
 
-def _with_line(box: Box, line: str, face: Typeface) -> Box:
+def _with_line(box: CliqueBox, line: str, face: Typeface) -> CliqueBox:
     """Returns the box with one more line of text."""
     width = max(box.size[0], face.width(line, NAME_POINTS) + 2 * PADDING)
     return replace(box, lines=[*box.lines, line], size=(width, box.size[1] + NAME_POINTS * LINE / 72))
@@ -222,7 +222,7 @@ def _boxes(
     rooted: RootedTree,
     measure: Callable[..., float],
     notes: Notes | None,
-) -> list[Box]:
+) -> list[CliqueBox]:
     """Returns the boxes with their texts and sizes, unplaced."""
     boxes = []
     for i, clique in enumerate(tree.cliques):
@@ -232,7 +232,7 @@ def _boxes(
         lines, size = _wrapped(clique, names, measure, NAME_POINTS, of_clique)
         label, label_size = _wrapped(separator, names, measure, SEPARATOR_POINTS, of_edge)
         boxes.append(
-            Box(
+            CliqueBox(
                 lines=lines,
                 label=label,
                 size=(size[0] + 2 * PADDING, size[1] + 2 * PADDING),
@@ -277,7 +277,7 @@ def _pieces(name: str) -> list[str]:
     return [*pieces, name]
 
 
-def _set_depths(boxes: list[Box], deep: int) -> float:
+def _set_depths(boxes: list[CliqueBox], deep: int) -> float:
     """Stacks the layers, labels between them, and returns their total depth."""
     layers = max(box.depth for box in boxes) + 1
     position = 0.0
@@ -292,7 +292,7 @@ def _set_depths(boxes: list[Box], deep: int) -> float:
     return position
 
 
-def _set_middles(boxes: list[Box], along: int) -> float:
+def _set_middles(boxes: list[CliqueBox], along: int) -> float:
     """Places the boxes within their layers and returns the breadth of the layout.
 
     Children are packed from first to last, each as close as the outline of its subtree allows; a parent is

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.fonts import Typeface
-    from jtsolve.draw.layout import Box, TreeLayout
+    from jtsolve.draw.layout import CliqueBox, TreeLayout
     from jtsolve.draw.text import Notes
 
 Format = Literal["svg", "png"]
@@ -219,7 +219,7 @@ def render(figure: Any, kind: Format) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_clique(axes: Any, layout: TreeLayout, box: Box) -> None:
+def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
     x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
     draw_box(axes, x, y, box.size, (0, (4, 3)) if box.copy else "solid")
     write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
@@ -248,7 +248,7 @@ def draw_box(  # noqa: PLR0917
     )
 
 
-def _draw_edge(axes: Any, layout: TreeLayout, box: Box) -> None:
+def _draw_edge(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
     """Draws the edge from the parent: straight to the end of its layer, curved, then straight to the box."""
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path as Outline

@@ -48,7 +48,7 @@ _MISSING = ("state", "drop-rows", "impute-mode", "refuse")
 
 
 class DataWarning(UserWarning):
-    """A finding of the data check in training data: what will spoil the answer, and how to mend it."""
+    """A finding of the data check in training data: what will spoil the answer, and how to fix it."""
 
 
 class Classes(NamedTuple):

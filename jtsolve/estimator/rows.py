@@ -41,7 +41,7 @@ def features_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, A
         reset: whether to remember; otherwise to check.
 
     Raises:
-        ValueError: X is no table, or has other columns than in training.
+        ValueError: X is not a table, or has other columns than in training.
     """
     if not is_frame(X):
         data = validate_data(estimator, X, dtype=None, ensure_all_finite="allow-nan", reset=reset)

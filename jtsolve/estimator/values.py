@@ -28,7 +28,7 @@ class Values:
     Attributes:
         typical: a value for each state; of a range, the median of its rows, the lower of two. None for the
             state of a missing value.
-        means: the mean number of each state; None if the values are no numbers.
+        means: the mean number of each state; None if the values are not numbers.
         edges: of a cut column, its cuts between the least and the largest number; otherwise None.
     """
 

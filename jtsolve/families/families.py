@@ -12,7 +12,7 @@ This holds for every function s of sets. Hence, for the families of a tree and e
     y(A) = #{v : P_v ∪ v = A},  N(A) = #{v : P_v = A},
 
 and at most one of the two terms is not zero. So for A ≠ ∅ "A is no separator" is N(A) ≤ y(A), and "A is no
-maximal clique" is y(A) ≤ N(A): one linear row each, whatever the order. N(∅) is the number of components.
+maximal clique" is y(A) ≤ N(A): one linear row each, for every order. N(∅) is the number of components.
 
 *Sets.* The candidates for cliques are the sets that the problem permits as such by size, score and edges. The
 sets kept here are all subsets of candidates, closed downwards; a family (v,P) is a set A = P∪v of these with
@@ -63,7 +63,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.core.scores import SparseScores
+from jtsolve.core.scores import SparseScores, own_scores
 from jtsolve.core.varset import VarSet, count_bounded_subsets, members, varset
 from jtsolve.families.sets import all_sets, groups, positions_of, subsets_of
 
@@ -96,7 +96,7 @@ class Listing(NamedTuple):
     weight: NDArray[np.float64]
 
 
-class LinearRow(NamedTuple):
+class FamilyRow(NamedTuple):
     """A linear condition Σ_i coefficient_i · x(family_i) ≤ limit; `reason` names the constraint.
 
     `families` are positions in the `Listing`.
@@ -240,8 +240,7 @@ def families_of(problem: Problem, root: int = 0) -> Families:
         rows, facets, sizes = all_sets(n, width)
     scores = _scores_of(problem, rows, sizes)
     own = np.zeros(n + 1)  # the last is the padding's
-    singles = problem.scores.batch(np.arange(n)[:, None])
-    own[:n] = np.where(singles > -inf, singles, 0.0)
+    own[:n] = own_scores(problem.scores)
     values = np.where(scores > -inf, scores - own[rows].sum(axis=1), 0.0)
     not_clique, not_separator = _not_permitted(problem, rows, sizes, scores)
     allowed = np.arange(width)[None, :] < sizes[:, None]
@@ -289,7 +288,7 @@ def predicted_memory(problem: Problem) -> int:
     return predicted_sets(problem) * (_BYTES_A_SET + _BYTES_A_MEMBER * problem.max_clique_size)
 
 
-def rows(families: Families) -> Iterator[LinearRow]:
+def rows(families: Families) -> Iterator[FamilyRow]:
     """Yields the linear rows: separators and cliques that are not permitted, and required edges.
 
     ∅ and sets of the largest size need none. `max_cliques` is no row: see the module.
@@ -305,7 +304,7 @@ def rows(families: Families) -> Iterator[LinearRow]:
             made, used = by_union(int(position)), by_parents(int(position))
             spent = used if kind == "separator" else made
             if spent.size:
-                yield LinearRow(
+                yield FamilyRow(
                     np.concatenate((made, used)),
                     np.repeat(np.array([sign, -sign]), (made.size, used.size)),
                     0,
@@ -314,7 +313,7 @@ def rows(families: Families) -> Iterator[LinearRow]:
     for edge in sorted(families.constraints.required_edges):
         a, b = members(edge)
         joins = joining(families, listed, a, b)
-        yield LinearRow(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
+        yield FamilyRow(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
 
 
 def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.int64]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Mapping
 from contextlib import contextmanager
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -20,7 +22,7 @@ from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 
@@ -366,3 +368,25 @@ def lay_out(value: Any, indent: int = 0) -> str:
     if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
         return "[\n" + ",\n".join(inner + lay_out(entry, indent + 2) for entry in value) + f"\n{outer}]"
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def json_value(value: Any) -> Any:
+    """Returns a value as JSON: lists for sequences, null for numbers that are not finite.
+
+    Raises:
+        TypeError: the value has no form in JSON.
+
+    >>> json_value({"a": (1, float("inf"))})
+    {'a': [1, None]}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return float(value) if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): json_value(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(entry) for entry in value]
+    if hasattr(value, "tolist"):  # of numpy
+        return json_value(value.tolist())
+    raise TypeError(f"{value!r} is not a JSON value: use numbers, texts, lists and mappings")

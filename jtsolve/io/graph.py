@@ -212,7 +212,7 @@ def edges_of(
     """Returns the graph of edges by names.
 
     Raises:
-        InputError: an edge is there twice, or names no variable, or one twice.
+        InputError: an edge occurs twice, or names no variable, or one twice.
     """
     seen: dict[int, int] = {}
     for i, pair in enumerate(pairs):
@@ -228,7 +228,7 @@ def read_graph(path: str | Path) -> UndirectedGraph:
     """Returns the graph in a file, .graphml, .csv, or else jtsolve-graph.
 
     Raises:
-        InputError: the file cannot be read, or is no graph; names the place.
+        InputError: the file cannot be read, or is not a graph; names the place.
     """
     name = Path(path).name.lower()
     if name.endswith((".graphml", ".graphml.gz")):
@@ -313,7 +313,7 @@ def _read_edge_list(data: bytes, source: str) -> UndirectedGraph:
             reason = f"it has {len(row)} values, the first {'empty' if row and not row[0] else 'given'}"
             raise InputError(source, place, reason, f"give {len(rows[0])} values, as the header does")
         if len(row) > 2 and row[1] and not _is_correlation(row[2]):  # noqa: PLR2004 - the third
-            raise InputError(source, place, f"'{row[2]}' is no strength", "give a number from -1 to 1")
+            raise InputError(source, place, f"'{row[2]}' is not a strength", "give a number from -1 to 1")
         ends = [index.setdefault(name, len(index)) for name in row[:2] if name]
         if len(ends) == 1:
             continue

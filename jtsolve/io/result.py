@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -20,11 +18,13 @@ from jtsolve.io.documents import (
     constraints_to_document,
     decode,
     json_schema,
+    json_value,
     lay_out,
     names_of,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from jtsolve.core.result import Result
@@ -175,27 +175,5 @@ def plain_result(result: Result) -> dict[str, Any]:
         "environment": result.environment,
         "stats": result.stats,
     }
-    plain: dict[str, Any] = _json_value(values)
+    plain: dict[str, Any] = json_value(values)
     return plain
-
-
-def _json_value(value: Any) -> Any:
-    """Returns a value as JSON: lists for sequences, null for numbers that are not finite.
-
-    Raises:
-        TypeError: the value has no form in JSON.
-
-    >>> _json_value({"a": (1, float("inf"))})
-    {'a': [1, None]}
-    """
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return float(value) if isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _json_value(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_json_value(entry) for entry in value]
-    if hasattr(value, "item"):  # a numpy scalar
-        return _json_value(value.item())
-    raise TypeError(f"{value!r} is not a JSON value: use numbers, texts, lists and mappings")

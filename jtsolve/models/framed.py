@@ -254,7 +254,7 @@ class Model:
         """Returns evidence on real numbers."""
         for name, value in (given or {}).items():
             if not isinstance(value, Real):
-                raise InputError("given", f"'{name}'", f"{value!r} is no number", "give a number")
+                raise InputError("given", f"'{name}'", f"{value!r} is not a number", "give a number")
         return {name: float(value) for name, value in (given or {}).items()}
 
 

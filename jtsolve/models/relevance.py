@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError, LimitError
-from jtsolve.models.columns import position
 from jtsolve.models.directed import columns_of, factor_of
-from jtsolve.models.inference.evidence import Conditioned, likelihood
+from jtsolve.models.inference.evidence import Conditioned, likelihoods
 from jtsolve.models.inference.marginals import marginal, marginals, require_small, targets_of
 from jtsolve.models.layout import require_room, table_cells
 from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
@@ -178,10 +177,10 @@ class _Entered:
     @classmethod
     def of(cls, network: Network, evidence: Evidence) -> _Entered:
         columns = columns_of(network)
-        named = {position(network.names, name): what for name, what in evidence.items()}
-        likelihoods = {v: likelihood(columns[v], what) for v, what in named.items()}
-        codes = {v: columns[v].code(what) for v, what in named.items() if isinstance(what, str)}
-        return cls(network, columns, evidence, likelihoods, codes)
+        known = likelihoods(columns, evidence)
+        states = zip(known, evidence.values(), strict=True)
+        codes = {v: columns[v].code(what) for v, what in states if isinstance(what, str)}
+        return cls(network, columns, evidence, known, codes)
 
     @property
     def observed(self) -> VarSet:

@@ -16,7 +16,7 @@ from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorer import make_scorer
-from jtsolve.scoring.tabulate import Progress, TableEstimate, estimate, tabulate_with
+from jtsolve.scoring.tabulate import TableEstimate, TabulationProgress, estimate, tabulate_with
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -97,7 +97,11 @@ class ScoringPlan:
     obstacle: str | None
 
     def problem(
-        self, constraints: Constraints | None = None, *, name: str = "", progress: Progress | None = None
+        self,
+        constraints: Constraints | None = None,
+        *,
+        name: str = "",
+        progress: TabulationProgress | None = None,
     ) -> Problem:
         """Returns the problem; its provenance names data, score and version. See `problem_from_table`."""
 
@@ -151,7 +155,7 @@ def problem_from_table(
     limits: Limits | None = None,
     tabulation: Tabulation = BEFORE_SEARCH,
     name: str = "",
-    progress: Progress | None = None,
+    progress: TabulationProgress | None = None,
 ) -> Problem:
     """Returns the problem of finding the best junction tree over the columns of a table.
 

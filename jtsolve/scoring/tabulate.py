@@ -39,7 +39,7 @@ _PACKED_SHARE = 0.47
 """Compression ratio of gzip on that text; measured: hypothyroid and mushroom 0.47."""
 
 
-class Progress(Protocol):
+class TabulationProgress(Protocol):
     """Callback that takes the fraction done and returns whether to continue."""
 
     def __call__(self, *, done: float) -> bool:
@@ -98,7 +98,7 @@ def tabulate(
     *,
     prior: StructurePrior | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: TabulationProgress | None = None,
 ) -> DenseScores:
     """Returns the scores of all sets of at most `max_size` columns, bit-identical for any `workers`.
 
@@ -121,7 +121,7 @@ def tabulate(
 
 
 def tabulate_with(
-    scorer: Scorer, max_size: int, *, workers: int | None = None, progress: Progress | None = None
+    scorer: Scorer, max_size: int, *, workers: int | None = None, progress: TabulationProgress | None = None
 ) -> DenseScores:
     """Returns the table of a scorer; see `tabulate`."""
     from jtsolve.scoring.kernels.counting import colex_sets
@@ -155,7 +155,7 @@ def _run(
     *,
     most: int,
     total: int,
-    progress: Progress | None,
+    progress: TabulationProgress | None,
 ) -> None:
     """Fills all blocks, with at most `most` submitted at a time; reports progress as they finish."""
     running: set[Future[int]] = set()

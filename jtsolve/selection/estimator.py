@@ -124,6 +124,6 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         matrix = np.asarray(self.superset, dtype=np.bool_)
         if matrix.shape != (len(names), len(names)) or (matrix != matrix.T).any() or matrix.diagonal().any():
             raise ChoiceError(
-                f"the superset is no adjacency matrix of {len(names)} features: symmetric, without loops"
+                f"the superset is not an adjacency matrix of {len(names)} features: symmetric, without loops"
             )
         return UndirectedGraph.from_matrix(names, matrix)

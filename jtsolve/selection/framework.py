@@ -206,7 +206,7 @@ def select(
         over: the framework; None for the junction tree without a limit on separators.
         margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
         seed: of everything random.
-        tell: is told of progress; what it raises ends the selection.
+        tell: receives progress; what it raises ends the selection.
 
     Raises:
         ChoiceError: the method or the screen is not for such data.

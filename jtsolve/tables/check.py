@@ -1,4 +1,4 @@
-"""The data check: what in a table will spoil the answer, and the option that mends it.
+"""The data check: what in a table will spoil the answer, and the option that fixes it.
 
 Structure learning takes columns at face value. An identifier, a date or a quantity read as states has as
 many states as rows, and every set with it looks informative; constants and copies of other columns add
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.options import Coding
     from jtsolve.tables.raw import RawColumn, RawTable
-    from jtsolve.tables.selection import Selection
+    from jtsolve.tables.selection import Subtable
 
 KINDS = (
     "near-empty",
@@ -413,7 +413,7 @@ def _determines(one: _Facts, other: _Facts, least: float) -> bool:
     return bool(chance < least)
 
 
-def _dominant(selection: Selection, weights: str) -> Iterator[Finding]:
+def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:
     """Yields a finding if one row has most of the weight."""
     assert selection.weights is not None, "the coding names them"
     share = selection.weights.max() / selection.weights.sum()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.options import Coding, Discretisation
     from jtsolve.tables.raw import RawColumn, RawTable
-    from jtsolve.tables.selection import Selection
+    from jtsolve.tables.selection import Subtable
 
 GAP_STATE = "?"
 """Label of the state that stands for a missing value."""
@@ -134,7 +134,7 @@ def _coded(
     coding: Coding,
     source: str,
     cuts: dict[str, tuple[float, ...]],
-    selection: Selection,
+    selection: Subtable,
 ) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
     """Returns the states of a column and the code of each row; records the cuts in `cuts`."""
     declared = coding.schema.get(column.name, column.states)
@@ -155,7 +155,7 @@ def _coded(
 
 
 def _found_cuts(
-    column: RawColumn, discretise: Discretisation, selection: Selection, source: str
+    column: RawColumn, discretise: Discretisation, selection: Subtable, source: str
 ) -> tuple[float, ...]:
     """Returns the cuts of a continuous column, from the rows where it, and any class, is present."""
     present = column.present()

@@ -50,7 +50,7 @@ def is_pandas(data: Frame) -> bool:
 
 
 def has_index(data: Frame) -> bool:
-    """Tells whether the rows have labels, which are no column: a pandas index other than 0, 1, …."""
+    """Tells whether the rows have labels, which are not a column: a pandas index other than 0, 1, …."""
     return is_pandas(data) and not isinstance(data.index, sys.modules["pandas"].RangeIndex)
 
 
@@ -81,7 +81,7 @@ def polars_frame(data: Frame) -> pl.DataFrame:
     """Returns the columns of a frame as numbers, booleans, times, texts, or declared categories.
 
     Raises:
-        InputError: it is no frame, lengths differ, names repeat, or values cannot be states.
+        InputError: it is not a frame, lengths differ, names repeat, or values cannot be states.
     """
     import polars as pl
 
@@ -119,7 +119,7 @@ def named_columns(data: Frame) -> tuple[list[str], list[Any]]:
     raise InputError(
         "data",
         "",
-        f"a value of type {type(data).__name__} is no table",
+        f"a value of type {type(data).__name__} is not a table",
         "give the path of a file, a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, "
         "or an array of shape (rows, columns)",
     )

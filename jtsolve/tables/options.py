@@ -144,14 +144,14 @@ class Coding:
     def __post_init__(self) -> None:
         if self.missing not in MISSING:
             raise ChoiceError(
-                f"'{self.missing}' is no treatment of missing values; choose among {', '.join(MISSING)}"
+                f"'{self.missing}' is not a treatment of missing values; choose among {', '.join(MISSING)}"
             )
         if self.discretise is not None and self.discretise.method == "mdlp" and self.classes is None:
             raise ChoiceError(
                 "mdlp needs a class column, and none is named; give --discretise mdlp:CLASS or --class"
             )
         if self.decimal not in DECIMALS:
-            raise ChoiceError(f"'{self.decimal}' is no decimal mark; choose among {', '.join(DECIMALS)}")
+            raise ChoiceError(f"'{self.decimal}' is not a decimal mark; choose among {', '.join(DECIMALS)}")
         if self.max_states < 1:
             raise ChoiceError(f"the largest number of states is {self.max_states}; give 1 or more")
 

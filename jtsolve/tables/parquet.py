@@ -106,7 +106,7 @@ def read_frame(data: Frame, intake: Intake) -> RawTable:
     """Returns the table in a data frame.
 
     Raises:
-        InputError: it is no frame, or a needed column cannot be read; see `frames.polars_frame`.
+        InputError: it is not a frame, or a needed column cannot be read; see `frames.polars_frame`.
     """
     table = _gathered(polars_frame(data).lazy(), FRAME, intake)
     return replace(table, index=table.index or has_index(data))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The selected columns and rows of a file.
+class Subtable:
+    """Selected columns and rows of a file.
 
     Args:
         columns: columns to keep, in the requested order.
@@ -35,7 +35,7 @@ class Selection:
     classes: RawColumn | None
     remarks: dict[str, Any]
 
-    def where(self, rows: NDArray[np.bool_]) -> Selection:
+    def where(self, rows: NDArray[np.bool_]) -> Subtable:
         """Returns the selection restricted to the chosen rows."""
         return replace(
             self,
@@ -45,12 +45,12 @@ class Selection:
         )
 
 
-def selected(raw: RawTable, coding: Coding, source: str) -> Selection:
+def selected(raw: RawTable, coding: Coding, source: str) -> Subtable:
     """Applies a coding: returns the columns to keep, with gaps treated, and the weights of the rows."""
     return _without_gaps(chosen(raw, coding, source), coding, source)
 
 
-def chosen(raw: RawTable, coding: Coding, source: str) -> Selection:
+def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     """Returns the columns to keep, with gaps marked but not treated, and the weights of the rows."""
     special = [*filter(None, [coding.weights, coding.classes])]
     unknown = [
@@ -81,7 +81,7 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Selection:
         remarks["index"] = "left out: the labels of the rows, a first column without a name"
     if coding.class_column is not None:
         remarks["class"] = coding.class_column
-    selection = Selection(columns, raw.times, classes, remarks)
+    selection = Subtable(columns, raw.times, classes, remarks)
     if coding.weights is not None:
         remarks["weights"] = coding.weights
         weights = row_weights(by_name[coding.weights], raw.times, source)
@@ -118,7 +118,7 @@ def row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str)
     return numbers.astype(np.int64)
 
 
-def _without_gaps(selection: Selection, coding: Coding, source: str) -> Selection:
+def _without_gaps(selection: Subtable, coding: Coding, source: str) -> Subtable:
     """Treats missing values as the coding says; the remarks record their number by column."""
     columns = selection.columns
     counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.weights))}

@@ -49,7 +49,7 @@ def _named(selection: SelectionDocument, known: set[str]) -> Iterator[str]:
 
 def _pairs(what: str, pairs: Sequence[tuple[str, str]], known: set[str]) -> Iterator[str]:
     if any(u == v or u not in known or v not in known for u, v in pairs):
-        yield f"{what} has an edge that is no pair of variables."
+        yield f"{what} has an edge that is not a pair of variables."
     elif len(set(map(frozenset, pairs))) < len(pairs):
         yield f"{what} has an edge twice."
 

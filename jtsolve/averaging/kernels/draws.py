@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.averaging.kernels.random import uniform
-from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of, rename
+from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.renaming import rename
 
 
 @kernel

@@ -26,9 +26,7 @@ from jtsolve.averaging.kernels.words import (
     sum_products,
 )
 from jtsolve.core.compiling import kernel
-
-PIECE = 9
-"""Bits of one look-up when a mask is renamed."""
+from jtsolve.core.kernels.renaming import PIECE, rename, unname
 
 NORMAL, NO_SEPARATOR, NO_CLIQUE = 0, 1, 2
 """Kinds of sets: both weights or neither; 1/s(S) = 0; c(S) = 0 but 1/s(S) > 0."""
@@ -46,9 +44,9 @@ Layout = namedtuple(
         "rank",  # shape (2^n,): the position of a set among those of its size
         "offset",  # shape (2^n,): where the words of S begin in F, L, P; -1 above w members
         "across",  # shape (n + 1,): where the words of the W with m members begin in X
-        "squeeze",  # shape (512, 512): [x, y] is x ∩ y renamed within y
-        "spread",  # shape (512, 512): [x, y] is the subset of y that is renamed to x
-        "ones",  # shape (512,): the number of members
+        "squeeze",  # see `renaming_tables`
+        "spread",
+        "ones",
     ],
 )
 
@@ -66,31 +64,6 @@ Weights = namedtuple(
 
 Tables = namedtuple("Tables", ["f", "links", "parts", "x"])
 """The words of F, L, P and X."""
-
-
-@kernel(inline="always")
-def rename(mask, among, layout):
-    """Returns `mask`, a subset of `among`, with the members of `among` renamed 0, 1, 2, …; up to 27 bits."""
-    low, middle = among & 511, (among >> PIECE) & 511
-    below = layout.ones[low]
-    return (
-        layout.squeeze[mask & 511, low]
-        | layout.squeeze[(mask >> PIECE) & 511, middle] << below
-        | layout.squeeze[mask >> (2 * PIECE), among >> (2 * PIECE)] << (below + layout.ones[middle])
-    )
-
-
-@kernel(inline="always")
-def unname(mask, among, layout):
-    """Returns the subset of `among` that `rename` turns into `mask`."""
-    low, middle, high = among & 511, (among >> PIECE) & 511, among >> (2 * PIECE)
-    below = layout.ones[low]
-    rest = mask >> below
-    return (
-        layout.spread[mask & ((1 << below) - 1), low]
-        | layout.spread[rest & ((1 << layout.ones[middle]) - 1), middle] << PIECE
-        | layout.spread[rest >> layout.ones[middle], high] << (2 * PIECE)
-    )
 
 
 @kernel(inline="always")

@@ -4,7 +4,7 @@ A tree is a choice of one family (v,P) for each vertex, P the earlier neighbours
 a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choices with the clutter inequalities
 (`inequalities`) is a tight relaxation; violated ones are found by minimum cuts (`separation`).
 
-1. A start backend gives the first tree; the root is a vertex with most neighbours in it.
+1. A start backend gives the first tree; the root is a vertex with the most neighbours in it.
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
    the way (`volume`). Both give bounds, and families that a bound rules out are dropped for good.
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).

@@ -183,7 +183,7 @@ class Master:
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~old])
 
     def follow(self, families: Families, position: NDArray[np.int64]) -> None:
-        """Goes over to fewer families; `position` is the new position of every set, -1 if it is gone."""
+        """Switches to fewer families; `position` is the new position of every set, -1 if it is gone."""
         union = position[self.union]
         keep = union >= 0
         keep[keep] = families.allowed[union[keep], self.slot[keep]]

@@ -212,7 +212,7 @@ class Subproblem:
         return child
 
     def _restrict(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Goes over to fewer families; returns the new positions of the sets, -1 for those that are gone."""
+        """Switches to fewer families; returns the new positions of the sets, -1 for those that are gone."""
         families, position = self.families.restricted(allowed)
         self.families = families
         self.scores = self.scores[position >= 0]

@@ -51,7 +51,7 @@ class VolumeConstants:
     shortest: float = 0.01
     longer: float = 1.1
     shorter: float = 0.66
-    """Step lengths, in Polyak's formula, and the factors after a better bound and after vain steps. The
+    """Step lengths, in Polyak's formula, and the factors after a better bound and after fruitless steps. The
     first is short, as is the first α: after an ascent, plants gained nothing in 500 steps with 0.5 and 0.1,
     and in 250 with these."""
     vain_steps: int = 15

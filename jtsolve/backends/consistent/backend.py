@@ -43,7 +43,7 @@ from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import SparseScores
+from jtsolve.core.scores import SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, count_bounded_subsets
 
@@ -203,7 +203,7 @@ class _Run:
     def search(self, k: int) -> None:
         """Searches the trees whose separators have k variables."""
         # Loads the compiler, which takes half a second, only when it is needed.
-        from jtsolve.backends.consistent.ltci import LTCI, Stopped
+        from jtsolve.backends.consistent.ltci import LTCI
         from jtsolve.backends.consistent.search import ConsistentTrees
         from jtsolve.core.compiling import announced
 
@@ -222,7 +222,7 @@ class _Run:
             with announced(lambda: self.report(note="compiling the kernels (first run only)")):
                 trees = ConsistentTrees(self.problem, k, ltci, self.report)
                 self.take_all(trees)
-        except Stopped:
+        except StoppedError:
             self.stop = self.report.stop
         self.stats["tests"] += ltci.tests
         if trees is not None:

@@ -23,6 +23,7 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from math import comb
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent.kernels.least_cuts import merge, strongest_trees
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import VarSet, members, varset
 
 if TYPE_CHECKING:
@@ -39,16 +41,24 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.scores import LocalScores
 
-_ROWS = 1 << 12
-"""Scores per batch: 0.1 s where they are counted from 10^4 rows."""
-_TESTS = 1 << 16
-"""Sets tested between two looks at the report: 0.1 s."""
-_PAIRS = 1 << 20
-"""Pairs tested between two looks at the report: 0.1 s."""
+
+@dataclass(frozen=True, slots=True)
+class PieceSizes:
+    """The work between two looks at the report: a tenth of a second at most."""
+
+    scores: int = 1 << 12
+    """In a batch, where they are counted from 10^4 rows."""
+    tests: int = 1 << 16
+    """Sets tested."""
+    pairs: int = 1 << 20
+    """Pairs tested."""
+    covers: int = 1 << 15
+    """Covers tried."""
+    components: int = 1 << 12
+    """Separators whose components are made, or components decomposed by score."""
 
 
-class Stopped(Exception):  # noqa: N818 - no error
-    """The report asked to stop."""
+PIECES = PieceSizes()
 
 
 def binomials(n: int, most: int) -> NDArray[np.int64]:
@@ -130,13 +140,14 @@ class LTCI:
             The sets that merged components, and their strengths.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         merged: list[tuple[list[int], float]] = []
         values = np.empty(0)
         offsets = np.zeros(self.q + 1, dtype=np.int64)
         scored = -1  # `values` has the scores of S and up to this many others
         for size in range(smallest, min(self.q, others.size) + 1):
+            # One component is left, which no set crosses.
             if (labels == labels[0]).all():
                 break
             while scored < size:
@@ -157,7 +168,7 @@ class LTCI:
                     labels,
                     threshold,
                     self.enumerate_cuts,
-                    _TESTS,
+                    PIECES.tests,
                     sets,
                     strengths,
                 )
@@ -171,23 +182,23 @@ class LTCI:
         """Returns s(S∪B) for all sets B of `size` of the others, in colex order of B.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         values = np.empty(comb(others.size, size))
-        for first in range(0, values.size, _ROWS):
+        for first in range(0, values.size, PIECES.scores):
             self.check()
-            ranks = np.arange(first, min(first + _ROWS, values.size))
+            ranks = np.arange(first, min(first + PIECES.scores, values.size))
             sets = np.empty((ranks.size, separator.size + size), dtype=np.intp)
             sets[:, : separator.size] = separator
             sets[:, separator.size :] = others[unrank(ranks, others.size, size)]
             sets.sort(axis=1)
-            values[first : first + _ROWS] = self.scores.batch(sets)
+            values[first : first + PIECES.scores] = self.scores.batch(sets)
         return values
 
     def check(self) -> None:
-        """Raises `Stopped` if the report asks to stop."""
+        """Raises StoppedError if the report asks to stop."""
         if self.report is not None and self.report.stop is not None:
-            raise Stopped
+            raise StoppedError
 
 
 class HyperedgeGraphs:
@@ -207,7 +218,7 @@ class HyperedgeGraphs:
         clique_scores: s(C) for all sets C of k + 1, in colex order, in nats.
 
     Raises:
-        Stopped: the report asked to stop.
+        StoppedError: the report asked to stop.
     """
 
     def __init__(self, problem: Problem, k: int, ltci: LTCI) -> None:
@@ -227,7 +238,7 @@ class HyperedgeGraphs:
         self.forest = np.empty((count, edges, 2), dtype=np.int64)
         self.strengths = np.empty((count, edges))
         self._tested: dict[int, NDArray[np.int64]] = {}
-        step = max(1, _PAIRS // max(1, edges) ** 2)
+        step = max(1, PIECES.pairs // max(1, edges) ** 2)
         for first in range(0, count, step):
             ltci.check()
             strongest_trees(
@@ -263,6 +274,7 @@ class HyperedgeGraphs:
         """
         others = np.flatnonzero(labels >= 0)
         now = labels[others]
+        # The first time, all variables outside S are one part.
         before = self._tested.get(s, np.zeros_like(now))
         found: list[tuple[list[int], float]] = []
         for part in np.unique(before):
@@ -279,11 +291,13 @@ class HyperedgeGraphs:
         edges = list(
             zip(self.strengths[s, first_edge:].tolist(), self.forest[s, first_edge:].tolist(), strict=True)
         )
+        # A path through A joins the same components as the hyper-edge A.
         edges += [(strength, list(pair)) for A, strength in found for pair in pairwise(A)]
         leader = np.arange(len(self.binomial) - 1)
         for strength, (u, v) in sorted(edges, key=lambda edge: -edge[0]):
             if leader[u] != leader[v]:
                 leader[leader == leader[u]] = leader[v]
+                # From the end, where the strongest edges belong.
                 weak -= 1
                 self.strengths[s, weak], self.forest[s, weak] = strength, (u, v)
         return weak

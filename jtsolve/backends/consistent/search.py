@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent.kernels import decompose as kernel
-from jtsolve.backends.consistent.ltci import HyperedgeGraphs, Stopped, rank, unrank
+from jtsolve.backends.consistent.ltci import PIECES, HyperedgeGraphs, rank, unrank
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
     from jtsolve.backends.consistent.ltci import LTCI
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
-
-_COVERS = 1 << 15
-"""Covers tried between two reports: some hundredths of a second."""
-_COMPONENTS = 1 << 12
-"""Separators made, or components decomposed by score, between two reports: as long."""
 
 
 class ConsistentTrees:
@@ -49,7 +45,7 @@ class ConsistentTrees:
         retested: how many separators were tested with larger sets.
 
     Raises:
-        Stopped: the report asked to stop.
+        StoppedError: the report asked to stop.
     """
 
     def __init__(self, problem: Problem, k: int, ltci: LTCI, report: Report) -> None:
@@ -73,13 +69,14 @@ class ConsistentTrees:
         """Yields the trees found and whether they are consistent, which ends it; δ never falls.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         self._make_components(-inf)
         while True:
             self._order_edges()
             if not self._advance():
                 return
+            # Only the separators in use are tested with larger sets: all of them would need too many scores.
             tree, used = self._tree()
             yield tree, False
             if not self._retest(used):
@@ -90,7 +87,7 @@ class ConsistentTrees:
         """Returns a consistent tree at one threshold, or None: Algorithm 3.
 
         Raises:
-            Stopped: the report asked to stop.
+            StoppedError: the report asked to stop.
         """
         self._make_components(threshold)
         self._retest(self.permitted.tolist())
@@ -115,7 +112,7 @@ class ConsistentTrees:
         self.state.first_edge[:] = weak.sum(axis=1)
         self.state.progress["threshold"] = threshold
         for i, s in enumerate(self.permitted.tolist()):
-            if i % _COMPONENTS == 0:
+            if i % PIECES.components == 0:
                 self._check()
             kernel.make_components(self.state, s)
 
@@ -123,6 +120,7 @@ class ConsistentTrees:
         """Sorts the edges that are left by strength."""
         strengths = self.graphs.strengths
         left = np.isfinite(strengths) & (np.arange(strengths.shape[1]) >= self.state.first_edge[:, None])
+        # No components are made of separators that are not permitted, so their edges change nothing.
         left[np.setdiff1d(np.arange(len(left)), self.permitted)] = False
         edges = np.flatnonzero(left)
         order = np.argsort(strengths.ravel()[edges], kind="stable")
@@ -130,13 +128,13 @@ class ConsistentTrees:
         self.state.progress["edge"] = 0
 
     def _check(self) -> None:
-        """Reports the threshold; raises `Stopped` if the report asks to stop."""
+        """Reports the threshold; raises StoppedError if the report asks to stop."""
         if not self.report(note=f"treewidth {self.k}: δ·N = {self.threshold:.4g} nats"):
-            raise Stopped
+            raise StoppedError
 
     def _advance(self) -> bool:
         """Raises the threshold until there is a root, and tells whether there is one."""
-        while not kernel.advance(self.state, _COVERS):
+        while not kernel.advance(self.state, PIECES.covers):
             self._check()
         return bool(self.state.progress["roots"][0] > 0)
 
@@ -161,11 +159,11 @@ class ConsistentTrees:
         decomposable = np.flatnonzero(state.components["decomposable"])
         decomposable = decomposable[np.argsort(state.components["size"].ravel()[decomposable], kind="stable")]
         values = np.full((len(self.graphs.sets), n), -inf)
-        for first in range(0, decomposable.size, _COMPONENTS):
+        for first in range(0, decomposable.size, PIECES.components):
             self._check()
             kernel.best_decompositions(
                 state,
-                decomposable[first : first + _COMPONENTS],
+                decomposable[first : first + PIECES.components],
                 self.graphs.separator_scores,
                 clique_scores,
                 values,
@@ -176,8 +174,10 @@ class ConsistentTrees:
             return float(clique_scores[root] + sum(values[piece] for piece in pieces))
 
         root = max(np.flatnonzero(state.cliques["root"]).tolist(), key=value)
+        # Again, since the kernel holds the pieces of the last root that `value` tried.
         left = self._pieces(kernel.decompose_root(state, root))
         clique = state.clique.tolist()
+        # The root clique first, each vertex joined to those before it.
         families = [(v, varset(clique[:i])) for i, v in enumerate(clique)]
         used = set()
         while left:

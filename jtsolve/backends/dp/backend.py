@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -36,6 +36,8 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome
+from jtsolve.core.scores import StoppedError
+from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
 
@@ -118,6 +120,7 @@ class DynamicProgramming:
 
     def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
         """Returns the first allowed precision in which the run fits `room` bytes, or None."""
+        # int64 takes the memory of float64, and replaces it later where the slack asks for it.
         choices: tuple[Precision, ...] = ("float64", "int32")
         if self.precision != "auto":
             choices = (self.precision,)
@@ -153,10 +156,6 @@ class DynamicProgramming:
 def _memory_at_start() -> int:
     """Returns the bytes that the process holds before a run, including the compiler, loaded or not."""
     return resident_memory() + (0 if "numba" in sys.modules else COSTS.compiler)
-
-
-class _StopRequested(Exception):  # noqa: N818 - not an error
-    """The report asked to stop."""
 
 
 class _Chunk(NamedTuple):
@@ -196,7 +195,7 @@ class _LayeredRun:
                 self._timed("tables", self._prepare)
                 self._timed("layers", lambda: self._layers(pool))
                 value, tree = self._timed("tree", self._tree)
-        except _StopRequested:
+        except StoppedError:
             stop = self.report.stop
             assert stop is not None, "the report asked to stop without a reason"
             return Outcome(None, inf, stop, self._stats(), self.seconds)
@@ -228,6 +227,7 @@ class _LayeredRun:
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
         self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
+        # The bound would be too loose for "optimal"; sums in fixed point are exact.
         if self.adapts and self.precision == "float64" and self.scale.slack > _LOOSE:
             self.precision = "int64"
             self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
@@ -239,7 +239,7 @@ class _LayeredRun:
         self.g = np.empty(plan.cells, self.dtype)
         self.start = np.zeros(1 << plan.m, np.int64)
         if not self.report(note="tables"):
-            raise _StopRequested
+            raise StoppedError
 
     # Layers -----------------------------------------------------------------------------------------------
 
@@ -260,6 +260,7 @@ class _LayeredRun:
         for high in plan.layers:
             note = f"layer {high} of {plan.layers[-1]}"
             sets = high_masks[high_sizes == high]
+            # With one member outside the block, no split has both parts reach outside it.
             if high > 1:
                 tasks = [
                     _Chunk(seconds, partial(best_splits, self.g, *arguments, local.lowest))
@@ -308,23 +309,15 @@ class _LayeredRun:
         if self.workers == 1:  # no pool: other backends solve thousands of small problems here
             for task in tasks:
                 task.call()
-                self._done(task.seconds, note)
-            return
-        futures = {pool.submit(task.call): task.seconds for task in tasks}
-        try:
-            for future in as_completed(futures):
-                future.result()
-                self._done(futures[future], note)
-        except _StopRequested:
-            for other in futures:
-                other.cancel()
-            raise
+                if not self._done(task, note):
+                    raise StoppedError
+        else:
+            run_tasks(pool, [task.call for task in tasks], lambda i: self._done(tasks[i], note))
 
-    def _done(self, seconds: float, note: str) -> None:
-        """Counts a finished task and asks whether to continue."""
-        self.work += seconds
-        if not self.report(done=min(1.0, self.work / self.total_work), note=note):
-            raise _StopRequested
+    def _done(self, task: _Chunk, note: str) -> bool:
+        """Counts a finished task; returns whether to continue."""
+        self.work += task.seconds
+        return self.report(done=min(1.0, self.work / self.total_work), note=note)
 
     # Tree -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.dp.kernels.recurrence import LocalTables
-from jtsolve.core.scores import colex_table
+from jtsolve.core.scores import colex_table, own_scores
 from jtsolve.core.varset import VarSet, members
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     normalised, so that nothing else is rounded: the slack of scores of 10^9 nats is some 10^-7 nats.
     """
     n, m = problem.n, problem.n - 1
-    own = np.array([problem.scores.score(1 << v) for v in range(n)])
-    own[own == -inf] = 0.0
+    own = own_scores(problem.scores)
     given = _scores(problem, ranks)
     known = given > -inf
     given[~known] = 0.0
@@ -97,6 +96,7 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
 
     sets = np.stack([ranks.masks, ranks.masks | 1 << m])
     clique = np.where(known & _clique_permitted(problem, sets), numbers, lowest)
+    # s(S) is subtracted, so that a forbidden separator is +∞.
     separator = np.where(known & _separator_permitted(problem, sets), numbers, -lowest)
     required = np.zeros(m, np.int64)
     for edge in problem.constraints.required_edges:

@@ -35,10 +35,7 @@ from collections import Counter
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
-from math import inf
 from typing import TYPE_CHECKING, ClassVar
-
-import numpy as np
 
 from jtsolve.backends.forward.pairs import (
     CandidateEdge,
@@ -49,7 +46,7 @@ from jtsolve.backends.forward.pairs import (
     gaining_pairs,
 )
 from jtsolve.backends.forward.significance import Significance, significance_of, state_count
-from jtsolve.backends.support.remembered import remembered
+from jtsolve.backends.support.remembered import KnownScores, remembered
 from jtsolve.backends.support.required_edges import triangulated
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate
@@ -163,8 +160,7 @@ class _EdgeSelection:
         self.good_clique = remembered(problem.permits_clique, problem.n)
         self.good_separator = remembered(problem.permits_separator, problem.n)
         self.bad_parts = 0
-        self.scores: dict[int | bytes, float] = {self.key(0): 0.0}
-        self.fetch(1 << v for v in range(problem.n))
+        self.scores = KnownScores(problem.scores)
         self.queue: list[CandidateEdge] = []
         self.first = SortedPairs.none()  # pairs with S = ∅ whose turn has not come
         self.waiting: list[CandidateEdge] = []  # pairs that would now exceed max_cliques
@@ -216,6 +212,7 @@ class _EdgeSelection:
         """Queues the initial pairs whose turn may come; tells whether any candidate is left."""
         while not self.first.exhausted:
             u, v, loss = self.first.next()
+            # All later pairs lose more than the top of the queue: they can wait in their arrays.
             if self.queue and self.queue[0].loss < loss:
                 break
             self.first.take()
@@ -261,7 +258,7 @@ class _EdgeSelection:
         for u, v in wanted:
             shared = self.neighbours[u] & self.neighbours[v]
             sets += [shared, shared | 1 << u, shared | 1 << v, shared | 1 << u | 1 << v]
-        self.fetch(sets)
+        self.scores.fetch(sets)
         found = [self.candidate(u, v) for u, v in wanted]
         return found if self.broken else [entry for entry in found if not entry.repairs]
 
@@ -300,6 +297,7 @@ class _EdgeSelection:
         """Tells whether S separates u from v; only a separator of the tree can."""
         if not self.separators[self.key(shared)]:
             return False
+        # In different components, S = ∅ separates them.
         if not self.component[u] >> v & 1:
             return True
         return shared != 0 and not connected(self.neighbours, u, v, shared)
@@ -357,6 +355,7 @@ class _EdgeSelection:
         for pair in fresh:
             heappush(self.queue, pair)
         self.added += 1
+        # A tree is costly to make: one for every n edges, and the first that meets the constraints.
         if not self.broken and (was_broken or self.added % self.problem.n == 0):
             self.report(tree=self.tree())
 
@@ -378,23 +377,6 @@ class _EdgeSelection:
         """Returns the gain of the edge uv, s(S∪{u,v}) + s(S) − s(S∪u) − s(S∪v), in nats."""
         shared = self.neighbours[u] & self.neighbours[v]
         sets = [shared | 1 << u | 1 << v, shared, shared | 1 << u, shared | 1 << v]
-        self.fetch(sets)
-        clique, separator, one, other = (self.scores[self.key(mask)] for mask in sets)
+        self.scores.fetch(sets)
+        clique, separator, one, other = (self.scores.values[self.key(mask)] for mask in sets)
         return (clique - one) - (other - separator)
-
-    def fetch(self, masks: Iterable[VarSet]) -> None:
-        """Fetches the scores not cached yet, in one batch per size."""
-        by_size: dict[int, dict[int | bytes, VarSet]] = {}
-        for mask in masks:
-            key = self.key(mask)
-            if key not in self.scores:
-                by_size.setdefault(mask.bit_count(), {})[key] = mask
-        for missing in by_size.values():
-            rows = np.array([list(members(mask)) for mask in missing.values()], dtype=np.intp)
-            scores = self.problem.scores.batch(rows).tolist()
-            for (key, mask), score in zip(missing.items(), scores, strict=True):
-                self.scores[key] = score if score > -inf else self.stand_in(mask)
-
-    def stand_in(self, mask: VarSet) -> float:
-        """Returns the stand-in for a set without a score; 0 for a single variable."""
-        return 0.0 if mask.bit_count() == 1 else sum(self.scores[self.key(1 << v)] for v in members(mask))

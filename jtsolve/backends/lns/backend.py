@@ -4,7 +4,7 @@ It starts from the best tree of some other backends. Each step takes a region, a
 with a bounded number of variables; an exact backend finds a best junction tree over them to which the rest of
 the tree can be attached (`region`); and it replaces the region if it scores more. The optimum of a region
 depends only on its variables and on the separators that it has to cover, so it is stored, and no region is
-solved twice in vain.
+solved twice.
 
 Larger cliques make regions slower to solve, and kicks wilder. Where the start does not use the treewidth that
 is allowed, the search begins at the treewidth of the start and widens it by one, each time for half of the
@@ -48,7 +48,7 @@ from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import SparseScores, StoppedError
+from jtsolve.core.scores import SparseScores, StoppedError, own_scores
 from jtsolve.core.varset import key_of, members
 
 if TYPE_CHECKING:
@@ -243,8 +243,7 @@ class _RegionSearch:
         self.key = key_of(problem.n)
         self.optima: dict[_Key, float] = {}
         self.score = remembered(problem.scores.score, problem.n, _TUNING.cache)
-        singles = problem.scores.batch(np.arange(problem.n)[:, None]).tolist()
-        self.own = [score if score > -inf else 0.0 for score in singles]
+        self.own = own_scores(problem.scores).tolist()
         self.bound = inf
         self.steps = self.improvements = self.kicks = 0
         self.kept = 0  # improvements when a tree was last kept
@@ -294,6 +293,7 @@ class _RegionSearch:
                 continue  # a single clique that is too large to solve
             old = region_score(self.current, region, self.score)
             key = (self.key(region.variables), frozenset(map(self.key, region.covered)))
+            # An unknown optimum counts as inf: only regions known to be at theirs are skipped.
             if self.optima.get(key, inf) > old + self.tolerance:
                 chosen.setdefault(key, (region, old))
             if len(chosen) == most:
@@ -301,6 +301,7 @@ class _RegionSearch:
         if not chosen:
             return
         regions, olds = zip(*chosen.values(), strict=True)
+        # A tree is traced only where it would replace the region; elsewhere the value is enough.
         targets = [old + self.tolerance for old in olds]
         optima = self.solve(regions, targets, [None] * len(regions))
         for key, region, old, optimum in zip(chosen, regions, olds, optima, strict=True):
@@ -328,14 +329,16 @@ class _RegionSearch:
         """Stores the optimum of a region, and replaces the region if that is better."""
         if len(self.optima) == _TUNING.cache:
             self.optima.clear()
+        # The solver rounds; the region at hand shows that the optimum is no less than `old`.
         self.optima[key] = max(old, optimum.value)
         if optimum.value > old + self.tolerance and self.put(region, optimum, old):
             self.improvements += 1
             self.failures = 0
+            # New cliques may allow cheap improvements: half of the time, the next regions are smaller.
             self.level = max(0, self.level - self.random.randrange(2))
 
     def kick(self) -> None:
-        """Returns to the best tree and replaces random regions of it: more after many kicks in vain."""
+        """Returns to the best tree and replaces random regions of it: more after many unsuccessful kicks."""
         self.keep()
         if self.kicks:
             self.strength = self.adapted()
@@ -345,6 +348,7 @@ class _RegionSearch:
         self.report(note=f"kick {self.kicks}")
         self.adopt()
         self.current, self.value = self.best.copy(), self.best_value
+        # Node numbers only grow, so the nodes from here on are those that the kick makes.
         self.fresh = self.current.next
         usual = [size for size in self.sizes if size <= _TUNING.usual] or self.sizes[:1]
         count = max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20
@@ -360,6 +364,7 @@ class _RegionSearch:
                 continue
             olds = [region_score(self.current, region, self.score) for region in regions]
             noises = [self.noise(region, old) for region, old in zip(regions, olds, strict=True)]
+            # No target: the noise decides, even for a worse tree.
             optima = self.solve(regions, [-inf] * len(regions), noises)
             for region, old, optimum in zip(regions, olds, optima, strict=True):
                 if optimum is not None:

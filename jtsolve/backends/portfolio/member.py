@@ -65,7 +65,7 @@ def _read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 def pack(problem: Problem, file: Path) -> bytes:
     """Writes the problem to a file, and returns the place of each part, as bytes."""
     buffers: list[pickle.PickleBuffer] = []
-    bare = replace(problem, provenance={})  # of no use to a solver, and whatever a reader put there
+    bare = replace(problem, provenance={})  # of no use to a solver; readers put anything there
     head = pickled(bare, buffers.append)
     lengths = []
     with file.open("wb") as stream:

@@ -173,6 +173,7 @@ class _MoveSearch:
         self.first_value = self.reported = self.best_value = self.value
         self.best = self.tree.copy()
         self.seen: JunctionTree | None = None  # the last incumbent of the report
+        # Makes temperatures and noise independent of the scale of the scores.
         self.unit = abs(self.value - self.scores.empty_graph) / problem.n
         self.key = key_of(problem.n)
         self.tabu: dict[
@@ -207,6 +208,7 @@ class _MoveSearch:
         self.value = self.first_value if first else self.best_value
         self.tabu = {}
         if self.options.restart == "random":
+            # At an infinite temperature every move is accepted: a random walk.
             self.anneal(_TUNING.walk * self.problem.n, inf)
         if self.options.noise:
             self.scores.perturb(self.options.noise * self.random.random() * self.unit)
@@ -242,12 +244,14 @@ class _MoveSearch:
         while (done := self.looked_at - begun) < length:
             moves = self.sample(min(size, length - done))
             heat = temperature * _TUNING.cooled ** (done / length)
+            # Large batches cost less per move, but an accepted move wastes the rest of its sample.
             size = min(2 * size, _TUNING.most_sample)
             for move in moves:
                 self.looked_at += 1
                 gain = self.scores.gain(move.plus, move.minus)
                 accepted = gain >= 0 or (heat > 0 and self.random.random() < exp(gain / heat))
                 if accepted and self.take(move, gain):
+                    # The other moves were drawn on the tree before this one.
                     size = max(size // 4, _TUNING.least_sample)
                     break
             if self.stop is not None:
@@ -261,6 +265,7 @@ class _MoveSearch:
             for gain, move in self.ranked():
                 if gain <= self.tolerance:
                     break
+                # The noise only ranks; the value of the tree is that of the scores themselves.
                 if self.take(move, self.scores.gain(move.plus, move.minus)):
                     failures = 0
                     break
@@ -288,6 +293,7 @@ class _MoveSearch:
         for node, before in self.tree.touched.items():
             if before is not None and self.tree.cliques.get(node) != before[0]:
                 self.tabu[self.key(before[0])] = self.samples + self.options.tabu
+        # Entries expire by themselves; this only keeps the dictionary small.
         if len(self.tabu) > 100 * self.options.tabu:
             self.tabu = {key: until for key, until in self.tabu.items() if until >= self.samples}
 
@@ -322,6 +328,7 @@ class _MoveSearch:
 
     def take(self, move: Move, gain: float) -> bool:
         """Makes a move, unless it violates a constraint."""
+        # A copy takes O(n): a better tree is copied only when it is about to be left.
         if gain < 0 and self.value > self.best_value + self.tolerance:
             self.keep()
         self.tree.apply(move.change)
@@ -352,6 +359,7 @@ class _MoveSearch:
         required = self.problem.constraints.required_edges
         if not required:
             return True
+        # An edge that no changed clique held is still where it was.
         before = [state[0] for state in self.tree.touched.values() if state is not None]
         return all(
             any(is_subset(edge, clique) for clique in self.tree.cliques.values())

@@ -121,9 +121,11 @@ def split(tree: MutableTree, by: Proposals) -> Move | None:
     moved = []
     for other, separator in tree.adjacent[node].items():
         if separator & u:
+            # Another clique holds both ends: without the edge, the graph would not be chordal.
             if separator & v:
                 return None
             moved.append(other)
+    # Neighbours whose separator holds u go to the part that keeps u.
     change = Change({node: clique ^ u}, clique ^ v, tuple((node, other) for other in moved), (node, *moved))
     return Move([clique ^ u, clique ^ v], [clique ^ u ^ v, clique], change)
 
@@ -162,6 +164,7 @@ def _moved(tree: MutableTree, by: Proposals, nodes: list[int], rest: VarSet) -> 
     for place, node in enumerate(nodes):
         for other in nodes[:place]:
             separator = tree.adjacent[node].get(other)
+            # The old separator is no longer subtracted; what is left of it is.
             if separator is not None:
                 plus.append(separator)
                 minus.append(separator & ~rest)
@@ -174,6 +177,7 @@ def _host(tree: MutableTree, start: int, rest: VarSet, by: Proposals) -> int:
     turn = random.random()
     if turn < by.partner and by.partners:
         partners = by.partners[draw(rest, random)]
+        # The square favours the first partners, which gain most.
         partner = partners[int(len(partners) * random.random() ** 2)]
         return random.choice(tree.nodes_with(tree.holder(partner), partner, by.most))
     if turn > 1 - by.anywhere:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.varset import VarSet, key_of, members
+from jtsolve.backends.support.remembered import KnownScores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
     from jtsolve.core.scores import LocalScores
+    from jtsolve.core.varset import VarSet
 
 CACHED_SCORES = 1 << 20
 BYTES_PER_SCORE = 150
@@ -21,31 +22,24 @@ BYTES_PER_SCORE = 150
 
 
 class CachedScores:
-    """The scores looked up so far; the cache is cleared when it is full.
-
-    A set without a score gets the sum of its variables' scores, and a variable without one gets 0: no
-    accepted tree contains such a set, so its terms cancel.
-    """
+    """The scores looked up so far, with noise; the cache is cleared when it is full."""
 
     def __init__(self, scores: LocalScores, random: Random) -> None:
         self._scores, self._random = scores, random
-        singles = scores.batch(np.arange(scores.n)[:, None]).tolist()
-        self._own = [score if score > -inf else 0.0 for score in singles]
-        self._key = key_of(scores.n)
-        self._known: dict[int | bytes, float] = {self._key(0): 0.0}
+        self._known = KnownScores(scores, CACHED_SCORES)
         self._noise: dict[int | bytes, float] = {}
         self.deviation = 0.0
 
     @property
     def empty_graph(self) -> float:
         """The score of the graph without edges, in nats."""
-        return sum(self._own)
+        return sum(self._known.own)
 
     def partners(self, most: int) -> list[list[int]]:
         """Returns, for each v, the u with the largest gains s(uv) − s(u) − s(v), in decreasing order."""
         n = self._scores.n
         u, v = np.triu_indices(n, 1)
-        own = np.array(self._own)
+        own = np.array(self._known.own)
         pairs = self._scores.batch(np.column_stack([u, v]))
         gains = np.full((n, n), -inf)
         gains[u, v] = gains[v, u] = pairs - own[u] - own[v]
@@ -59,22 +53,11 @@ class CachedScores:
 
     def fetch(self, masks: Sequence[VarSet]) -> None:
         """Looks up the scores that are not cached, in one batch per size."""
-        if len(self._known) > CACHED_SCORES:
-            self._known = {self._key(0): 0.0}
-        by_size: dict[int, dict[int | bytes, VarSet]] = {}
-        for mask in masks:
-            key = self._key(mask)
-            if key not in self._known:
-                by_size.setdefault(mask.bit_count(), {})[key] = mask
-        for missing in by_size.values():
-            rows = np.array([list(members(mask)) for mask in missing.values()], dtype=np.intp)
-            scores = self._scores.batch(rows).tolist()
-            for (key, mask), score in zip(missing.items(), scores, strict=True):
-                self._known[key] = score if score > -inf else sum(self._own[v] for v in members(mask))
+        self._known.fetch(masks)
 
     def gain(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:
         """Returns Σ s(A) over `plus` minus Σ s(A) over `minus`, in nats; all have been fetched."""
-        known, key = self._known, self._key
+        known, key = self._known.values, self._known.key
         total = 0.0
         for mask in plus:
             total += known[key(mask)]
@@ -91,7 +74,7 @@ class CachedScores:
     def _noise_of(self, mask: VarSet) -> float:
         if mask & (mask - 1) == 0:
             return 0.0  # singletons and ∅ contribute the same to all trees
-        key = self._key(mask)
+        key = self._known.key(mask)
         if key not in self._noise:
             self._noise[key] = self._random.gauss(0.0, self.deviation)
         return self._noise[key]

@@ -1,15 +1,59 @@
-"""Functions of sets that remember their values, for any number of variables."""
+"""Scores and functions of sets that are computed once, for any number of variables."""
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, TypeVar
 
-from jtsolve.core.varset import VarSet, key_of
+import numpy as np
+
+from jtsolve.core.scores import own_scores
+from jtsolve.core.varset import VarSet, key_of, members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from jtsolve.core.scores import LocalScores
 
 T = TypeVar("T")
+
+
+class KnownScores:
+    """The scores looked up so far, for heuristics.
+
+    A set without a score gets the sum of its variables' scores, and a variable without one gets 0: no final
+    tree contains such a set, so its terms cancel.
+
+    Args:
+        scores: to look up.
+        most: the number of scores above which all are forgotten; None for no limit.
+
+    Attributes:
+        own: the scores of the single variables, in nats.
+        key: from sets to keys of `values`.
+        values: in nats, by key.
+    """
+
+    def __init__(self, scores: LocalScores, most: int | None = None) -> None:
+        self._scores, self._most = scores, most
+        self.own: list[float] = own_scores(scores).tolist()
+        self.key = key_of(scores.n)
+        self.values: dict[int | bytes, float] = {self.key(0): 0.0}
+
+    def fetch(self, masks: Iterable[VarSet]) -> None:
+        """Looks up the scores that are not known, in one batch per size."""
+        if self._most is not None and len(self.values) > self._most:
+            self.values = {self.key(0): 0.0}
+        by_size: dict[int, dict[int | bytes, VarSet]] = {}
+        for mask in masks:
+            key = self.key(mask)
+            if key not in self.values:
+                by_size.setdefault(mask.bit_count(), {})[key] = mask
+        for missing in by_size.values():
+            rows = np.array([list(members(mask)) for mask in missing.values()], dtype=np.intp)
+            scores = self._scores.batch(rows).tolist()
+            for (key, mask), score in zip(missing.items(), scores, strict=True):
+                self.values[key] = score if score > -inf else sum(self.own[v] for v in members(mask))
 
 
 def remembered(function: Callable[[VarSet], T], n: int, most: int = 1 << 18) -> Callable[[VarSet], T]:

@@ -26,7 +26,7 @@ _ROUNDING = 1e-14
 
 
 def least_gain(problem: Problem, tree: JunctionTree) -> float:
-    """Returns by how many nats a tree must score more than `tree` or its like to count as better.
+    """Returns by how many nats a tree must outscore `tree`, or one like it, to count as better.
 
     That is above the rounding of sums. Below, a search may go in circles among trees of equal score.
     """

@@ -40,7 +40,7 @@ def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
     Args:
         spec: the run.
         started: `time.monotonic()` at the start of the process; limits count from there.
-        listener: is told of progress.
+        listener: receives progress.
     """
     facts = _Facts()
     try:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.models.features.nodes import Product, Split, Table, Tree
+from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.layout import require_room, strides
 
 if TYPE_CHECKING:
@@ -68,32 +68,32 @@ def circuit_of(arities: Sequence[int], nodes: Sequence[Node], contexts: Sequence
     branches = 1 + sum(branches_of(node) for node in nodes)
     require_room(branches, "the circuit of the feature tree", "smaller leaves", BYTES_PER_BRANCH)
     place, tops = _places(nodes)
-    draft = _Draft(np.concatenate([[0], np.cumsum(arities, dtype=np.int64)]))
+    builder = _CircuitBuilder(np.concatenate([[0], np.cumsum(arities, dtype=np.int64)]))
     constants = [(v, 0) for v, arity in enumerate(arities) if arity == 1]
-    draft.add_branches([0.0], [constants], [tops[0]])
+    builder.add_branches([0.0], [constants], [tops[0]])
     for i, node in enumerate(nodes):
         context = contexts[i]
         if isinstance(node, Split):
             with np.errstate(divide="ignore"):
                 logs = np.log([1 - node.probability, node.probability])
             fixed = [context.assume(node.feature, holds=holds)[1] for holds in (False, True)]
-            draft.add_branches(logs, fixed, [tops[kid] for kid in node.kids])
-            draft.select_feature(node.feature)
-        elif isinstance(node, Table):
+            builder.add_branches(logs, fixed, [tops[kid] for kid in node.kids])
+            builder.select_feature(node.feature)
+        elif isinstance(node, TableLeaf):
             with np.errstate(divide="ignore"):
                 logs = np.log(node.values.ravel())
-            draft.add_cells(logs, node.variables, context, np.zeros((logs.size, 0), dtype=np.int64))
-        elif isinstance(node, Tree):
-            _add_tree(draft, node, context, place[i])
-    arrays, log_weight = draft.finished()
+            builder.add_cells(logs, node.variables, context, np.zeros((logs.size, 0), dtype=np.int64))
+        elif isinstance(node, TreeLeaf):
+            _add_tree(builder, node, context, place[i])
+    arrays, log_weight = builder.finished()
     return Circuit(arrays, log_weight, tuple(place), int(visits(arrays)))
 
 
 def branches_of(node: Node) -> int:
     """Returns the number of branches of a node in the circuit."""
-    if isinstance(node, Tree):
+    if isinstance(node, TreeLeaf):
         return node.model.layout.cells
-    if isinstance(node, Table):
+    if isinstance(node, TableLeaf):
         return node.values.size
     return 2 if isinstance(node, Split) else 0
 
@@ -115,7 +115,7 @@ def _places(nodes: Sequence[Node]) -> tuple[list[int], list[list[int]]]:
     place, end = [], 1
     for node in nodes:
         place.append(end)
-        if isinstance(node, Tree):
+        if isinstance(node, TreeLeaf):
             end += int(clique_nodes(node.model.layout)[-1])
         elif not isinstance(node, Product):
             end += 1
@@ -127,7 +127,7 @@ def _places(nodes: Sequence[Node]) -> tuple[list[int], list[list[int]]]:
     return place, tops
 
 
-def _add_tree(draft: _Draft, node: Tree, context: Context, first: int) -> None:
+def _add_tree(builder: _CircuitBuilder, node: TreeLeaf, context: Context, first: int) -> None:
     """Adds the nodes of a leaf's junction tree, clique by clique from its root."""
     layout = node.model.layout
     bases = first + clique_nodes(layout)
@@ -146,11 +146,11 @@ def _add_tree(draft: _Draft, node: Tree, context: Context, first: int) -> None:
             for v, row in zip(member, codes, strict=True):
                 kids[:, k] += steps.get(v, 0) * row
         own = tuple(node.variables[v] for v in member[len(layout.separators[i]) :])
-        draft.add_cells(logs, own, context, kids)
+        builder.add_cells(logs, own, context, kids)
 
 
 @dataclass(slots=True)
-class _Draft:
+class _CircuitBuilder:
     """The arrays of a circuit under construction: pieces in the order of the nodes."""
 
     states: NDArray[np.int64]  # start of each variable among all variables' states

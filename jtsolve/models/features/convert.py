@@ -11,7 +11,7 @@ from jtsolve.core.varset import members, varset
 from jtsolve.errors import LimitError
 from jtsolve.models.features.circuit import separator_first
 from jtsolve.models.features.context import Literal
-from jtsolve.models.features.nodes import Product, Split, Table, Tree, kids_of
+from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
 from jtsolve.models.features.queries import marginal
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.layout import strides, table_cells
@@ -118,9 +118,9 @@ def _scopes(tree: FeatureTree) -> list[int]:
     above = [0] * len(tree.nodes)  # of a shared node: on all paths to it
     scopes = [1 << v for v in range(tree.n)]
     for i, node in enumerate(tree.nodes):
-        if isinstance(node, Table):
+        if isinstance(node, TableLeaf):
             scopes.append(above[i] | varset(node.variables))
-        elif isinstance(node, Tree):
+        elif isinstance(node, TreeLeaf):
             cliques = node.model.layout.cliques
             scopes += [above[i] | varset(node.variables[v] for v in clique) for clique in cliques]
         here = above[i]

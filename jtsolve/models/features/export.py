@@ -13,7 +13,7 @@ import numpy as np
 
 from jtsolve.draw import Box, tree_text
 from jtsolve.errors import LimitError
-from jtsolve.models.features.nodes import Product, Split, Table, Tree
+from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ def boxes(tree: FeatureTree) -> list[Box]:
         elif isinstance(node, Product):
             text = "independent parts" if node.kids else "nothing open"
             found.append(Box((text,), node.kids, ("",) * len(node.kids)))
-        elif isinstance(node, Table):
+        elif isinstance(node, TableLeaf):
             names = ", ".join(tree.names[v] for v in node.variables)
             cells = int(context.is_allowed(node.variables).sum())
             found.append(Box((f"{{{names}}}  {cells} cells",)))
@@ -50,7 +50,7 @@ def boxes(tree: FeatureTree) -> list[Box]:
     return found
 
 
-def _tree_lines(node: Tree) -> tuple[str, ...]:
+def _tree_lines(node: TreeLeaf) -> tuple[str, ...]:
     lines = tree_text(node.model.tree, node.model.names).splitlines()
     more = [f"… {len(lines) - _MOST_LINES} more cliques"] if len(lines) > _MOST_LINES else []
     return (*lines[:_MOST_LINES], *more)
@@ -73,8 +73,8 @@ def log_linear(tree: FeatureTree, most: int = MOST_FEATURES) -> Iterator[tuple[s
     paths[0] = 1
     total = 0
     for i, node in enumerate(tree.nodes):
-        cells = node.model.layout.cells if isinstance(node, Tree) else 2
-        total += paths[i] * (node.values.size if isinstance(node, Table) else cells)
+        cells = node.model.layout.cells if isinstance(node, TreeLeaf) else 2
+        total += paths[i] * (node.values.size if isinstance(node, TableLeaf) else cells)
         for kid in node.kids if isinstance(node, Split | Product) else ():
             paths[kid] += paths[i]
     if total > most:
@@ -99,7 +99,7 @@ def _log_linear(tree: FeatureTree) -> Iterator[tuple[str, float]]:
                 stack.append((kid, (*path, side)))
             for side, share in sides:
                 yield " & ".join((*path, side)), _log(share)
-        elif isinstance(node, Table):
+        elif isinstance(node, TableLeaf):
             allowed = tree.contexts[i].is_allowed(node.variables)
             for cell in np.argwhere(allowed):
                 states = [tree.contexts[i].allowed(v)[k] for v, k in zip(node.variables, cell, strict=True)]
@@ -111,7 +111,7 @@ def _log_linear(tree: FeatureTree) -> Iterator[tuple[str, float]]:
             yield from _of_tree(node, path)
 
 
-def _of_tree(node: Tree, path: tuple[str, ...]) -> Iterator[tuple[str, float]]:
+def _of_tree(node: TreeLeaf, path: tuple[str, ...]) -> Iterator[tuple[str, float]]:
     layout = node.model.layout
     for place, clique in enumerate(layout.cliques):
         table = layout.table(node.model.families, place)

@@ -46,7 +46,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class TableLeaf:
     """A leaf: the joint distribution of the open variables.
 
     Args:
@@ -64,7 +64,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class TreeLeaf:
     """A leaf: a junction tree over the open variables, which no clause may bind.
 
     Args:
@@ -76,7 +76,7 @@ class Tree:
     model: JunctionTreeModel
 
 
-Node: TypeAlias = Split | Product | Table | Tree
+Node: TypeAlias = Split | Product | TableLeaf | TreeLeaf
 
 
 def kids_of(node: Node) -> tuple[int, ...]:

@@ -17,9 +17,9 @@ import numpy as np
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import codes_of
 from jtsolve.models.features.circuit import clique_nodes, separator_first
-from jtsolve.models.features.nodes import Product, Split, Tree
+from jtsolve.models.features.nodes import Product, Split, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.inference.evidence import Conditioned, impossible, likelihood
+from jtsolve.models.inference.evidence import Conditioned, impossible, likelihoods
 from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.inference.marginals import MOST_CELLS
 from jtsolve.models.inference.mpe import Configuration
@@ -65,10 +65,7 @@ def condition(tree: FeatureTree, evidence: Evidence) -> Conditioned[FeatureTree]
     """Returns the distribution given hard and soft evidence; see `inference.evidence.condition`."""
     from jtsolve.models.features.kernels.circuits import upward
 
-    weights = {}
-    for name, what in evidence.items():
-        v = tree.variable(name)
-        weights[v] = likelihood(tree.columns[v], what)
+    weights = likelihoods(tree.columns, evidence)
     if not weights:
         return Conditioned(tree, 0.0)
     first = _first_states(tree)
@@ -191,7 +188,7 @@ def _given(tree: FeatureTree, i: int, value: NDArray[np.float64], term: NDArray[
     if isinstance(node, Product) or value[place] == -np.inf:
         return node
     start, stop = arrays.branch[place : place + 2]
-    if not isinstance(node, Tree):
+    if not isinstance(node, TreeLeaf):
         shares = np.exp(term[start:stop] - value[place])
         if isinstance(node, Split):
             return replace(node, probability=min(1.0, float(shares[1])))

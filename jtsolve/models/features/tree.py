@@ -20,7 +20,7 @@ import numpy as np
 from jtsolve.models.columns import position
 from jtsolve.models.features.circuit import circuit_of
 from jtsolve.models.features.context import Context, Feature
-from jtsolve.models.features.nodes import Product, Split, Table, Tree, kids_of
+from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
 from jtsolve.models.model import TOLERANCE
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ class FeatureTree:
         contexts: of each node; the paths to a shared node leave it the same one.
 
     Raises:
-        ValueError: it is no distribution: says at which node, by its path, and why.
+        ValueError: it is not a distribution: says at which node, by its path, and why.
 
     >>> from jtsolve.models.columns import Column
     >>> columns = (Column("rain", ("no", "yes")), Column("wet", ("no", "yes")))
-    >>> dry, wet = Table((1,), np.array([1.0, 0.0])), Table((1,), np.array([0.5, 0.5]))
+    >>> dry, wet = TableLeaf((1,), np.array([1.0, 0.0])), TableLeaf((1,), np.array([0.5, 0.5]))
     >>> FeatureTree(columns, (Split(((0, 1),), 0.25, (1, 2)), dry, wet))
     FeatureTree(2 variables, 1 split, 2 leaves, 3 parameters)
     """
@@ -96,9 +96,9 @@ class FeatureTree:
         return [node for node in self.nodes if isinstance(node, Split)]
 
     @property
-    def leaves(self) -> list[Table | Tree]:
+    def leaves(self) -> list[TableLeaf | TreeLeaf]:
         """The leaves; a shared one counts once."""
-        return [node for node in self.nodes if isinstance(node, Table | Tree)]
+        return [node for node in self.nodes if isinstance(node, TableLeaf | TreeLeaf)]
 
     @property
     def longest_path(self) -> int:
@@ -146,17 +146,17 @@ def leaf_columns(columns: tuple[Column, ...], variables: tuple[int, ...], contex
 
 
 def _cells(node: Node) -> int:
-    if isinstance(node, Tree):
+    if isinstance(node, TreeLeaf):
         return node.model.layout.cells
-    return node.values.size if isinstance(node, Table) else 0
+    return node.values.size if isinstance(node, TableLeaf) else 0
 
 
 def _parameters(node: Node, context: Context) -> int:
     if isinstance(node, Split):
         return 1
-    if isinstance(node, Tree):
+    if isinstance(node, TreeLeaf):
         return node.model.parameters
-    return int(context.is_allowed(node.variables).sum()) - 1 if isinstance(node, Table) else 0
+    return int(context.is_allowed(node.variables).sum()) - 1 if isinstance(node, TableLeaf) else 0
 
 
 def _contexts(columns: tuple[Column, ...], nodes: tuple[Node, ...]) -> tuple[Context, ...]:
@@ -248,7 +248,7 @@ def _require_distribution(node: Node, context: Context, columns: tuple[Column, .
         raise ValueError(
             f"its variables are {list(node.variables)}, but the path leaves {sorted(context.domains)} open"
         )
-    if isinstance(node, Table):
+    if isinstance(node, TableLeaf):
         if node.values.shape != context.dims(node.variables):
             raise ValueError(
                 f"its table has the shape {node.values.shape}, but the path leaves "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from jtsolve.models.features.context import Literal as FeatureLiteral
-from jtsolve.models.features.nodes import Product, Split, Table, Tree
+from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree, leaf_columns
 from jtsolve.models.files.parts import (
     ColumnDocument,
@@ -100,7 +100,7 @@ def _node_contents(tree: FeatureTree, i: int) -> dict[str, Any]:
         return {"node": "product", "kids": list(node.kids)}
     columns = leaf_columns(tree.columns, node.variables, tree.contexts[i])
     variables = [column_document(column) for column in columns]
-    if isinstance(node, Table):
+    if isinstance(node, TableLeaf):
         return {"node": "table", "variables": variables, "values": packed(node.values)}
     model = node.model
     parts = parts_document(model.tree, model.names, model.tables)
@@ -124,7 +124,7 @@ def features_from(document: FeaturesDocument, source: str) -> FeatureTree:
     except ValueError as error:
         raise file_error(source, "$.nodes", str(error)) from None
     for i, (node, entry) in enumerate(zip(nodes, document.nodes, strict=True)):
-        if isinstance(node, Table) and isinstance(entry, TableLeafDocument):
+        if isinstance(node, TableLeaf) and isinstance(entry, TableLeafDocument):
             left = [column.states for column in leaf_columns(columns, node.variables, tree.contexts[i])]
             if [tuple(variable.states or ()) for variable in entry.variables] != left:
                 reason = f"its variables have other states than the path leaves, {left}"
@@ -154,8 +154,8 @@ def _node(
         raise file_error(source, f"{at}.variables", "they are not variables of the model in increasing order")
     if isinstance(entry, TableLeafDocument):
         dims = tuple(column.arity for column in own)
-        return Table(variables, unpacked(entry.values, dims, source, f"{at}.values"))
+        return TableLeaf(variables, unpacked(entry.values, dims, source, f"{at}.values"))
     if not own:
         raise file_error(source, f"{at}.variables", "a junction tree needs some")
     part = TreeDocument(entry.cliques, entry.tree_edges, entry.tables)
-    return Tree(variables, tree_model(part, own, source, at, {}))
+    return TreeLeaf(variables, tree_model(part, own, source, at, {}))

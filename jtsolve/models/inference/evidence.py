@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.models.columns import position
 from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.model import JunctionTreeModel, model_of
 
@@ -58,10 +59,7 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
     """
     from jtsolve.models.kernels.cliques import propagate
 
-    weights = {}
-    for name, what in evidence.items():
-        v = model.variable(name)
-        weights[v] = likelihood(model.columns[v], what)
+    weights = likelihoods(model.columns, evidence)
     if not weights:
         return Conditioned(model, 0.0)
     layout = model.layout
@@ -78,6 +76,13 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
     probabilities = layout.normalised(values)
     given = model_of(model.columns, model.tree, probabilities, model.provenance)
     return Conditioned(given, float(log_probability))
+
+
+def likelihoods(columns: Sequence[Column], evidence: Evidence) -> dict[int, NDArray[np.float64]]:
+    """Returns the likelihood of each state of the variables with evidence, by their positions."""
+    names = [column.name for column in columns]
+    at = {position(names, name): what for name, what in evidence.items()}
+    return {v: likelihood(columns[v], what) for v, what in at.items()}
 
 
 def likelihood(column: Column, what: str | Sequence[float]) -> NDArray[np.float64]:

@@ -198,3 +198,38 @@ def single_marginals(values, shape, home, first, out):
         add_onto(
             values, shape.offset[i], shape.offset[i + 1], shape.arity[i], stride, shape.size[i], out, first[v]
         )
+
+
+@kernel
+def first_consistent(codes, r, shape, i, s, cell, steps, free):
+    """Returns the first cell of clique i consistent with row r, its place in separator s, and the gaps.
+
+    The positions of the gaps are written to `free`; `steps` are the strides of the members in the separator.
+    """
+    place = shape.separator[s]
+    gaps = 0
+    for k in range(shape.size[i]):
+        state = np.int64(codes[shape.member[i, k], r])
+        if state < 0:
+            free[gaps] = k
+            gaps += 1
+        else:
+            cell += state * shape.stride[i, k]
+            place += state * steps[s, k]
+    return cell, place, gaps
+
+
+@kernel
+def next_consistent(shape, i, s, steps, digits, free, gaps, cell, place):
+    """Advances the odometer of the gaps; returns the cell, its place, and whether there was one more."""
+    for j in range(gaps - 1, -1, -1):
+        k = free[j]
+        digits[j] += 1
+        cell += shape.stride[i, k]
+        place += steps[s, k]
+        if digits[j] < shape.arity[i, k]:
+            return cell, place, True
+        cell -= shape.stride[i, k] * shape.arity[i, k]
+        place -= steps[s, k] * shape.arity[i, k]
+        digits[j] = 0
+    return cell, place, False

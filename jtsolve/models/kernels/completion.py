@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.models.kernels.cliques import first_consistent, next_consistent
 
 
 @kernel
@@ -39,23 +40,23 @@ def complete(codes, families, shape):
             first, last = shape.separator[i], shape.separator[i + 1]
             messages[first:last] = -np.inf
             best[first:last] = -1
-            cell, place, gaps = _consistent(codes, r, shape, i, i, shape.offset[i], shape.own, free)
+            cell, place, gaps = first_consistent(codes, r, shape, i, i, shape.offset[i], shape.own, free)
             more = True
             while more:
                 if scratch[cell] > messages[place]:
                     messages[place], best[place] = scratch[cell], cell
-                cell, place, more = _next(shape, i, i, shape.own, digits, free, gaps, cell, place)
+                cell, place, more = next_consistent(shape, i, i, shape.own, digits, free, gaps, cell, place)
             if messages[first:last].max() == -np.inf:
                 possible = False
                 break
             p = shape.parent[i]
             if p < 0:
                 continue
-            cell, place, gaps = _consistent(codes, r, shape, p, i, shape.offset[p], shape.above, free)
+            cell, place, gaps = first_consistent(codes, r, shape, p, i, shape.offset[p], shape.above, free)
             more = True
             while more:
                 scratch[cell] += messages[place]
-                cell, place, more = _next(shape, p, i, shape.above, digits, free, gaps, cell, place)
+                cell, place, more = next_consistent(shape, p, i, shape.above, digits, free, gaps, cell, place)
         if not possible:
             continue
         for i in range(count):
@@ -69,38 +70,3 @@ def complete(codes, families, shape):
                     codes[shape.member[i, k], r] = (
                         (best[place] - shape.offset[i]) // shape.stride[i, k] % shape.arity[i, k]
                     )
-
-
-@kernel
-def _consistent(codes, r, shape, i, s, cell, steps, free):
-    """Returns the first cell of clique i consistent with row r, its place in separator s, and the gaps.
-
-    The positions of the gaps are written to `free`; `steps` are the strides of the members in the separator.
-    """
-    place = shape.separator[s]
-    gaps = 0
-    for k in range(shape.size[i]):
-        state = np.int64(codes[shape.member[i, k], r])
-        if state < 0:
-            free[gaps] = k
-            gaps += 1
-        else:
-            cell += state * shape.stride[i, k]
-            place += state * steps[s, k]
-    return cell, place, gaps
-
-
-@kernel
-def _next(shape, i, s, steps, digits, free, gaps, cell, place):
-    """Advances the odometer of the gaps; returns the cell, its place, and whether there was one more."""
-    for j in range(gaps - 1, -1, -1):
-        k = free[j]
-        digits[j] += 1
-        cell += shape.stride[i, k]
-        place += steps[s, k]
-        if digits[j] < shape.arity[i, k]:
-            return cell, place, True
-        cell -= shape.stride[i, k] * shape.arity[i, k]
-        place -= steps[s, k] * shape.arity[i, k]
-        digits[j] = 0
-    return cell, place, False

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.models.kernels.cliques import first_consistent, next_consistent
 
 BLOCK = 512
 """Rows at a time: 4 kB of cell indices stay in the L1 cache."""
@@ -63,20 +64,7 @@ def partial_rows(codes, families, shape, out):
                     break
         total = 0.0
         for i in range(count - 1, -1, -1):
-            cell = shape.offset[i]
-            place = shape.separator[i]
-            gaps = 0
-            open_separator = False
-            for k in range(shape.size[i]):
-                state = np.int64(codes[shape.member[i, k], r])
-                if state < 0:
-                    free[gaps] = k
-                    digits[gaps] = 0
-                    gaps += 1
-                    open_separator = open_separator or shape.own[i, k] > 0
-                else:
-                    cell += state * shape.stride[i, k]
-                    place += state * shape.own[i, k]
+            cell, place, gaps = first_consistent(codes, r, shape, i, i, shape.offset[i], shape.own, free)
             if gaps == 0:
                 total += families[cell]
                 continue
@@ -91,18 +79,9 @@ def partial_rows(codes, families, shape, out):
                         messages[place] = max(messages[place], value)
                     elif value > -np.inf:
                         sums[place] += np.exp(value - messages[place])
-                    more = False
-                    for j in range(gaps - 1, -1, -1):
-                        k = free[j]
-                        digits[j] += 1
-                        cell += shape.stride[i, k]
-                        place += shape.own[i, k]
-                        if digits[j] < shape.arity[i, k]:
-                            more = True
-                            break
-                        cell -= shape.stride[i, k] * shape.arity[i, k]
-                        place -= shape.own[i, k] * shape.arity[i, k]
-                        digits[j] = 0
+                    cell, place, more = next_consistent(
+                        shape, i, i, shape.own, digits, free, gaps, cell, place
+                    )
             high = -np.inf
             for s in range(first, last):
                 if sums[s] > 0.0:
@@ -111,7 +90,10 @@ def partial_rows(codes, families, shape, out):
             total += high
             if high == -np.inf:
                 break
-            if open_separator:
+            is_open = False
+            for j in range(gaps):
+                is_open = is_open or shape.own[i, free[j]] > 0
+            if is_open:
                 _send(codes, r, shape, i, scratch, messages, high, digits, free)
         out[r] = total
 
@@ -120,33 +102,11 @@ def partial_rows(codes, families, shape, out):
 def _send(codes, r, shape, i, scratch, messages, high, digits, free):
     """Adds the message of clique i to the cells of its parent that are consistent with row r."""
     p = shape.parent[i]
-    cell = shape.offset[p]
-    place = shape.separator[i]
-    gaps = 0
-    for k in range(shape.size[p]):
-        state = np.int64(codes[shape.member[p, k], r])
-        if state < 0:
-            free[gaps] = k
-            digits[gaps] = 0
-            gaps += 1
-        else:
-            cell += state * shape.stride[p, k]
-            place += state * shape.above[i, k]
+    cell, place, gaps = first_consistent(codes, r, shape, p, i, shape.offset[p], shape.above, free)
     more = True
     while more:
         scratch[cell] += messages[place] - high
-        more = False
-        for j in range(gaps - 1, -1, -1):
-            k = free[j]
-            digits[j] += 1
-            cell += shape.stride[p, k]
-            place += shape.above[i, k]
-            if digits[j] < shape.arity[p, k]:
-                more = True
-                break
-            cell -= shape.stride[p, k] * shape.arity[p, k]
-            place -= shape.above[i, k] * shape.arity[p, k]
-            digits[j] = 0
+        cell, place, more = next_consistent(shape, p, i, shape.above, digits, free, gaps, cell, place)
 
 
 @kernel

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def fit_averaged(trees: Sequence[JunctionTree], table: DataTable, *, ess: float = 1.0) -> StateModel:
-    """Returns the mixture of trees, each as heavy as its share of the draws; one tree is no mixture.
+    """Returns the mixture of trees, each as heavy as its share of the draws; one tree is not a mixture.
 
     Args:
         trees: drawn from the posterior, at least one; equal ones become one component.

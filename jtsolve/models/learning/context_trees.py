@@ -32,7 +32,7 @@ from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, Literal
-from jtsolve.models.features.nodes import Product, Split, Tree
+from jtsolve.models.features.nodes import Product, Split, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree, leaf_columns
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import CANDIDATES, Counts, count
@@ -357,7 +357,7 @@ class _Growth:
             elif kids or part.counts is None:
                 nodes.append(Product(kids))
             else:
-                nodes.append(Tree(tuple(sorted(part.context.domains)), part.counts.model(ess)))
+                nodes.append(TreeLeaf(tuple(sorted(part.context.domains)), part.counts.model(ess)))
         remarks = {
             **self.source.provenance,
             "features": {"penalty": penalty, "support": self.how.support},

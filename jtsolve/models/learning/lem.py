@@ -40,7 +40,7 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.context import Literal as FeatureLiteral
-from jtsolve.models.features.nodes import Product, Split, Table
+from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.queries import log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.fit import CANDIDATES
@@ -318,7 +318,7 @@ class _Growth:
                 nodes.append(Split(node.feature, share, node.kids))
             elif isinstance(node, _Counted):
                 values = np.where(node.mask, node.counts + ess / node.mask.sum(), 0.0)
-                nodes.append(Table(node.variables, values / values.sum()))
+                nodes.append(TableLeaf(node.variables, values / values.sum()))
             else:
                 nodes.append(node)
         settings = {field.name: getattr(self.how, field.name) for field in fields(self.how)}

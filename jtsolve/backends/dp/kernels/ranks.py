@@ -17,20 +17,16 @@ c is renamed. Sets with the root have at most w − 1 members in c.
 from __future__ import annotations
 
 from collections import namedtuple
-from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.backends.dp.kernels.partition import LANES
-from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.renaming import renaming_tables
 from jtsolve.core.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-PIECE = 9
-"""Bits of one look-up in `rename`: the table is 512 × 512, and one of its rows at a time is in use."""
 
 RankTables = namedtuple(
     "RankTables",
@@ -44,23 +40,11 @@ RankTables = namedtuple(
         "top",  # shape (K,): the largest member
         "insert",  # shape (m, first[m, w]): the rank after inserting a member at a place, the rest moving up
         "remove",  # shape (K, w): the ranks without the first, second, … member
-        "squeeze",  # shape (512, 512): [x, y] is x ∩ y renamed within y
-        "ones",  # shape (512,): the number of members
+        "squeeze",  # see `renaming_tables`
+        "ones",
     ],
 )
 """The rank tables of the sets of at most w of m variables."""
-
-
-@kernel(inline="always")
-def rename(mask, among, squeeze, ones):
-    """Returns `mask`, a subset of `among`, with the members of `among` renamed 0, 1, 2, …; up to 27 bits."""
-    low, middle = among & 511, (among >> PIECE) & 511
-    below = ones[low]
-    return (
-        squeeze[mask & 511, low]
-        | squeeze[(mask >> PIECE) & 511, middle] << below
-        | squeeze[mask >> (2 * PIECE), among >> (2 * PIECE)] << (below + ones[middle])
-    )
 
 
 def rank_tables(m: int, width: int, block: int) -> RankTables:
@@ -97,20 +81,8 @@ def rank_tables(m: int, width: int, block: int) -> RankTables:
         nth = np.bitwise_count(masks[holds] & ((1 << v) - 1))
         remove[holds, nth] = rank(masks[holds] ^ (1 << v))
 
-    return RankTables(width, block, first, masks, position, parent, top, insert, remove, *_squeeze())
-
-
-@cache
-def _squeeze() -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Returns the look-up tables of `rename`."""
-    names = np.arange(1 << PIECE)
-    squeeze = np.zeros((1 << PIECE, 1 << PIECE), np.int32)
-    place = np.zeros(1 << PIECE, np.int32)  # for each y, the number of its members below v
-    for v in range(PIECE):
-        inside = names >> v & 1
-        squeeze |= (inside[:, None] & inside[None, :]) << place[None, :]
-        place += inside
-    return squeeze, place.astype(np.int64)
+    squeeze, _, ones = renaming_tables()
+    return RankTables(width, block, first, masks, position, parent, top, insert, remove, squeeze, ones)
 
 
 def table_offsets(ranks: RankTables, classes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -27,8 +27,8 @@ from collections import namedtuple
 import numpy as np
 
 from jtsolve.backends.dp.kernels.partition import LANES
-from jtsolve.backends.dp.kernels.ranks import rename
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.renaming import rename
 
 LocalTables = namedtuple(
     "LocalTables",
@@ -155,7 +155,7 @@ def _partitions(u, k, combine, ranks, local, offset, mask_of, position_of, H, g,
     high = (u >> block) != 0
     for j in range(with_root):
         among = full ^ mask_of[j]
-        renamed = rename(u, among, ranks.squeeze, ranks.ones)
+        renamed = rename(u, among, ranks)
         cube = (1 << ranks.ones[among & in_block]) - 1
         inner, outer = renamed & cube, renamed & ~cube
         for root in range(2):
@@ -243,7 +243,7 @@ def best_clique(root, inside, u, proper, ranks, local, offset, g):
         c = inside | members
         own = ranks.position[c]
         if own >= 0 and offset[root, own] >= 0 and (members or not proper):
-            place = rename(u ^ members, full ^ c, ranks.squeeze, ranks.ones)
+            place = rename(u ^ members, full ^ c, ranks)
             value = g[offset[root, own] + place * LANES] + local.clique[root, own]
             if value > best:
                 best, best_members = value, members
@@ -292,8 +292,8 @@ def best_split(root, c, u, ranks, local, offset, g):
     part = rest
     while part:
         part = (part - 1) & rest
-        one = g[table + rename(largest | part, among, ranks.squeeze, ranks.ones) * LANES]
-        two = g[table + rename(rest ^ part, among, ranks.squeeze, ranks.ones) * LANES]
+        one = g[table + rename(largest | part, among, ranks) * LANES]
+        two = g[table + rename(rest ^ part, among, ranks) * LANES]
         if one + two > best:
             best, best_part = one + two, largest | part
     return best, best_part

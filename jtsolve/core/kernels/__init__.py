@@ -1,0 +1,1 @@
+"""Compiled functions that the kernels of several packages use."""
