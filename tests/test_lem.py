@@ -261,7 +261,7 @@ def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -
 
 
 def test_a_split_that_is_worth_its_leaf_up_to_rounding_is_not_made() -> None:
-    # Two bits that depend on each other: a table of both, and a split with a table a side, are the same model.
+    # Two bits that depend on each other: a table of both is the same model as a split with a table a side.
     for seed in range(20):
         codes = np.random.default_rng(seed).integers(0, 2, (2, 400 + seed))
         codes[1, :150] = codes[0, :150]

@@ -386,7 +386,7 @@ class _Growth:
 
 
 def _pays(value: float, leaf: float) -> bool:
-    """Returns whether a split scores more than its leaf, by more than rounding: ties keep the smaller tree."""
+    """Returns whether a split scores more than its leaf beyond rounding: ties keep the smaller tree."""
     return value > leaf + _ROUNDING * abs(leaf)
 
 
