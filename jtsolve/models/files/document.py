@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from jtsolve.core.files import pack, read_file, write_atomically
-from jtsolve.io.documents import decode, lay_out
+from jtsolve.io.documents import decode, json_schema, lay_out
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.features import FeaturesDocument, features_contents, features_from
 from jtsolve.models.files.parts import (
@@ -81,14 +81,7 @@ class _Kind(msgspec.Struct):
 
 def model_schema() -> dict[str, Any]:
     """Returns the JSON Schema of model files; docs/schema/model.schema.json is a copy."""
-    either, definitions = msgspec.json.schema_components(
-        (ModelDocument, FeaturesDocument, MixtureDocument), ref_template="#/$defs/{name}"
-    )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "anyOf": list(either),
-        "$defs": definitions,
-    }
+    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument)
 
 
 def model_to_json(model: AnyModel) -> bytes:
