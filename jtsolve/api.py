@@ -199,7 +199,7 @@ def select(
         strict: see `learn`.
         show_progress: on standard error; None for in terminals and notebooks.
         options: the other fields of `selection.request.Request`: kind, criterion, rule, adaptive, depth,
-            ordered, either, test, screen, over, separator_size, shortcuts; and those of
+            ordered, either, direct, test, screen, over, separator_size, shortcuts; and those of
             `tables.options.Coding`, see `learn`.
 
     Raises:
@@ -228,6 +228,7 @@ def select(
                 screen,
                 request.framework(),
                 margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
+                direct=request.direct,
                 seed=seed,
                 tell=lambda note, done: tell(listener, note, done),
             )

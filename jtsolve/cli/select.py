@@ -52,6 +52,10 @@ def select(
     either: Annotated[
         bool, typer.Option("--either", help="Of pc: sets of neighbours of either end, not of one.")
     ] = False,
+    direct: Annotated[
+        bool,
+        typer.Option("--direct", help="Of pc: direct the edges as far as they can be; the graph is a CPDAG."),
+    ] = False,
     test: Annotated[
         str | None,
         typer.Option(
@@ -75,7 +79,9 @@ def select(
     above: Annotated[
         float | None, typer.Option(metavar="P", help="Of a posterior: the least probability of an edge.")
     ] = None,
-    over: Annotated[str, typer.Option(metavar="WAY", help="junction-tree or plain.")] = "junction-tree",
+    over: Annotated[
+        str | None, typer.Option(metavar="WAY", help="junction-tree (default), or plain, as with --direct.")
+    ] = None,
     separator_size: Annotated[
         int | None, typer.Option(metavar="K", help="Merge clusters joined by a larger separator.")
     ] = None,
@@ -116,7 +122,7 @@ def select(
     from jtsolve.selection.request import Request
     from jtsolve.selection.supersets import read_superset
 
-    suffix_of(output)
+    suffix_of(output, arcs=direct)
     request = Request(
         method=method,
         kind=kind,  # type: ignore[arg-type]  # checked there
@@ -126,6 +132,7 @@ def select(
         depth=depth,
         ordered=ordered,
         either=either,
+        direct=direct,
         test=test,
         screen=screen,
         over=over,  # type: ignore[arg-type]  # checked there
@@ -152,6 +159,7 @@ def select(
             screening,
             request.framework(),
             margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
+            direct=request.direct,
             seed=seed,
             tell=_watched(listener, limits),
         )
