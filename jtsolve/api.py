@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -26,6 +26,7 @@ from jtsolve.io.documents import (
     constraints_from_document,
     constraints_to_document,
     names_of,
+    with_names,
 )
 from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
@@ -38,7 +39,7 @@ from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.framework import select as select_graph
 from jtsolve.selection.request import Request
-from jtsolve.selection.supersets import read_superset
+from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
 from jtsolve.tables.check import require_none
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
     Pairs = Iterable[tuple[str, str]]
+    GraphLike: TypeAlias = SelectedGraph | UndirectedGraph | nx.Graph | str | Path
 
 __all__ = [
     "ChoiceError",
@@ -98,6 +100,8 @@ def learn(
     seed: int = 0,
     forbid: Pairs = (),
     require: Pairs = (),
+    within_graph: GraphLike | None = None,
+    require_graph: GraphLike | None = None,
     constraints: Mapping[str, Any] | None = None,
     header: bool = True,
     separator: str | None = None,
@@ -122,6 +126,9 @@ def learn(
         seed: of everything random.
         forbid: pairs of variables that are not to be adjacent.
         require: pairs of variables that are to be adjacent.
+        within_graph: a graph of jtsolve or networkx, or the path of one, a result, results or posterior: no
+            edge outside a triangulation of it; of a selection, what its screen left.
+        require_graph: a graph in the same forms, all of whose edges are to be there.
         constraints: further ones, as an instance file has them: {"max_cliques": 5}.
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
@@ -163,7 +170,9 @@ def learn(
                 of,
                 treewidth=treewidth,
                 max_size=largest_scored(searcher, treewidth),
-                constraints=_constraints(Constraints(), table.names, forbid, require, constraints),
+                constraints=_constraints(
+                    Constraints(), table.names, forbid, require, constraints, (within_graph, require_graph)
+                ),
                 limits=limits,
                 tabulation=tabulation_for(searcher) if average is None else WITHIN_LIMITS,
                 name=name,
@@ -246,6 +255,8 @@ def solve(
     seed: int = 0,
     forbid: Pairs = (),
     require: Pairs = (),
+    within_graph: GraphLike | None = None,
+    require_graph: GraphLike | None = None,
     constraints: Mapping[str, Any] | None = None,
     show_progress: bool | None = None,
 ) -> Solution:
@@ -261,6 +272,8 @@ def solve(
         seed: of everything random.
         forbid: pairs of variables.
         require: pairs of variables.
+        within_graph: see `learn`.
+        require_graph: see `learn`.
         constraints: further ones, besides those of the problem.
         show_progress: on standard error.
 
@@ -277,7 +290,8 @@ def solve(
     limits = _limits(time, memory, threads, seed)
     searcher = _backend(backend)
     task = problem if isinstance(problem, Problem) else read_problem(problem)
-    limited = _constraints(task.constraints, task.names, forbid, require, constraints)
+    graphs = (within_graph, require_graph)
+    limited = _constraints(task.constraints, task.names, forbid, require, constraints, graphs)
     task = replace(task, constraints=limited).with_treewidth(treewidth)
     with _display(f"solving {task.name}", show_progress) as listener:
         return Solution(task, solve_problem(task, searcher, limits, listener))
@@ -565,10 +579,23 @@ def _style(data: Frame, table: Table) -> FrameStyle:
     return FrameStyle.of(data, states)
 
 
-def _constraints(
-    own: Constraints, names: Sequence[str], forbid: Pairs, require: Pairs, more: Mapping[str, Any] | None
+def _graph(given: GraphLike | None, names: Sequence[str], *, screened: bool) -> UndirectedGraph | None:
+    """Returns a graph over variables; of a selection, if it is to be `screened`, what its screen left."""
+    if isinstance(given, SelectedGraph):
+        return (given.selection.superset if screened else given.markov()).aligned(names)
+    graph = read_screened(given) if screened and is_path(given) else _superset(given)
+    return graph and graph.aligned(names, str(given) if is_path(given) else "graph")
+
+
+def _constraints(  # noqa: PLR0917 - one for each parameter of `learn`
+    own: Constraints,
+    names: Sequence[str],
+    forbid: Pairs,
+    require: Pairs,
+    more: Mapping[str, Any] | None,
+    graphs: tuple[GraphLike | None, GraphLike | None],
 ) -> Constraints:
-    """Returns constraints together with others, given by names as in an instance file."""
+    """Returns constraints together with others, given by names as in an instance file, and by graphs."""
     document = constraints_to_document(own, names)
     given = [("forbidden_edges", list(forbid)), ("required_edges", list(require)), *(more or {}).items()]
     for key, value in given:
@@ -583,4 +610,10 @@ def _constraints(
     except msgspec.ValidationError as error:
         known_keys = ", ".join(entry.name for entry in fields(Constraints))
         raise InputError("constraints", "", str(error), f"give some of {known_keys}, sets by names") from None
-    return constraints_from_document(converted, names, "constraints", "$")
+    joint = constraints_from_document(converted, names, "constraints", "$")
+    within, required = graphs
+    more_of_graphs = constraints_within(
+        _graph(within, names, screened=True), _graph(required, names, screened=False)
+    )
+    with with_names(names, "constraints", "$"):
+        return joint.joined(more_of_graphs)

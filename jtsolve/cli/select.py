@@ -88,14 +88,6 @@ def select(
     shortcuts: Annotated[
         bool, typer.Option("--shortcuts", help="The shortcuts of the authors' programs for small regions.")
     ] = False,
-    constraints: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Also write constraints for 'jtsolve solve': no edge outside the triangulated superset.",
-        ),
-    ] = None,
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     columns: DataOptions,
@@ -106,13 +98,11 @@ def select(
 
     A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
     of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
-    verifies, 'jtsolve show' draws, and 'jtsolve fit --graph' takes. The time limit is looked at between
-    regions; at its end nothing is written.
+    verifies, 'jtsolve show' draws, 'jtsolve fit --graph' takes, and 'jtsolve solve --within-graph' refines.
+    The time limit is looked at between regions; at its end nothing is written.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
-    for path in (output, constraints):
-        if path is not None:
-            require_writable(path, data, *inputs)
+    require_writable(output, data, *inputs)
 
     from jtsolve.core.compiling import announced
     from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
@@ -164,8 +154,6 @@ def select(
             tell=_watched(listener, limits),
         )
     write_graph(selection_to_document(found), output)
-    if constraints is not None:
-        _write_constraints(found, constraints)
     _report(found, output, json=json, quiet=quiet)
 
 
@@ -182,15 +170,6 @@ def _watched(listener: "Listener | None", limits: "Limits") -> "Progress":
             )
 
     return watch
-
-
-def _write_constraints(found: "Selection", path: Path) -> None:
-    from jtsolve.core.files import write_atomically
-    from jtsolve.io.documents import constraints_to_document, lay_out
-    from jtsolve.selection.supersets import constraints_within
-
-    values = constraints_to_document(constraints_within(found.superset), found.graph.names)
-    write_atomically(path, (lay_out(values) + "\n").encode())
 
 
 def _report(found: "Selection", output: Path, *, json: bool, quiet: bool) -> None:
