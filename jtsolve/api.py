@@ -39,6 +39,7 @@ from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.framework import select as select_graph
 from jtsolve.selection.request import Request
+from jtsolve.selection.running import within_limits
 from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
@@ -188,6 +189,7 @@ def select(
     method: str = "glasso",
     *,
     superset: UndirectedGraph | nx.Graph | str | Path | None = None,
+    time: float | None = None,
     seed: int = 0,
     header: bool = True,
     separator: str | None = None,
@@ -202,6 +204,7 @@ def select(
         method: glasso, neighbourhood, pc, pairs or held-out.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a file that
             `selection.supersets.read_superset` reads; None for a screen.
+        time: seconds from start to finish, reading included; None for no limit.
         seed: of everything random.
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
@@ -215,6 +218,7 @@ def select(
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
             linearly dependent; or the superset is no graph over the columns.
         ChoiceError: an option does not exist, or is not one of the method.
+        LimitError: the time is over.
 
     >>> import numpy as np
     >>> import jtsolve as jt
@@ -226,20 +230,26 @@ def select(
     asked = {entry.name for entry in fields(Request)} - {"method"}
     request = Request(method, **{key: value for key, value in options.items() if key in asked})
     coding = _coding({key: value for key, value in options.items() if key not in asked})
+    limits = _limits(time, None, None, seed)
     screen = request.screening(_superset(superset), str(superset) if is_path(superset) else "superset")
     with _display("selecting", show_progress) as listener:
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
-        table = _read(data, of, coding, Dialect(header, separator), strict=strict)
+        watch = reading_watch(opened_data(data)[1], limits, listener)
+        table = _read(data, of, coding, Dialect(header, separator), strict=strict, watch=watch)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
-            found = select_graph(
-                table,
-                request.selection_method(),
-                screen,
-                request.framework(),
-                margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
-                direct=request.direct,
-                seed=seed,
-                tell=lambda note, done: tell(listener, note, done),
+            found = within_limits(
+                lambda told: select_graph(
+                    table,
+                    request.selection_method(),
+                    screen,
+                    request.framework(),
+                    margins=request.margins,
+                    direct=request.direct,
+                    seed=seed,
+                    tell=told,
+                ),
+                limits,
+                listener,
             )
     return SelectedGraph(found, table, _style(data, table))
 

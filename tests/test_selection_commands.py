@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -20,9 +21,10 @@ import jtsolve as jt
 from jtsolve.averaging.average import average
 from jtsolve.averaging.document import posterior_to_json
 from jtsolve.cli import run
+from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.problem import Constraints
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
 from jtsolve.io.ranking import ranking_to_json
 from jtsolve.io.result import result_to_json
@@ -34,6 +36,7 @@ from jtsolve.models.triangulation import minimally_triangulated
 from jtsolve.selection.estimator import GraphSelection
 from jtsolve.selection.framed import grouped
 from jtsolve.selection.request import Request
+from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import Complete, Correlations, GivenGraph, Looser, PcScreen
 from jtsolve.selection.supersets import constraints_within, read_screened, read_superset, triangulation
 from jtsolve.solving import solve
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from jtsolve.selection.framework import Progress
 
 
 def _walk(rows: int = 300) -> NDArray[np.float64]:
@@ -194,6 +199,42 @@ def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path
     assert _run(*base, "--graph", graph, "--columns", "a,b") == 2
     assert _run(*base, "--graph", graph, "--triangulate", "best") == 2
     assert _run(*base, "--graph", graph, "--drop", "a") == 2
+
+
+# Limits
+
+
+def test_a_time_limit_ends_one_long_decision_and_its_thread() -> None:
+    before = set(threading.enumerate())
+
+    def endless(told: Progress) -> None:
+        while True:
+            told("deciding", 0.5)
+
+    with pytest.raises(LimitError, match="ended the selection with 50% of the edges decided"):
+        within_limits(endless, Limits(time=0.05))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_an_interruption_and_errors_of_the_work_are_passed_on() -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    def endless(_: object) -> None:
+        while True:
+            pass
+
+    def fail(_: object) -> None:
+        raise InputError("a", "b", "c", "d")
+
+    with pytest.raises(KeyboardInterrupt):
+        within_limits(endless, Limits(), interrupt)
+    with pytest.raises(InputError, match="a: b: c"):
+        within_limits(fail, Limits())
+    with pytest.raises(LimitError, match="nothing is written"):
+        jt.select(_walk(), time=1e-9)
 
 
 # Supersets, constraints, triangulations

@@ -8,14 +8,11 @@ import typer
 from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, Seed, TimeLimit, grouped
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.scoring import COMPILING, DataFile
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError
 from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits
     from jtsolve.core.selection import Selection
-    from jtsolve.selection.framework import Progress
-    from jtsolve.solving import Listener
 
 
 @grouped
@@ -99,7 +96,7 @@ def select(
     A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
     of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
     verifies, 'jtsolve show' draws, 'jtsolve fit --graph' takes, and 'jtsolve solve --within-graph' refines.
-    The time limit is looked at between regions; at its end nothing is written.
+    At the end of the time limit nothing is written.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
     require_writable(output, data, *inputs)
@@ -110,6 +107,7 @@ def select(
     from jtsolve.scoring.registry import named_score
     from jtsolve.selection.framework import select as select_graph
     from jtsolve.selection.request import Request
+    from jtsolve.selection.running import within_limits
     from jtsolve.selection.supersets import read_superset
 
     suffix_of(output, arcs=direct)
@@ -143,33 +141,22 @@ def select(
         progress("selecting", shown=shown) as listener,
         announced(lambda: tell(listener, COMPILING)),
     ):
-        found = select_graph(
-            table,
-            request.selection_method(),
-            screening,
-            request.framework(),
-            margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
-            direct=request.direct,
-            seed=seed,
-            tell=_watched(listener, limits),
+        found = within_limits(
+            lambda told: select_graph(
+                table,
+                request.selection_method(),
+                screening,
+                request.framework(),
+                margins=request.margins,
+                direct=direct,
+                seed=seed,
+                tell=told,
+            ),
+            limits,
+            listener,
         )
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)
-
-
-def _watched(listener: "Listener | None", limits: "Limits") -> "Progress":
-    """Returns what shows progress and ends the selection at the time limit."""
-    from jtsolve.progress import tell
-
-    def watch(note: str, done: float, /) -> None:
-        tell(listener, note, done)
-        if limits.time is not None and limits.elapsed >= limits.time:
-            raise LimitError(
-                f"the time limit ended the selection with {done:.0%} of the edges decided; nothing is "
-                "written. Ways out: more time, a stricter screen, or a smaller --separator-size"
-            )
-
-    return watch
 
 
 def _report(found: "Selection", output: Path, *, json: bool, quiet: bool) -> None:

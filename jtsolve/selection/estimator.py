@@ -104,7 +104,7 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         screen = request.screening(self._superset(names))
         try:
             table = ContinuousTable(names, values.T)
-            moments = Moments.of(table, "nonparanormal" if self.nonparanormal else "gaussian")
+            moments = Moments.of(table, request.margins)
             found = select(moments, request.selection_method(), screen, request.framework(), seed=seed)
         except InputError as error:
             raise ValueError(str(error)) from None

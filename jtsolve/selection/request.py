@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.core.selection import Over
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
+    from jtsolve.selection.samples import Margins
 
 Kind = Literal["gaussian", "nonparanormal", "states"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -106,6 +107,11 @@ class Request:
         if self.kind is not None:
             return self.kind
         return "states" if self.test in STATE_TESTS and self.test != "bic" else "gaussian"
+
+    @property
+    def margins(self) -> Margins:
+        """How the numbers are taken, if the columns are numbers."""
+        return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
 
     def selection_method(self) -> SelectionMethod:
         """Returns the method."""
