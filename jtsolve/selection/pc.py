@@ -15,7 +15,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
@@ -163,7 +163,7 @@ class PC:
         sides = [np.flatnonzero(graph[end]).tolist() for end in pair]
         least, nearest = inf, 0
         for size in range(min(self._deepest(sample.n), max(map(len, sides))) + 1):
-            for given in {given for around in sides for given in combinations(around, size)}:
+            for given in chain.from_iterable(combinations(around, size) for around in sides):
                 found = dependence(sample, i, j, given, self.test, level)
                 least, nearest = min((least, nearest), (found, varset(given)))
             if least <= 0:
