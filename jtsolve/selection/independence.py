@@ -15,7 +15,7 @@ References:
 
 from __future__ import annotations
 
-from math import log, sqrt, tanh
+from math import atanh, inf, log, sqrt, tanh
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -63,6 +63,8 @@ def dependence(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
 ) -> float:
     """Returns how far X_i and X_j depend on each other given X_S: above 0, or they are taken for independent.
 
+    Of two sets S, the test speaks for independence the more, the smaller this is; 0 if it has no evidence.
+
     Args:
         sample: the columns.
         i: one.
@@ -78,12 +80,17 @@ def dependence(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
 
         size = len(given)
         room = np.empty((size + 2, size + 2))
-        found = partial_correlation(sample.correlation, i, j, np.array(given, np.int64), size, room)
-        return float(abs(found) - thresholds(test or "fisher-z", level, sample.rows, size)[size])
+        found = abs(partial_correlation(sample.correlation, i, j, np.array(given, np.int64), size, room))
+        limit = thresholds(test or "fisher-z", level, sample.rows, size)[size]
+        if limit >= 1 or found >= 1:
+            return 0.0 if limit >= 1 else inf
+        return atanh(found) / atanh(limit) - 1
     statistic, freedom = _statistic(sample, i, j, given, "chi2" if test == "chi2" else "g")
+    if freedom == 0:
+        return 0.0
     if test == "bic":
-        return statistic - log(sample.rows) * freedom
-    return level - float(chdtrc(freedom, statistic) if freedom else 1.0)
+        return statistic / (log(sample.rows) * freedom) - 1
+    return level - float(chdtrc(freedom, statistic))
 
 
 def _statistic(sample: States, i: int, j: int, given: Sequence[int], test: str) -> tuple[float, int]:
