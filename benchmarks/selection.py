@@ -286,7 +286,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=["compare", "speed", "once"])
     parser.add_argument("task", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("--settings", default="CH1,CH2,CY1,CY2,HB1,HB2,NB1")
+    parser.add_argument("--settings", default=",".join(SETTINGS))
     parser.add_argument("--rows", default="300,500")
     parser.add_argument("--methods", default="glasso,pc,neighbourhood")
     parser.add_argument("--trials", type=int, default=50)

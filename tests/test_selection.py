@@ -376,6 +376,31 @@ def test_correlations_are_shrunk_where_rows_do_not_exceed_columns_and_the_step_s
     assert not step.shrinkage
 
 
+def test_strong_edges_are_found_with_fewer_rows_than_columns() -> None:
+    draw = np.random.default_rng(2)
+    values = draw.normal(size=(60, 40))
+    values[1::2] = 0.9 * values[::2] + 0.3 * values[1::2]  # pairs
+    table = ContinuousTable(tuple(f"x{v}" for v in range(60)), values)
+    pairs = {(v, v + 1) for v in range(0, 60, 2)}
+    for method in (GraphicalLasso(), NeighbourhoodSelection(), PC(1, criterion=Ebic())):
+        found = select(table, method, Complete(), Plain())
+        assert pairs <= set(found.graph.edges)
+        assert found.graph.size < 36
+        assert found.strengths is not None
+        assert (
+            min(s for s, edge in zip(found.strengths, found.graph.edges, strict=True) if edge in pairs) > 0.8
+        )
+
+
+def test_many_given_edges_are_shrunk_by_the_expected_error() -> None:
+    moments = Moments.of(_table(20, 15))
+    full = ~np.eye(20, dtype=np.bool_)
+    _, little = moments.regular(np.zeros_like(full))
+    shrunk, share = moments.regular(full)
+    assert little == 0.01 < share < 1
+    assert np.linalg.eigvalsh(shrunk)[0] > 0
+
+
 def test_wrong_choices_are_refused() -> None:
     numbers, states = _table(4, 50), _states(50)
     for method in (GraphicalLasso(), NeighbourhoodSelection(), HeldOutTests(), WithShortcuts(PC())):

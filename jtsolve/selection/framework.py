@@ -290,6 +290,6 @@ def _require_directing(method: SelectionMethod, over: Framework) -> None:
 
 def strengths_of(sample: Moments, graph: UndirectedGraph) -> tuple[float, ...]:
     """Returns the partial correlation of each edge under a graph, given all other columns."""
-    estimate = covariance_selection(sample.regular()[0], graph.matrix(), 1e-7)
-    matrix = partial_correlations(estimate)
+    joined = graph.matrix()
+    matrix = partial_correlations(covariance_selection(sample.regular(joined)[0], joined, 1e-7))
     return tuple(float(matrix[u, v]) for u, v in graph.edges)
