@@ -191,6 +191,9 @@ def test_other_outputs_and_missing_or_constant_values_are_refused(
 def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path) -> None:
     graph, model = tmp_path / "g.json", tmp_path / "m.json"
     write_graph(graph_to_document(UndirectedGraph.from_edges("ab", [(0, 1)])), graph)
+    weighed = tmp_path / "g.csv"
+    weighed.write_text("source,target,strength\na,b,0.5\n", encoding="utf-8")
+    assert _run("fit", numbers, "--graph", weighed, "--output", model, "--quiet") == 0
     base = ["fit", numbers, "--output", model, "--score", "gaussian-bic"]
     assert _run(*base, "--graph", graph) == 0
     assert read_model(model).names == ("a", "b")

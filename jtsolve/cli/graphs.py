@@ -14,15 +14,11 @@ def of_graph(path: Path) -> "View":
     """Returns the view of a graph file; its tree is that of its min-fill triangulation."""
     from jtsolve.cli.views import View
     from jtsolve.draw import edges_dot
-    from jtsolve.io.graph import arcs_of, graph_of, graph_to_document, read_document, read_graph
+    from jtsolve.io.graph import arcs_of, graph_of, read_document
     from jtsolve.selection.supersets import triangulation
 
-    if path.name.removesuffix(".gz").lower().endswith((".graphml", ".csv")):
-        graph = read_graph(path)
-        document = graph_to_document(graph)
-    else:
-        document = read_document(path)
-        graph = graph_of(document, str(path))
+    document = read_document(path)
+    graph = graph_of(document, str(path))
     strengths = _in_order(document, graph)
     arcs = None if document.arcs is None else arcs_of(document)
 

@@ -196,11 +196,19 @@ def suffix_of(path: str | Path, *, arcs: bool = False) -> str:
 
 
 def read_document(path: str | Path) -> GraphDocument:
-    """Returns the document in a jtsolve-graph file, its selection unverified; see `verify.selection`.
+    """Returns the document in a file, .graphml, .csv, or else jtsolve-graph.
+
+    Its selection is unverified; see `verify.selection`. Strengths of GraphML are numbers from -1 to 1 that
+    all edges have as `strength`.
 
     Raises:
         InputError: the file cannot be read, or is not as the format asks; names the place.
     """
+    name = Path(path).name.lower()
+    if name.endswith((".graphml", ".graphml.gz")):
+        return _read_graphml(read_file(path), str(path))
+    if name.endswith((".csv", ".csv.gz")):
+        return _read_edge_list(read_file(path), str(path))
     document = decode(read_file(path), GraphDocument, str(path))
     graph_of(document, str(path))
     return document
@@ -247,16 +255,11 @@ def edges_of(
 
 
 def read_graph(path: str | Path) -> UndirectedGraph:
-    """Returns the graph in a file, .graphml, .csv, or else jtsolve-graph; of one with arcs, its moral graph.
+    """Returns the graph in a file that `read_document` reads; of one with arcs, its moral graph.
 
     Raises:
         InputError: the file cannot be read, or is no graph; names the place.
     """
-    name = Path(path).name.lower()
-    if name.endswith((".graphml", ".graphml.gz")):
-        return _read_graphml(read_file(path), str(path))
-    if name.endswith((".csv", ".csv.gz")):
-        return _read_edge_list(read_file(path), str(path))
     document = read_document(path)
     return graph_of(document, str(path)).moral(arcs_of(document))
 
@@ -290,7 +293,7 @@ def _graphml(document: GraphDocument) -> bytes:
     return ("\n".join(nx.generate_graphml(graph)) + "\n").encode()
 
 
-def _read_graphml(data: bytes, source: str) -> UndirectedGraph:
+def _read_graphml(data: bytes, source: str) -> GraphDocument:
     import networkx as nx
 
     try:
@@ -307,7 +310,11 @@ def _read_graphml(data: bytes, source: str) -> UndirectedGraph:
         raise InputError(source, "", reason, "write it again, as networkx.write_graphml does") from None
     if not len(graph):
         raise InputError(source, "", "the graph has no nodes", "give a graph with at least one")
-    return UndirectedGraph.from_networkx(graph, source)
+    found = UndirectedGraph.from_networkx(graph, source)
+    nodes = list(graph.nodes)
+    values = [graph.edges[nodes[u], nodes[v]].get("strength") for u, v in found.edges]
+    weighed = bool(values) and all(isinstance(value, float) and abs(value) <= 1 for value in values)
+    return graph_to_document(found, values if weighed else None)
 
 
 _HEADERS = (["source", "target"], ["source", "target", "strength"])
@@ -327,7 +334,7 @@ def _edge_list(document: GraphDocument) -> bytes:
     return text.getvalue().encode()
 
 
-def _read_edge_list(data: bytes, source: str) -> UndirectedGraph:
+def _read_edge_list(data: bytes, source: str) -> GraphDocument:
     try:
         rows = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
     except UnicodeDecodeError:
@@ -356,7 +363,10 @@ def _read_edge_list(data: bytes, source: str) -> UndirectedGraph:
             raise InputError(source, place, f"the edge is also row {first}", "remove one of them")
     if not index:
         raise InputError(source, "", "it names no variable", "give at least one edge or vertex")
-    return UndirectedGraph.from_edges(tuple(index), [(u, v) for u, v in map(sorted, edges)])
+    graph = UndirectedGraph.from_edges(tuple(index), [(u, v) for u, v in map(sorted, edges)])
+    if len(rows[0]) == len(_HEADERS[0]):
+        return graph_to_document(graph)
+    return graph_to_document(graph, [float(rows[edges[frozenset(pair)] - 1][2]) for pair in graph.edges])
 
 
 def _is_correlation(text: str) -> bool:
