@@ -592,7 +592,7 @@ def _style(data: Frame, table: Table) -> FrameStyle:
 def _graph(given: GraphLike | None, names: Sequence[str], *, screened: bool) -> UndirectedGraph | None:
     """Returns a graph over variables; of a selection, if it is to be `screened`, what its screen left."""
     if isinstance(given, SelectedGraph):
-        return (given.selection.superset if screened else given.markov()).aligned(names)
+        return (given.selection.screened if screened else given.selection.markov).aligned(names)
     graph = read_screened(given) if screened and is_path(given) else _superset(given)
     return graph and graph.aligned(names, str(given) if is_path(given) else "graph")
 

@@ -27,6 +27,7 @@ from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import Moments
 from jtsolve.selection.screens import Complete, Correlations
+from jtsolve.selection.supersets import read_screened
 from jtsolve.verify.selection import check_selection
 
 if TYPE_CHECKING:
@@ -247,10 +248,15 @@ def test_wrong_use_of_directions_is_refused(
     assert reason in capsys.readouterr().err
 
 
-def test_python_gives_the_cpdag_of_numbers_and_of_states() -> None:
+def test_python_gives_the_cpdag_of_numbers_and_of_states(tmp_path: Path) -> None:
     found = jt.select(_table(), "pc", direct=True)
     assert set(found.cpdag().edges) == {("A", "C"), ("B", "C"), ("C", "D"), ("E", "F"), ("F", "E")}
-    assert found.markov().named_edges[0] == ("A", "B")
+    assert found.selection.markov.named_edges[0] == ("A", "B")
+    screened = jt.select(_table(), "pc", direct=True, screen="correlation:0.3")
+    assert ("A", "B") not in screened.superset  # independent, but both are parents of C
+    assert 0b11 in screened.constraints(require=True).required_edges
+    screened.write(tmp_path / "g.json")
+    assert read_screened(tmp_path / "g.json") == screened.selection.screened
     draw = np.random.default_rng(1)
     a, b = draw.integers(0, 2, (2, 600))
     noisy = np.where(draw.random(600) < 0.1, draw.integers(0, 2, 600), a | b)

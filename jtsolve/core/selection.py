@@ -95,6 +95,16 @@ class Selection:
             reason = "an arc is no edge, or an edge has two"
             raise InputError("selection", "arcs", reason, "direct each edge once at most")
 
+    @property
+    def markov(self) -> UndirectedGraph:
+        """The graph to which the data are Markov: with arcs, the moral graph."""
+        return self.graph.moral(self.arcs or ())
+
+    @property
+    def screened(self) -> UndirectedGraph:
+        """The superset; with arcs, which a screen for edges may have passed over, together with `markov`."""
+        return self.superset.union(self.markov)
+
     def __repr__(self) -> str:
         size = f"{self.graph.n} variables, {self.graph.size} of {self.superset.size} edges"
         return f"Selection({size}, {len(self.steps)} steps)"

@@ -79,10 +79,6 @@ class SelectedGraph:
             raise ChoiceError("the graph has no directions; select it with method='pc', direct=True")
         return self.selection.graph.to_networkx(arcs=self.selection.arcs)
 
-    def markov(self) -> UndirectedGraph:
-        """Returns the graph to which the data are Markov: with directions, its moral graph."""
-        return self.selection.graph.moral(self.selection.arcs or ())
-
     def fit(self, *, triangulate: str = "min-fill", ess: float | None = None) -> Model:
         """Returns the model of a triangulation of the graph, fitted to the data.
 
@@ -94,7 +90,7 @@ class SelectedGraph:
             ChoiceError: there is no such triangulation.
             InputError: there are too few rows for the largest clique.
         """
-        tree = triangulation(self.markov(), triangulate)
+        tree = triangulation(self.selection.markov, triangulate)
         facts = {"graph": self.selection.method["name"], "triangulation": triangulate}
         table = replace(self.table, provenance={**self.table.provenance, **facts})
         if isinstance(table, ContinuousTable):
@@ -103,7 +99,7 @@ class SelectedGraph:
 
     def constraints(self, *, require: bool = False) -> Constraints:
         """Returns constraints under which `jtsolve.solve` refines the screen; see `constraints_within`."""
-        return constraints_within(self.selection.superset, self.selection.graph if require else None)
+        return constraints_within(self.selection.screened, self.selection.markov if require else None)
 
     def write(self, path: str | Path) -> None:
         """Writes the graph to a file: .json or .json.gz with every decision, .graphml, .csv."""

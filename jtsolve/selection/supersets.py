@@ -15,7 +15,7 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import format_of
-from jtsolve.io.graph import FORMAT, edges_of, read_document, read_graph
+from jtsolve.io.graph import FORMAT, arcs_of, edges_of, graph_of, read_document, read_graph
 from jtsolve.io.ranking import read_ranking
 from jtsolve.io.result import read_result, tree_of
 from jtsolve.models.triangulation import minimally_triangulated, triangulated
@@ -97,7 +97,8 @@ def read_screened(path: str | Path) -> UndirectedGraph:
         if document.selection is not None:
             index = {name: v for v, name in enumerate(document.variables)}
             pairs = document.selection.superset
-            return edges_of(pairs, document.variables, index, source, "$.selection.superset")
+            superset = edges_of(pairs, document.variables, index, source, "$.selection.superset")
+            return superset.union(graph_of(document, source).moral(arcs_of(document)))
     return read_superset(path)
 
 
