@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -26,6 +26,7 @@ from jtsolve.io.documents import (
     constraints_from_document,
     constraints_to_document,
     names_of,
+    with_names,
 )
 from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
@@ -38,7 +39,8 @@ from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.framework import select as select_graph
 from jtsolve.selection.request import Request
-from jtsolve.selection.supersets import read_superset
+from jtsolve.selection.running import within_limits
+from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
 from jtsolve.tables.check import require_none
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
     Pairs = Iterable[tuple[str, str]]
+    GraphLike: TypeAlias = SelectedGraph | UndirectedGraph | nx.Graph | str | Path
 
 __all__ = [
     "ChoiceError",
@@ -98,6 +101,8 @@ def learn(
     seed: int = 0,
     forbid: Pairs = (),
     require: Pairs = (),
+    within_graph: GraphLike | None = None,
+    require_graph: GraphLike | None = None,
     constraints: Mapping[str, Any] | None = None,
     header: bool = True,
     separator: str | None = None,
@@ -122,6 +127,9 @@ def learn(
         seed: of everything random.
         forbid: pairs of variables that are not to be adjacent.
         require: pairs of variables that are to be adjacent.
+        within_graph: a graph of jtsolve or networkx, or the path of one, a result, results or posterior: no
+            edge outside a triangulation of it; of a selection, what its screen left.
+        require_graph: a graph in the same forms, all of whose edges are to be there.
         constraints: further ones, as an instance file has them: {"max_cliques": 5}.
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
@@ -163,7 +171,9 @@ def learn(
                 of,
                 treewidth=treewidth,
                 max_size=largest_scored(searcher, treewidth),
-                constraints=_constraints(Constraints(), table.names, forbid, require, constraints),
+                constraints=_constraints(
+                    Constraints(), table.names, forbid, require, constraints, (within_graph, require_graph)
+                ),
                 limits=limits,
                 tabulation=tabulation_for(searcher) if average is None else WITHIN_LIMITS,
                 name=name,
@@ -179,6 +189,7 @@ def select(
     method: str = "glasso",
     *,
     superset: UndirectedGraph | nx.Graph | str | Path | None = None,
+    time: float | None = None,
     seed: int = 0,
     header: bool = True,
     separator: str | None = None,
@@ -193,19 +204,21 @@ def select(
         method: glasso, neighbourhood, pc, pairs or held-out.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a file that
             `selection.supersets.read_superset` reads; None for a screen.
+        time: seconds from start to finish, reading included; None for no limit.
         seed: of everything random.
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
         strict: see `learn`.
         show_progress: on standard error; None for in terminals and notebooks.
         options: the other fields of `selection.request.Request`: kind, criterion, rule, adaptive, depth,
-            ordered, either, test, screen, over, separator_size, shortcuts; and those of
+            ordered, either, direct, test, screen, over, separator_size, shortcuts; and those of
             `tables.options.Coding`, see `learn`.
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
             linearly dependent; or the superset is not a graph over the columns.
         ChoiceError: an option does not exist, or is not one of the method.
+        LimitError: the time is over.
 
     >>> import numpy as np
     >>> import jtsolve as jt
@@ -217,19 +230,26 @@ def select(
     asked = {entry.name for entry in fields(Request)} - {"method"}
     request = Request(method, **{key: value for key, value in options.items() if key in asked})
     coding = _coding({key: value for key, value in options.items() if key not in asked})
+    limits = _limits(time, None, None, seed)
     screen = request.screening(_superset(superset), str(superset) if is_path(superset) else "superset")
     with _display("selecting", show_progress) as listener:
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
-        table = _read(data, of, coding, Dialect(header, separator), strict=strict)
+        watch = reading_watch(opened_data(data)[1], limits, listener)
+        table = _read(data, of, coding, Dialect(header, separator), strict=strict, watch=watch)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
-            found = select_graph(
-                table,
-                request.selection_method(),
-                screen,
-                request.framework(),
-                margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
-                seed=seed,
-                tell=lambda note, done: tell(listener, note, done),
+            found = within_limits(
+                lambda told: select_graph(
+                    table,
+                    request.selection_method(),
+                    screen,
+                    request.framework(),
+                    margins=request.margins,
+                    direct=request.direct,
+                    seed=seed,
+                    tell=told,
+                ),
+                limits,
+                listener,
             )
     return SelectedGraph(found, table, _style(data, table))
 
@@ -245,6 +265,8 @@ def solve(
     seed: int = 0,
     forbid: Pairs = (),
     require: Pairs = (),
+    within_graph: GraphLike | None = None,
+    require_graph: GraphLike | None = None,
     constraints: Mapping[str, Any] | None = None,
     show_progress: bool | None = None,
 ) -> Solution:
@@ -260,6 +282,8 @@ def solve(
         seed: of everything random.
         forbid: pairs of variables.
         require: pairs of variables.
+        within_graph: see `learn`.
+        require_graph: see `learn`.
         constraints: further ones, besides those of the problem.
         show_progress: on standard error.
 
@@ -276,7 +300,8 @@ def solve(
     limits = _limits(time, memory, threads, seed)
     searcher = _backend(backend)
     task = problem if isinstance(problem, Problem) else read_problem(problem)
-    limited = _constraints(task.constraints, task.names, forbid, require, constraints)
+    graphs = (within_graph, require_graph)
+    limited = _constraints(task.constraints, task.names, forbid, require, constraints, graphs)
     task = replace(task, constraints=limited).with_treewidth(treewidth)
     with _display(f"solving {task.name}", show_progress) as listener:
         return Solution(task, solve_problem(task, searcher, limits, listener))
@@ -564,10 +589,23 @@ def _style(data: Frame, table: Table) -> FrameStyle:
     return FrameStyle.of(data, states)
 
 
-def _constraints(
-    own: Constraints, names: Sequence[str], forbid: Pairs, require: Pairs, more: Mapping[str, Any] | None
+def _graph(given: GraphLike | None, names: Sequence[str], *, screened: bool) -> UndirectedGraph | None:
+    """Returns a graph over variables; of a selection, if it is to be `screened`, what its screen left."""
+    if isinstance(given, SelectedGraph):
+        return (given.selection.screened if screened else given.selection.markov).aligned(names)
+    graph = read_screened(given) if screened and is_path(given) else _superset(given)
+    return graph and graph.aligned(names, str(given) if is_path(given) else "graph")
+
+
+def _constraints(  # noqa: PLR0917 - one for each parameter of `learn`
+    own: Constraints,
+    names: Sequence[str],
+    forbid: Pairs,
+    require: Pairs,
+    more: Mapping[str, Any] | None,
+    graphs: tuple[GraphLike | None, GraphLike | None],
 ) -> Constraints:
-    """Returns constraints together with others, given by names as in an instance file."""
+    """Returns constraints together with others, given by names as in an instance file, and by graphs."""
     document = constraints_to_document(own, names)
     given = [("forbidden_edges", list(forbid)), ("required_edges", list(require)), *(more or {}).items()]
     for key, value in given:
@@ -582,4 +620,10 @@ def _constraints(
     except msgspec.ValidationError as error:
         known_keys = ", ".join(entry.name for entry in fields(Constraints))
         raise InputError("constraints", "", str(error), f"give some of {known_keys}, sets by names") from None
-    return constraints_from_document(converted, names, "constraints", "$")
+    joint = constraints_from_document(converted, names, "constraints", "$")
+    within, required = graphs
+    more_of_graphs = constraints_within(
+        _graph(within, names, screened=True), _graph(required, names, screened=False)
+    )
+    with with_names(names, "constraints", "$"):
+        return joint.joined(more_of_graphs)

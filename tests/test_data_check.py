@@ -356,7 +356,7 @@ def test_commands_that_read_data_have_the_same_options_for_it() -> None:
     for name in READERS:
         assert data <= options_of(name)
     constraints = {"--forbid", "--require", "--forbid-clique", "--min-separator", "--max-separator"}
-    constraints |= {"--max-cliques", "--constraints"}
+    constraints |= {"--max-cliques", "--constraints", "--within-graph", "--require-graph"}
     for name in ("solve", "score", "fit", "compare"):
         assert constraints <= options_of(name)
 

@@ -22,7 +22,7 @@ from jtsolve.selection.choosing import CrossValidation, Ebic, Given, Stars, crit
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.gaussian import covariance_selection, graphical_lasso, nearer
 from jtsolve.selection.glasso import GraphicalLasso
-from jtsolve.selection.independence import independent, thresholds
+from jtsolve.selection.independence import dependence, thresholds
 from jtsolve.selection.method import Task
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
 from jtsolve.selection.pairwise import HeldOutTests, PairTests
@@ -295,14 +295,14 @@ def test_the_statistics_of_states_are_those_of_scipy() -> None:
     )
     for test, kind in (("chi2", "pearson"), ("g", "log-likelihood")):
         p = chi2_contingency(table, correction=False, lambda_=kind).pvalue
-        assert independent(sample, 0, 3, [], test, p - 1e-9)
-        assert not independent(sample, 0, 3, [], test, p + 1e-9)
+        assert dependence(sample, 0, 3, [], test, p - 1e-9) <= 0
+        assert dependence(sample, 0, 3, [], test, p + 1e-9) > 0
 
 
 def test_states_without_variation_in_any_stratum_are_independent() -> None:
     codes = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1]])
     sample = States(tuple("abc"), codes, np.array([2, 2, 2]))
-    assert independent(sample, 0, 1, [2], "g", 0.05)
+    assert dependence(sample, 0, 1, [2], "g", 0.05) <= 0
 
 
 def test_fishers_z_needs_more_rows_than_columns() -> None:
@@ -374,6 +374,31 @@ def test_correlations_are_shrunk_where_rows_do_not_exceed_columns_and_the_step_s
         assert 0 < step.shrinkage < 1
     (step,) = select(table, PC(), Complete(), Plain()).steps
     assert not step.shrinkage
+
+
+def test_strong_edges_are_found_with_fewer_rows_than_columns() -> None:
+    draw = np.random.default_rng(2)
+    values = draw.normal(size=(60, 40))
+    values[1::2] = 0.9 * values[::2] + 0.3 * values[1::2]  # pairs
+    table = ContinuousTable(tuple(f"x{v}" for v in range(60)), values)
+    pairs = {(v, v + 1) for v in range(0, 60, 2)}
+    for method in (GraphicalLasso(), NeighbourhoodSelection(), PC(1, criterion=Ebic())):
+        found = select(table, method, Complete(), Plain())
+        assert pairs <= set(found.graph.edges)
+        assert found.graph.size < 36
+        assert found.strengths is not None
+        assert (
+            min(s for s, edge in zip(found.strengths, found.graph.edges, strict=True) if edge in pairs) > 0.8
+        )
+
+
+def test_many_given_edges_are_shrunk_by_the_expected_error() -> None:
+    moments = Moments.of(_table(20, 15))
+    full = ~np.eye(20, dtype=np.bool_)
+    _, little = moments.regular(np.zeros_like(full))
+    shrunk, share = moments.regular(full)
+    assert little == 0.01 < share < 1
+    assert np.linalg.eigvalsh(shrunk)[0] > 0
 
 
 def test_wrong_choices_are_refused() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -20,9 +21,10 @@ import jtsolve as jt
 from jtsolve.averaging.average import average
 from jtsolve.averaging.document import posterior_to_json
 from jtsolve.cli import run
+from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
-from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.constraints import read_constraints
+from jtsolve.core.problem import Constraints
+from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
 from jtsolve.io.ranking import ranking_to_json
 from jtsolve.io.result import result_to_json
@@ -34,14 +36,17 @@ from jtsolve.models.triangulation import minimally_triangulated
 from jtsolve.selection.estimator import GraphSelection
 from jtsolve.selection.framed import grouped
 from jtsolve.selection.request import Request
+from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import Complete, Correlations, GivenGraph, Looser, PcScreen
-from jtsolve.selection.supersets import constraints_within, read_superset, triangulation
+from jtsolve.selection.supersets import constraints_within, read_screened, read_superset, triangulation
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from jtsolve.selection.framework import Progress
 
 
 def _walk(rows: int = 300) -> NDArray[np.float64]:
@@ -186,6 +191,9 @@ def test_other_outputs_and_missing_or_constant_values_are_refused(
 def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path) -> None:
     graph, model = tmp_path / "g.json", tmp_path / "m.json"
     write_graph(graph_to_document(UndirectedGraph.from_edges("ab", [(0, 1)])), graph)
+    weighed = tmp_path / "g.csv"
+    weighed.write_text("source,target,strength\na,b,0.5\n", encoding="utf-8")
+    assert _run("fit", numbers, "--graph", weighed, "--output", model, "--quiet") == 0
     base = ["fit", numbers, "--output", model, "--score", "gaussian-bic"]
     assert _run(*base, "--graph", graph) == 0
     assert read_model(model).names == ("a", "b")
@@ -194,6 +202,42 @@ def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path
     assert _run(*base, "--graph", graph, "--columns", "a,b") == 2
     assert _run(*base, "--graph", graph, "--triangulate", "best") == 2
     assert _run(*base, "--graph", graph, "--drop", "a") == 2
+
+
+# Limits
+
+
+def test_a_time_limit_ends_one_long_decision_and_its_thread() -> None:
+    before = set(threading.enumerate())
+
+    def endless(told: Progress) -> None:
+        while True:
+            told("deciding", 0.5)
+
+    with pytest.raises(LimitError, match="ended the selection with 50% of the edges decided"):
+        within_limits(endless, Limits(time=0.05))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_an_interruption_and_errors_of_the_work_are_passed_on() -> None:
+    def interrupt(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    def endless(_: object) -> None:
+        while True:
+            pass
+
+    def fail(_: object) -> None:
+        raise InputError("a", "b", "c", "d")
+
+    with pytest.raises(KeyboardInterrupt):
+        within_limits(endless, Limits(), interrupt)
+    with pytest.raises(InputError, match="a: b: c"):
+        within_limits(fail, Limits())
+    with pytest.raises(LimitError, match="nothing is written"):
+        jt.select(_walk(), time=1e-9)
 
 
 # Supersets, constraints, triangulations
@@ -226,24 +270,60 @@ def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> No
         read_superset(path, 0.5)
 
 
-def test_constraints_keep_a_tree_within_the_triangulated_superset(numbers: Path, tmp_path: Path) -> None:
+def test_constraints_keep_a_tree_within_the_triangulated_superset() -> None:
     square = UndirectedGraph.from_edges("abcd", [(0, 1), (1, 2), (2, 3), (3, 0)])
     within = constraints_within(square, UndirectedGraph.from_edges("abcd", [(0, 1)]))
     assert len(within.forbidden_edges) == 1
     assert within.required_edges == {0b0011}
-    graph, limits, result = tmp_path / "g.json", tmp_path / "limits.json", tmp_path / "r.json"
-    words = ["--screen", "correlation:0.25", "--constraints", limits, "--output", graph, "--quiet"]
-    assert _run("select", numbers, *words) == 0
-    assert read_constraints(limits).forbidden_edges
-    search = ["--score", "gaussian-bic", "--treewidth", "2", "--constraints", limits, "--output", result]
-    assert _run("solve", numbers, *search, "--quiet") == 0
-    refined = read_superset(result)
+    assert constraints_within(None) == Constraints()
+
+
+def test_exact_backends_refine_what_a_screen_left(
+    numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph, result, other = tmp_path / "g.json", tmp_path / "r.json", tmp_path / "h.json"
+    assert _run("select", numbers, "--screen", "correlation:0.25", "--output", graph, "--quiet") == 0
     document = read_document(graph)
     assert document.selection is not None
     pairs = [("abcde".index(u), "abcde".index(v)) for u, v in document.selection.superset]
-    screened = UndirectedGraph.from_edges("abcde", pairs)
-    cover = triangulation(screened).edge_sets
-    assert {1 << u | 1 << v for u, v in refined.aligned(tuple("abcde")).edges} <= cover
+    left = UndirectedGraph.from_edges("abcde", pairs)
+    assert len(document.edges) < left.size < 10
+    assert read_screened(graph) == left
+    search = ["solve", numbers, "--score", "gaussian-bic", "--quiet", "--output", result]
+    assert _run(*search, "--treewidth", "4", "--within-graph", graph) == 0
+    cover = UndirectedGraph.from_edges("abcde", triangulation(left).graph_edges)
+    assert read_superset(result).aligned(cover.names).within(cover)
+    # The weakest pairs, which no tree would have by itself.
+    chain = UndirectedGraph.from_edges("abcde", [(0, 2), (2, 4)])
+    write_graph(graph_to_document(chain), other)
+    assert _run(*search, "--treewidth", "1", "--require-graph", other) == 0
+    assert chain.within(read_superset(result).aligned(chain.names))
+    assert _run(*search, "--treewidth", "1", "--within-graph", other, "--require-graph", other) == 0
+    assert read_superset(result).aligned(chain.names) == chain
+    capsys.readouterr()
+    assert _run(*search, "--treewidth", "1", "--within-graph", other, "--require", "a,b") == 2
+    assert "edge a – b is both required and forbidden" in capsys.readouterr().err
+    write_graph(graph_to_document(UndirectedGraph.empty("az")), other)
+    assert _run(*search, "--treewidth", "1", "--within-graph", other) == 2
+    assert "there is no column 'z'" in capsys.readouterr().err
+
+
+def test_python_refines_what_a_screen_left(tmp_path: Path) -> None:
+    frame = pl.DataFrame(_walk(), schema=list("abcde"), orient="row")
+    selected = jt.select(frame, screen="correlation:0.25")
+    selected.write(tmp_path / "g.json")
+    cover = {frozenset(edge) for edge in selected.superset}
+    cover |= {
+        frozenset("abcde"[v] for v in edge) for edge in triangulation(selected.selection.superset).graph_edges
+    }
+    for within in (selected, selected.selection.superset, tmp_path / "g.json"):
+        found = jt.learn(frame, 4, score="gaussian-bic", within_graph=within, require_graph=selected)
+        edges = {frozenset(edge) for edge in found.graph().edges}
+        assert {frozenset(edge) for edge in selected.edges} <= edges <= cover
+    again = jt.learn(frame, 1, score="gaussian-bic", require_graph=nx.path_graph(list("ace")))
+    assert {"a", "c"} in map(set, again.cliques)
+    with pytest.raises(InputError, match="both required and forbidden"):
+        jt.learn(frame, 1, score="gaussian-bic", within_graph=nx.path_graph(list("ab")), require=[("c", "d")])
 
 
 @given(st.integers(0, 10**6))

@@ -225,14 +225,15 @@ def _of_result(path: Path) -> Structure:
 
 
 def _triangulated(path: Path, heuristic: str) -> Structure:
-    """Returns the tree of a triangulation of a graph; a selection from numbers asks for a Gaussian score."""
-    from jtsolve.io.graph import read_document, read_graph
+    """Returns the tree of a triangulation of a graph; one selected from numbers asks for a Gaussian score."""
+    from jtsolve.io.graph import arcs_of, graph_of, read_document
     from jtsolve.selection.supersets import triangulation
 
-    graph = read_graph(path)
+    document = read_document(path)
+    graph = graph_of(document, str(path)).moral(arcs_of(document))
     tree = triangulation(graph, heuristic)
-    found = read_document(path).selection if ".json" in path.name.lower() else None
-    of_numbers = found is not None and found.data.get("kind") in ("gaussian", "nonparanormal")
+    kind = None if document.selection is None else document.selection.data.get("kind")
+    of_numbers = document.strengths is not None or kind in ("gaussian", "nonparanormal")
     fill = len(tree.graph_edges) - graph.size
     facts = {"graph": path.name, "triangulation": heuristic, "edges": graph.size, "fill": fill}
     return Structure(tree, graph.names, path, "variables", facts, "gaussian-bic" if of_numbers else None)

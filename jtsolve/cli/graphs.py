@@ -14,19 +14,16 @@ def of_graph(path: Path) -> "View":
     """Returns the view of a graph file; its tree is that of its min-fill triangulation."""
     from jtsolve.cli.views import View
     from jtsolve.draw import edges_dot
-    from jtsolve.io.graph import graph_of, graph_to_document, read_document, read_graph
+    from jtsolve.io.graph import arcs_of, graph_of, read_document
     from jtsolve.selection.supersets import triangulation
 
-    if path.name.removesuffix(".gz").lower().endswith((".graphml", ".csv")):
-        graph = read_graph(path)
-        document = graph_to_document(graph)
-    else:
-        document = read_document(path)
-        graph = graph_of(document, str(path))
+    document = read_document(path)
+    graph = graph_of(document, str(path))
     strengths = _in_order(document, graph)
+    arcs = None if document.arcs is None else arcs_of(document)
 
     def tree() -> "tuple[JunctionTree, tuple[str, ...]]":
-        return triangulation(graph), graph.names
+        return triangulation(graph.moral(arcs or ())), graph.names
 
     def picture(target: Path, kind: Literal["svg", "png"]) -> None:
         from jtsolve.draw import draw_edges
@@ -35,7 +32,9 @@ def of_graph(path: Path) -> "View":
         index = {name: v for v, name in enumerate(graph.names)}
         steps = () if document.selection is None else document.selection.steps
         groups = grouped(graph, [[index[name] for name in step.region] for step in steps])
-        draw_edges(graph.edges, graph.names, target, format=kind, strengths=strengths, groups=groups)
+        draw_edges(
+            graph.edges, graph.names, target, format=kind, strengths=strengths, groups=groups, arcs=arcs
+        )
 
     return View(
         _facts(document),
@@ -43,7 +42,7 @@ def of_graph(path: Path) -> "View":
         tree,
         None,
         picture,
-        lambda: edges_dot(graph.edges, graph.names, strengths),
+        lambda: edges_dot(graph.edges, graph.names, strengths, arcs),
         of_graph=True,
     )
 
@@ -79,6 +78,12 @@ def _text(document: "GraphDocument", graph: "UndirectedGraph", strengths: list[f
         if shrunk:
             facts.append(["shrunk", f"in {shrunk} steps, whose columns are as many as the rows or more"])
     edges = [list(pair) for pair in graph.named_edges]
+    if document.arcs is not None:
+        known = {frozenset(arc) for arc in document.arcs}
+        facts.insert(2, ["directed", len(known)])
+        rows = [[u, "→", v] for u, v in document.arcs]
+        rows += [[u, "–", v] for u, v in edges if frozenset((u, v)) not in known]
+        return f"{table(['', ''], facts)}\n\n{table(['edge', '', ''], rows)}"
     if strengths is None:
         return f"{table(['', ''], facts)}\n\n{table(['edge', ''], edges)}"
     order = sorted(range(len(edges)), key=lambda k: -abs(strengths[k]))

@@ -167,6 +167,18 @@ ConstraintsFile = Annotated[
     Path | None,
     typer.Option(readable=False, metavar="FILE", help="Constraints by the names of the instance format."),
 ]
+WithinGraph = Annotated[
+    Path | None,
+    typer.Option(
+        readable=False,
+        metavar="FILE",
+        help="No edge outside a triangulation of this graph, result, results or posterior; of a selection, "
+        "of its superset.",
+    ),
+]
+RequireGraph = Annotated[
+    Path | None, typer.Option(readable=False, metavar="FILE", help="Every edge of this graph or result.")
+]
 
 # Queries
 
@@ -295,6 +307,8 @@ class ConstraintOptions:
     max_separator: MaxSeparator = None
     max_cliques: MaxCliques = None
     constraints: ConstraintsFile = None
+    within_graph: WithinGraph = None
+    require_graph: RequireGraph = None
 
     @property
     def given(self) -> bool:
@@ -333,7 +347,17 @@ class ConstraintOptions:
             own = constraints_from_document(document, names, source, "constraints")
             with with_names(names, source, "constraints"):
                 joint = joint.joined(own)
-        return joint
+        if self.within_graph is None and self.require_graph is None:
+            return joint
+
+        from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
+
+        files = ((self.within_graph, read_screened), (self.require_graph, read_superset))
+        around, inside = (
+            None if path is None else read(path).aligned(names, str(path)) for path, read in files
+        )
+        with with_names(names, "options", "constraints"):
+            return joint.joined(constraints_within(around, inside))
 
     def on(self, problem: "Problem") -> "Problem":
         """Returns the problem under its own constraints and these.

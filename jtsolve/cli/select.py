@@ -8,14 +8,11 @@ import typer
 from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, Seed, TimeLimit, grouped
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.scoring import COMPILING, DataFile
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError
 from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits
     from jtsolve.core.selection import Selection
-    from jtsolve.selection.framework import Progress
-    from jtsolve.solving import Listener
 
 
 @grouped
@@ -52,6 +49,10 @@ def select(
     either: Annotated[
         bool, typer.Option("--either", help="Of pc: sets of neighbours of either end, not of one.")
     ] = False,
+    direct: Annotated[
+        bool,
+        typer.Option("--direct", help="Of pc: direct the edges as far as they can be; the graph is a CPDAG."),
+    ] = False,
     test: Annotated[
         str | None,
         typer.Option(
@@ -75,21 +76,15 @@ def select(
     above: Annotated[
         float | None, typer.Option(metavar="P", help="Of a posterior: the least probability of an edge.")
     ] = None,
-    over: Annotated[str, typer.Option(metavar="WAY", help="junction-tree or plain.")] = "junction-tree",
+    over: Annotated[
+        str | None, typer.Option(metavar="WAY", help="junction-tree (default), or plain, as with --direct.")
+    ] = None,
     separator_size: Annotated[
         int | None, typer.Option(metavar="K", help="Merge clusters joined by a larger separator.")
     ] = None,
     shortcuts: Annotated[
         bool, typer.Option("--shortcuts", help="The shortcuts of the authors' programs for small regions.")
     ] = False,
-    constraints: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Also write constraints for 'jtsolve solve': no edge outside the triangulated superset.",
-        ),
-    ] = None,
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     columns: DataOptions,
@@ -100,13 +95,11 @@ def select(
 
     A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
     of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
-    verifies, 'jtsolve show' draws, and 'jtsolve fit --graph' takes. The time limit is looked at between
-    regions; at its end nothing is written.
+    verifies, 'jtsolve show' draws, 'jtsolve fit --graph' takes, and 'jtsolve solve --within-graph' refines.
+    At the end of the time limit nothing is written.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
-    for path in (output, constraints):
-        if path is not None:
-            require_writable(path, data, *inputs)
+    require_writable(output, data, *inputs)
 
     from jtsolve.core.compiling import announced
     from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
@@ -114,9 +107,10 @@ def select(
     from jtsolve.scoring.registry import named_score
     from jtsolve.selection.framework import select as select_graph
     from jtsolve.selection.request import Request
+    from jtsolve.selection.running import within_limits
     from jtsolve.selection.supersets import read_superset
 
-    suffix_of(output)
+    suffix_of(output, arcs=direct)
     request = Request(
         method=method,
         kind=kind,  # type: ignore[arg-type]  # checked there
@@ -126,6 +120,7 @@ def select(
         depth=depth,
         ordered=ordered,
         either=either,
+        direct=direct,
         test=test,
         screen=screen,
         over=over,  # type: ignore[arg-type]  # checked there
@@ -146,43 +141,22 @@ def select(
         progress("selecting", shown=shown) as listener,
         announced(lambda: tell(listener, COMPILING)),
     ):
-        found = select_graph(
-            table,
-            request.selection_method(),
-            screening,
-            request.framework(),
-            margins="nonparanormal" if request.data_kind == "nonparanormal" else "gaussian",
-            seed=seed,
-            tell=_watched(listener, limits),
+        found = within_limits(
+            lambda told: select_graph(
+                table,
+                request.selection_method(),
+                screening,
+                request.framework(),
+                margins=request.margins,
+                direct=direct,
+                seed=seed,
+                tell=told,
+            ),
+            limits,
+            listener,
         )
     write_graph(selection_to_document(found), output)
-    if constraints is not None:
-        _write_constraints(found, constraints)
     _report(found, output, json=json, quiet=quiet)
-
-
-def _watched(listener: "Listener | None", limits: "Limits") -> "Progress":
-    """Returns what shows progress and ends the selection at the time limit."""
-    from jtsolve.progress import tell
-
-    def watch(note: str, done: float, /) -> None:
-        tell(listener, note, done)
-        if limits.time is not None and limits.elapsed >= limits.time:
-            raise LimitError(
-                f"the time limit ended the selection with {done:.0%} of the edges decided; nothing is "
-                "written. Ways out: more time, a stricter screen, or a smaller --separator-size"
-            )
-
-    return watch
-
-
-def _write_constraints(found: "Selection", path: Path) -> None:
-    from jtsolve.core.files import write_atomically
-    from jtsolve.io.documents import constraints_to_document, lay_out
-    from jtsolve.selection.supersets import constraints_within
-
-    values = constraints_to_document(constraints_within(found.superset), found.graph.names)
-    write_atomically(path, (lay_out(values) + "\n").encode())
 
 
 def _report(found: "Selection", output: Path, *, json: bool, quiet: bool) -> None:

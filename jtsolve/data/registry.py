@@ -22,7 +22,8 @@ class DataSet:
 
     Attributes:
         name: as given to `jtsolve data fetch`.
-        kind: "uci" (tables), "bnlearn" (Bayesian networks, BIF), or "density" (binary tables).
+        kind: "uci" (tables), "bnlearn" (Bayesian networks, BIF), "density" (binary tables), or "numbers"
+            (tables with a header).
         file: path in the cache, and in a local folder, gzipped or not; relative, with slashes.
         url: of the download, gzipped or not.
         sha256: of the decompressed content, as 64 hexadecimal digits.

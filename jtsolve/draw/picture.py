@@ -128,6 +128,7 @@ def draw_edges(
     format: Format,  # noqa: A002 - the word for it
     strengths: Sequence[float] | None = None,
     groups: Sequence[int | None] | None = None,
+    arcs: Sequence[tuple[int, int]] | None = None,
 ) -> None:
     """Draws any graph into a file; see `edges_figure`.
 
@@ -138,7 +139,7 @@ def draw_edges(
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        write_atomically(path, render(edges_figure(edges, names, strengths, groups), format))
+        write_atomically(path, render(edges_figure(edges, names, strengths, groups, arcs), format))
 
 
 def edges_figure(
@@ -146,6 +147,7 @@ def edges_figure(
     names: Sequence[str],
     strengths: Sequence[float] | None = None,
     groups: Sequence[int | None] | None = None,
+    arcs: Sequence[tuple[int, int]] | None = None,
 ) -> Any:
     """Returns the drawing of a graph as a `matplotlib.figure.Figure`.
 
@@ -154,6 +156,7 @@ def edges_figure(
         names: of the variables.
         strengths: of each edge, from -1 to 1: blue if positive, red if negative, wider if stronger.
         groups: of each variable, in whose colour it is filled; None for none.
+        arcs: edges that have an arrow head, in the middle of their line.
     """
     strongest = max(map(abs, strengths or ()), default=0.0) or 1.0
     layout = arrange_edges(edges, names)
@@ -167,6 +170,10 @@ def edges_figure(
             colour = _POSITIVE if strengths[k] >= 0 else _NEGATIVE
             width = 0.5 + 3.5 * abs(strengths[k]) / strongest
         axes.plot(*layout.centres[[u, v]].T, color=colour, linewidth=width, zorder=1)
+    for u, v in arcs or ():
+        start, end = layout.centres[u], layout.centres[v]
+        ends = {"xy": 0.42 * start + 0.58 * end, "xytext": start}
+        axes.annotate("", **ends, arrowprops={"arrowstyle": "-|>", "color": _EDGE, "shrinkA": 0}, zorder=1)
     for v, (label, (x, y), size) in enumerate(zip(layout.labels, layout.centres, layout.sizes, strict=True)):
         group = None if groups is None else groups[v]
         fill = _CLIQUE_FILL if group is None else _GROUP_FILLS[group % len(_GROUP_FILLS)]

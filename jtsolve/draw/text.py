@@ -96,9 +96,15 @@ def graph_dot(tree: JunctionTree, names: Sequence[str]) -> str:
 
 
 def edges_dot(
-    edges: Sequence[tuple[int, int]], names: Sequence[str], strengths: Sequence[float] | None = None
+    edges: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    strengths: Sequence[float] | None = None,
+    arcs: Sequence[tuple[int, int]] | None = None,
 ) -> str:
-    """Returns any graph in the DOT language of Graphviz; strengths from -1 to 1 give colour and width."""
+    """Returns any graph in the DOT language of Graphviz; strengths from -1 to 1 give colour and width.
+
+    With arcs, edges (u, v) from u to v, the graph is directed; the other edges have `dir=none`.
+    """
     nodes = [f"  v{v} [label={_dot_label(1 << v, names)}];" for v in range(len(names))]
     styles = [""] * len(edges)
     if strengths is not None:
@@ -107,9 +113,15 @@ def edges_dot(
             f'tooltip="{value:.4f}"]'
             for value in strengths
         ]
-    lines = [f"  v{u} -- v{v}{style};" for (u, v), style in zip(edges, styles, strict=True)]
+    if arcs is None:
+        lines = [f"  v{u} -- v{v}{style};" for (u, v), style in zip(edges, styles, strict=True)]
+    else:
+        known = {frozenset(arc) for arc in arcs}
+        lines = [f"  v{u} -> v{v};" for u, v in arcs]
+        lines += [f"  v{u} -> v{v} [dir=none];" for u, v in edges if frozenset((u, v)) not in known]
+    kind = "graph markov_network {" if arcs is None else "digraph cpdag {"
     style = '  node [shape=box, style=rounded, fontname="sans-serif"];'
-    return "\n".join(["graph markov_network {", style, *nodes, *lines, "}"])
+    return "\n".join([kind, style, *nodes, *lines, "}"])
 
 
 def _braces(mask: VarSet, names: Sequence[str]) -> str:

@@ -1,7 +1,8 @@
 """Graph files: `jtsolve-graph`, version 1; GraphML; edge lists in CSV.
 
 A jtsolve-graph file may hold the selection that found the graph. An edge list has the header `source,target`,
-or `source,target,strength`; a line without a target is a vertex without edges.
+or `source,target,strength`; a line without a target is a vertex without edges. Arcs are kept in
+jtsolve-graph, and in GraphML as a directed graph, in which an edge without direction is two arcs.
 """
 
 from __future__ import annotations
@@ -50,6 +51,13 @@ class StepDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shrinkage: Share = 0.0
 
 
+class SeparatorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The set that separates a pair that is not joined but has a common neighbour."""
+
+    pair: Pair
+    given: list[Name]
+
+
 class SelectionDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a graph was selected: see `core.selection.Selection`."""
 
@@ -63,13 +71,16 @@ class SelectionDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     data: dict[str, Any]
     seconds: dict[str, float]
     environment: dict[str, Any]
+    separators: list[SeparatorDocument] = []
 
 
 class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve graph file, version 1.
 
     `edges` are pairs of variables, each once. `strengths`, aligned with `edges`, are partial correlations.
-    `selection` says how the graph was found; null or absent for any other graph.
+    `arcs` are the edges that have a direction, from the first to the second; null or absent for a graph
+    without directions, in which parents of a vertex are joined. `selection` says how the graph was found;
+    null or absent for any other graph.
     """
 
     format: Literal["jtsolve-graph"]
@@ -77,6 +88,7 @@ class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variables: Annotated[list[Name], msgspec.Meta(min_length=1)]
     edges: list[Pair]
     strengths: list[Correlation] | None = None
+    arcs: list[Pair] | None = None
     selection: SelectionDocument | None = None
 
 
@@ -85,34 +97,26 @@ def graph_schema() -> dict[str, Any]:
     return json_schema(GraphDocument)
 
 
-def graph_to_document(
-    graph: UndirectedGraph, strengths: Sequence[float] | None = None, selection: Selection | None = None
-) -> GraphDocument:
-    """Returns the document of a graph; of a selection, give its graph and strengths too."""
-    found = None if selection is None else _selection_values(selection)
+def graph_to_document(graph: UndirectedGraph, strengths: Sequence[float] | None = None) -> GraphDocument:
+    """Returns the document of a graph."""
     values = {
         "format": FORMAT,
         "version": VERSION,
         "variables": list(graph.names),
         "edges": graph.named_edges,
         "strengths": None if strengths is None else list(strengths),
-        "selection": found,
     }
     return msgspec.convert(values, GraphDocument)
 
 
 def selection_to_document(selection: Selection) -> GraphDocument:
     """Returns the document of a selection."""
-    return graph_to_document(selection.graph, selection.strengths, selection)
-
-
-def _selection_values(selection: Selection) -> dict[str, Any]:
     names = selection.graph.names
 
     def pairs(edges: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
         return [(names[u], names[v]) for u, v in edges]
 
-    return {
+    facts = {
         "method": dict(selection.method),
         "screen": dict(selection.screen),
         "over": selection.over,
@@ -135,15 +139,26 @@ def _selection_values(selection: Selection) -> dict[str, Any]:
         "data": dict(selection.data),
         "seconds": dict(selection.seconds),
         "environment": dict(selection.environment),
+        "separators": [
+            {"pair": (names[u], names[v]), "given": names_of(given, names)}
+            for (u, v), given in selection.separators.items()
+        ],
     }
+    return msgspec.structs.replace(
+        graph_to_document(selection.graph, selection.strengths),
+        arcs=None if selection.arcs is None else pairs(selection.arcs),
+        selection=msgspec.convert(facts, SelectionDocument),
+    )
 
 
 def document_to_json(document: GraphDocument) -> bytes:
     """Returns the document as JSON in UTF-8, with keys in a fixed order and a line per edge."""
     values = msgspec.to_builtins(document)
-    for key in ("strengths", "selection"):
+    for key in ("strengths", "arcs", "selection"):
         if values[key] is None:
             del values[key]
+    if document.selection is not None and not document.selection.separators:
+        del values["selection"]["separators"]
     return (lay_out(values) + "\n").encode()
 
 
@@ -151,10 +166,10 @@ def write_graph(document: GraphDocument, path: str | Path) -> None:
     """Writes a graph as the suffix says: .json, .json.gz, .graphml or .csv, the last two without steps.
 
     Raises:
-        ChoiceError: the suffix is another.
+        ChoiceError: the suffix is another, or .csv for a graph with arcs.
         InputError: the file cannot be written.
     """
-    kind = suffix_of(path)
+    kind = suffix_of(path, arcs=document.arcs is not None)
     if kind == ".graphml":
         data = _graphml(document)
     elif kind == ".csv":
@@ -165,25 +180,35 @@ def write_graph(document: GraphDocument, path: str | Path) -> None:
     write_atomically(path, data)
 
 
-def suffix_of(path: str | Path) -> str:
-    """Returns the suffix of a graph file.
+def suffix_of(path: str | Path, *, arcs: bool = False) -> str:
+    """Returns the suffix of a graph file, of a graph with arcs or without.
 
     Raises:
-        ChoiceError: it is none of `SUFFIXES`.
+        ChoiceError: it is none of `SUFFIXES`, or .csv for arcs.
     """
     name = Path(path).name.lower()
     kind = next((suffix for suffix in reversed(SUFFIXES) if name.endswith(suffix)), None)
     if kind is None:
         raise ChoiceError(f"{path}: a graph is written as {', '.join(SUFFIXES)}; give such a name")
+    if arcs and kind == ".csv":
+        raise ChoiceError(f"{path}: an edge list has no directions; write .json or .graphml")
     return kind
 
 
 def read_document(path: str | Path) -> GraphDocument:
-    """Returns the document in a jtsolve-graph file, its selection unverified; see `verify.selection`.
+    """Returns the document in a file, .graphml, .csv, or else jtsolve-graph.
+
+    Its selection is unverified; see `verify.selection`. Strengths of GraphML are numbers from -1 to 1 that
+    all edges have as `strength`.
 
     Raises:
         InputError: the file cannot be read, or is not as the format asks; names the place.
     """
+    name = Path(path).name.lower()
+    if name.endswith((".graphml", ".graphml.gz")):
+        return _read_graphml(read_file(path), str(path))
+    if name.endswith((".csv", ".csv.gz")):
+        return _read_edge_list(read_file(path), str(path))
     document = decode(read_file(path), GraphDocument, str(path))
     graph_of(document, str(path))
     return document
@@ -193,13 +218,18 @@ def graph_of(document: GraphDocument, source: str) -> UndirectedGraph:
     """Returns the graph of a document.
 
     Raises:
-        InputError: names or edges repeat, an edge names no variable, or strengths are not one an edge.
+        InputError: names or edges repeat, an edge names no variable, strengths are not one an edge, or an arc
+            is no edge.
     """
     index = _index(document.variables, source)
     if document.strengths is not None and len(document.strengths) != len(document.edges):
         reason = f"{len(document.strengths)} strengths for {len(document.edges)} edges"
         raise InputError(source, "$.strengths", reason, "give one for every edge, in their order")
-    return edges_of(document.edges, document.variables, index, source, "$.edges")
+    graph = edges_of(document.edges, document.variables, index, source, "$.edges")
+    arcs = edges_of(document.arcs or [], document.variables, index, source, "$.arcs")
+    for u, v in arcs.without(graph).named_edges:
+        raise InputError(source, "$.arcs", f"'{u}' – '{v}' is no edge", "direct edges only")
+    return graph
 
 
 def edges_of(
@@ -225,17 +255,19 @@ def edges_of(
 
 
 def read_graph(path: str | Path) -> UndirectedGraph:
-    """Returns the graph in a file, .graphml, .csv, or else jtsolve-graph.
+    """Returns the graph in a file that `read_document` reads; of one with arcs, its moral graph.
 
     Raises:
         InputError: the file cannot be read, or is not a graph; names the place.
     """
-    name = Path(path).name.lower()
-    if name.endswith((".graphml", ".graphml.gz")):
-        return _read_graphml(read_file(path), str(path))
-    if name.endswith((".csv", ".csv.gz")):
-        return _read_edge_list(read_file(path), str(path))
-    return graph_of(read_document(path), str(path))
+    document = read_document(path)
+    return graph_of(document, str(path)).moral(arcs_of(document))
+
+
+def arcs_of(document: GraphDocument) -> list[tuple[int, int]]:
+    """Returns the arcs of a document whose graph is known to be one."""
+    place = {name: v for v, name in enumerate(document.variables)}
+    return [(place[u], place[v]) for u, v in document.arcs or ()]
 
 
 def _index(names: Sequence[str], source: str) -> dict[str, int]:
@@ -251,6 +283,9 @@ def _index(names: Sequence[str], source: str) -> dict[str, int]:
 def _graphml(document: GraphDocument) -> bytes:
     import networkx as nx
 
+    if document.arcs is not None:
+        graph = graph_of(document, "graph").to_networkx(arcs=arcs_of(document))
+        return ("\n".join(nx.generate_graphml(graph)) + "\n").encode()
     graph = nx.Graph()
     graph.add_nodes_from(document.variables)
     for i, (u, v) in enumerate(document.edges):
@@ -258,7 +293,7 @@ def _graphml(document: GraphDocument) -> bytes:
     return ("\n".join(nx.generate_graphml(graph)) + "\n").encode()
 
 
-def _read_graphml(data: bytes, source: str) -> UndirectedGraph:
+def _read_graphml(data: bytes, source: str) -> GraphDocument:
     import networkx as nx
 
     try:
@@ -275,7 +310,11 @@ def _read_graphml(data: bytes, source: str) -> UndirectedGraph:
         raise InputError(source, "", reason, "write it again, as networkx.write_graphml does") from None
     if not len(graph):
         raise InputError(source, "", "the graph has no nodes", "give a graph with at least one")
-    return UndirectedGraph.from_networkx(graph, source)
+    found = UndirectedGraph.from_networkx(graph, source)
+    nodes = list(graph.nodes)
+    values = [graph.edges[nodes[u], nodes[v]].get("strength") for u, v in found.edges]
+    weighed = bool(values) and all(isinstance(value, float) and abs(value) <= 1 for value in values)
+    return graph_to_document(found, values if weighed else None)
 
 
 _HEADERS = (["source", "target"], ["source", "target", "strength"])
@@ -295,7 +334,7 @@ def _edge_list(document: GraphDocument) -> bytes:
     return text.getvalue().encode()
 
 
-def _read_edge_list(data: bytes, source: str) -> UndirectedGraph:
+def _read_edge_list(data: bytes, source: str) -> GraphDocument:
     try:
         rows = list(csv.reader(io.StringIO(data.decode(), newline=""), strict=True))
     except UnicodeDecodeError:
@@ -324,7 +363,10 @@ def _read_edge_list(data: bytes, source: str) -> UndirectedGraph:
             raise InputError(source, place, f"the edge is also row {first}", "remove one of them")
     if not index:
         raise InputError(source, "", "it names no variable", "give at least one edge or vertex")
-    return UndirectedGraph.from_edges(tuple(index), [(u, v) for u, v in map(sorted, edges)])
+    graph = UndirectedGraph.from_edges(tuple(index), [(u, v) for u, v in map(sorted, edges)])
+    if len(rows[0]) == len(_HEADERS[0]):
+        return graph_to_document(graph)
+    return graph_to_document(graph, [float(rows[edges[frozenset(pair)] - 1][2]) for pair in graph.edges])
 
 
 def _is_correlation(text: str) -> bool:

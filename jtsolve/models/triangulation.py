@@ -102,9 +102,9 @@ def triangulated(
         changed = around
         for u in members(around):
             added = around & ~neighbours[u] & ~(1 << u)
-            if added and heuristic == "min-fill":
-                # A new edge {u, w} changes the fill-in of their common neighbours.
-                changed |= neighbours[u]
+            if heuristic == "min-fill":
+                for w in members(added):  # a new edge {u, w} changes the fill-in of their common neighbours
+                    changed |= neighbours[u] & neighbours[w]
             neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
         # Eliminated variables are in no neighbourhood any more.
         costs.update((u, cost(u)) for u in members(changed & ~(1 << v)))

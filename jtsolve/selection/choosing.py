@@ -150,7 +150,7 @@ def choose(method: PathMethod, criterion: Criterion, moments: Moments, task: Tas
     Raises:
         InputError: the criterion needs rows, or more of them.
     """
-    correlation, shrinkage = moments.regular()
+    correlation, shrinkage = moments.regular(task.given)
     if isinstance(criterion, Given):
         (kept,) = method.walk(correlation, moments.rows, task, [criterion.value])
         return Decision(kept, criterion.value, shrinkage)
@@ -241,7 +241,7 @@ def _most_stable(
     share = np.zeros((len(grid), *task.candidates.shape))
     for _ in range(criterion.draws):
         part = moments.of_rows(draw.choice(moments.rows, size, replace=False))
-        correlation, _ = part.regular()
+        correlation, _ = part.regular(task.given)
         for k, kept in enumerate(method.walk(correlation, size, task, grid)):
             share[k] += kept
     share /= criterion.draws
@@ -266,13 +266,13 @@ def _by_validation(
     total = np.zeros(len(grid))
     for held in np.array_split(order, criterion.folds):
         part = moments.of_rows(np.setdiff1d(order, held))
-        correlation, _ = part.regular()
+        correlation, _ = part.regular(task.given)
         test = moments.values[:, held]
         second = test @ test.T / len(held)
         for k, kept in enumerate(method.walk(correlation, part.rows, task, grid)):
             fit = covariance_selection(correlation, task.given | kept, ON_A_PATH)
             total[k] -= len(held) * (fit.log_determinant + float((fit.precision * second).sum()))
-    correlation, shrinkage = moments.regular()
+    correlation, shrinkage = moments.regular(task.given)
     parameter = grid[int(np.argmax(total))]
     (kept,) = method.walk(correlation, moments.rows, task, [parameter])
     return Decision(kept, parameter, shrinkage)

@@ -104,11 +104,12 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         screen = request.screening(self._superset(names))
         try:
             table = ContinuousTable(names, values.T)
-            moments = Moments.of(table, "nonparanormal" if self.nonparanormal else "gaussian")
+            moments = Moments.of(table, request.margins)
             found = select(moments, request.selection_method(), screen, request.framework(), seed=seed)
         except InputError as error:
             raise ValueError(str(error)) from None
-        estimate = covariance_selection(moments.regular()[0], found.graph.matrix())
+        joined = found.graph.matrix()
+        estimate = covariance_selection(moments.regular(joined)[0], joined)
         deviation = values.std(axis=0)
         scale = np.outer(deviation, deviation)
         self.location_ = values.mean(axis=0)

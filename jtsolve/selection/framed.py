@@ -69,6 +69,16 @@ class SelectedGraph:
         pairs = zip(selection.graph.edges, selection.strengths, strict=True)
         return selection.graph.to_networkx({edge: {"strength": value} for edge, value in pairs})
 
+    def cpdag(self) -> nx.DiGraph:
+        """Returns the directed graph of networkx; an edge without direction is two arcs, one each way.
+
+        Raises:
+            ChoiceError: directions were not asked for.
+        """
+        if self.selection.arcs is None:
+            raise ChoiceError("the graph has no directions; select it with method='pc', direct=True")
+        return self.selection.graph.to_networkx(arcs=self.selection.arcs)
+
     def fit(self, *, triangulate: str = "min-fill", ess: float | None = None) -> Model:
         """Returns the model of a triangulation of the graph, fitted to the data.
 
@@ -80,7 +90,7 @@ class SelectedGraph:
             ChoiceError: there is no such triangulation.
             InputError: there are too few rows for the largest clique.
         """
-        tree = triangulation(self.selection.graph, triangulate)
+        tree = triangulation(self.selection.markov, triangulate)
         facts = {"graph": self.selection.method["name"], "triangulation": triangulate}
         table = replace(self.table, provenance={**self.table.provenance, **facts})
         if isinstance(table, ContinuousTable):
@@ -89,7 +99,7 @@ class SelectedGraph:
 
     def constraints(self, *, require: bool = False) -> Constraints:
         """Returns constraints under which `jtsolve.solve` refines the screen; see `constraints_within`."""
-        return constraints_within(self.selection.superset, self.selection.graph if require else None)
+        return constraints_within(self.selection.screened, self.selection.markov if require else None)
 
     def write(self, path: str | Path) -> None:
         """Writes the graph to a file: .json or .json.gz with every decision, .graphml, .csv."""
@@ -127,6 +137,7 @@ def draw_selection(selection: Selection, path: str | Path, kind: Literal["svg", 
         format=kind,
         strengths=selection.strengths,
         groups=grouped(selection.graph, steps),
+        arcs=selection.arcs,
     )
 
 
@@ -153,6 +164,7 @@ def selection_facts(selection: Selection) -> dict[str, Any]:
     return {
         "variables": selection.graph.n,
         "edges": selection.graph.size,
+        **({} if selection.arcs is None else {"arcs": len(selection.arcs)}),
         "superset": selection.superset.size,
         "method": selection.method.get("name", ""),
         "screen": selection.screen.get("name", ""),

@@ -30,8 +30,10 @@ from jtsolve.core.machine import describe
 from jtsolve.core.selection import Selection, Step
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
+from jtsolve.selection.directing import directed, unshielded
 from jtsolve.selection.gaussian import covariance_selection, partial_correlations
 from jtsolve.selection.method import Task, options_of
+from jtsolve.selection.pc import PC
 from jtsolve.selection.regions import cluster_tree, region_graph
 from jtsolve.selection.samples import Moments, sample_of
 from jtsolve.tables.table import ContinuousTable, DataTable
@@ -194,6 +196,7 @@ def select(
     over: Framework | None = None,
     *,
     margins: Margins = "gaussian",
+    direct: bool = False,
     seed: int = 0,
     tell: Progress = quiet,
 ) -> Selection:
@@ -205,11 +208,13 @@ def select(
         screen: gives the superset in which they are sought.
         over: the framework; None for the junction tree without a limit on separators.
         margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
+        direct: whether the graph is the skeleton of a Bayesian network, to be directed as far as it can be;
+            for PC with separating sets of either end, over all columns.
         seed: of everything random.
         tell: receives progress; what it raises ends the selection.
 
     Raises:
-        ChoiceError: the method or the screen is not for such data.
+        ChoiceError: the method or the screen is not for such data, or the method finds no directions.
         InputError: a column is a combination of others, or the superset is not over these columns.
     """
     began = time.perf_counter()
@@ -218,14 +223,27 @@ def select(
     objection = method.objection(sample)
     if objection is not None:
         raise ChoiceError(f"{objection}; choose another method")
+    if direct:
+        _require_directing(method, over)
     tell("screening", 0.0)
     superset = screen.superset(sample, seed)
     screened = time.perf_counter()
     steps = tuple(over.steps(sample, superset, method, seed, tell))
     graph = UndirectedGraph.from_edges(sample.names, [edge for step in steps for edge in step.kept])
     decided = time.perf_counter()
-    tell("estimating the strengths", 1.0)
-    strengths = strengths_of(sample, graph) if isinstance(sample, Moments) else None
+    strengths: tuple[float, ...] | None = None
+    arcs: tuple[Edge, ...] | None = None
+    separators: dict[Edge, VarSet] = {}
+    if direct:
+        assert isinstance(method, PC), "required"
+        matrix, level = graph.matrix(), (steps[0].parameter if steps else None) or 0.0
+        for pair in unshielded(graph):
+            tell("seeking separating sets", 1.0)
+            separators[pair] = method.separator(sample, matrix, level, pair)
+        arcs = directed(graph, separators)
+    elif isinstance(sample, Moments):
+        tell("estimating the strengths", 1.0)
+        strengths = strengths_of(sample, graph)
     facts: dict[str, Any] = {
         "kind": margins if isinstance(sample, Moments) else "states",
         "rows": sample.rows,
@@ -238,6 +256,8 @@ def select(
         superset,
         steps,
         strengths,
+        arcs,
+        separators,
         over="plain" if isinstance(over, Plain) else "junction-tree",
         separator_size=over.separator_size,
         method=options_of(method),
@@ -249,8 +269,27 @@ def select(
     )
 
 
+def _require_directing(method: SelectionMethod, over: Framework) -> None:
+    """Raises ChoiceError if a method over a framework does not give the skeleton of a network."""
+    if not isinstance(method, PC):
+        raise ChoiceError(
+            f"{method.name} selects the graph in which parents of a vertex are joined, which has no "
+            "directions; take the method pc"
+        )
+    if method.sets != "either":
+        raise ChoiceError(
+            "directions need separating sets of neighbours of either end: the parents of one end need not be "
+            "neighbours of the other; take the sets 'either'"
+        )
+    if not isinstance(over, Plain):
+        raise ChoiceError(
+            "a region of a junction tree hides common causes of its columns, so that it has no directions; "
+            "take the framework plain"
+        )
+
+
 def strengths_of(sample: Moments, graph: UndirectedGraph) -> tuple[float, ...]:
     """Returns the partial correlation of each edge under a graph, given all other columns."""
-    estimate = covariance_selection(sample.regular()[0], graph.matrix(), 1e-7)
-    matrix = partial_correlations(estimate)
+    joined = graph.matrix()
+    matrix = partial_correlations(covariance_selection(sample.regular(joined)[0], joined, 1e-7))
     return tuple(float(matrix[u, v]) for u, v in graph.edges)

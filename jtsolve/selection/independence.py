@@ -15,17 +15,19 @@ References:
 
 from __future__ import annotations
 
-from math import log, sqrt, tanh
+from math import atanh, inf, log, sqrt, tanh
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
+
+from jtsolve.selection.samples import Moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.selection.samples import States
+    from jtsolve.selection.samples import Sample, States
 
 NumberTest = Literal["fisher-z", "correlation", "bic"]
 StateTest = Literal["g", "chi2", "bic"]
@@ -56,27 +58,39 @@ def thresholds(test: str, level: float, rows: int, depth: int) -> NDArray[np.flo
     )
 
 
-def independent(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
-    sample: States, i: int, j: int, given: Sequence[int], test: str, level: float
-) -> bool:
-    """Tells whether states are taken for independent.
+def dependence(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
+    sample: Sample, i: int, j: int, given: Sequence[int], test: str | None, level: float
+) -> float:
+    """Returns how far X_i and X_j depend on each other given X_S: above 0, or they are taken for independent.
+
+    Of two sets S, the test speaks for independence the more, the smaller this is; 0 if it has no evidence.
 
     Args:
         sample: the columns.
         i: one.
         j: another.
         given: S.
-        test: of `STATE_TESTS`.
-        level: α; without meaning for bic.
+        test: of `NUMBER_TESTS`, or of `STATE_TESTS` for states; None for fisher-z and g.
+        level: α, the threshold for correlation; without meaning for bic.
     """
     from scipy.special import chdtrc
 
+    if isinstance(sample, Moments):
+        from jtsolve.selection.kernels.independence import partial_correlation
+
+        size = len(given)
+        room = np.empty((size + 2, size + 2))
+        found = abs(partial_correlation(sample.correlation, i, j, np.array(given, np.int64), size, room))
+        limit = thresholds(test or "fisher-z", level, sample.rows, size)[size]
+        if limit >= 1 or found >= 1:
+            return 0.0 if limit >= 1 else inf
+        return atanh(found) / atanh(limit) - 1
     statistic, freedom = _statistic(sample, i, j, given, "chi2" if test == "chi2" else "g")
     if freedom == 0:
-        return True
+        return 0.0
     if test == "bic":
-        return statistic <= log(sample.rows) * freedom
-    return bool(chdtrc(freedom, statistic) > level)
+        return statistic / (log(sample.rows) * freedom) - 1
+    return level - float(chdtrc(freedom, statistic))
 
 
 def _statistic(sample: States, i: int, j: int, given: Sequence[int], test: str) -> tuple[float, int]:

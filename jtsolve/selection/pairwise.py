@@ -15,7 +15,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.selection.choosing import Given
-from jtsolve.selection.independence import independent, thresholds
+from jtsolve.selection.independence import dependence
 from jtsolve.selection.method import Decision, Task
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import Moments
@@ -56,21 +56,8 @@ class PairTests:
         for i, j in task.pairs:
             end = i if task.graph[i].sum() <= task.graph[j].sum() else j
             given = [int(v) for v in np.flatnonzero(task.graph[end]) if v not in (i, j)]
-            if isinstance(sample, Moments):
-                apart = self._uncorrelated(sample, i, j, given)
-            else:
-                apart = independent(sample, i, j, given, self.test or "g", self.level)
-            kept[i, j] = kept[j, i] = not apart
+            kept[i, j] = kept[j, i] = dependence(sample, i, j, given, self.test, self.level) > 0
         return Decision(kept, None if self.test == "bic" else self.level)
-
-    def _uncorrelated(self, sample: Moments, i: int, j: int, given: list[int]) -> bool:
-        from jtsolve.selection.kernels.independence import partial_correlation
-
-        size = len(given)
-        limit = thresholds(self.test or "fisher-z", self.level, sample.rows, size)[size]
-        room = np.empty((size + 2, size + 2))
-        found = partial_correlation(sample.correlation, i, j, np.array(given, np.int64), size, room)
-        return bool(abs(found) < limit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.core.selection import Over
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
+    from jtsolve.selection.samples import Margins
 
 Kind = Literal["gaussian", "nonparanormal", "states"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -44,9 +45,11 @@ class Request:
         depth: of pc, the largest separating set.
         ordered: of pc: as Algorithm 4, whose result depends on the order of the columns.
         either: of pc: sets of neighbours of either end, not of the one with fewer.
+        direct: of pc: direct the edges as far as they can be; over all columns, with sets of either end, of
+            any size unless the depth is given.
         test: of pc and pairs.
         screen: of `SCREENS`; None for complete in the plain framework, else pc.
-        over: the framework.
+        over: the framework; None for the junction tree, or plain for a graph with directions.
         separator_size: of the junction tree.
         shortcuts: take the authors' shortcuts for small regions.
 
@@ -62,9 +65,10 @@ class Request:
     depth: int | None = None
     ordered: bool = False
     either: bool = False
+    direct: bool = False
     test: str | None = None
     screen: str | None = None
-    over: Over = "junction-tree"
+    over: Over | None = None
     separator_size: int | None = None
     shortcuts: bool = False
 
@@ -73,14 +77,14 @@ class Request:
             raise ChoiceError(f"there is no method '{self.method}'; there are {', '.join(METHODS)}")
         if self.kind not in (None, *KINDS):
             raise ChoiceError(f"there is no kind of data '{self.kind}'; there are {', '.join(KINDS)}")
-        if self.over not in ("plain", "junction-tree"):
+        if self.over not in (None, "plain", "junction-tree"):
             raise ChoiceError(f"there is no framework '{self.over}'; there are plain, junction-tree")
-        if self.over == "plain" and self.separator_size is not None:
+        if self.plain and self.separator_size is not None:
             raise ChoiceError("a separator size is for the junction tree; leave it out")
         allowed = {
             "glasso": {"criterion"},
             "neighbourhood": {"criterion", "rule", "adaptive"},
-            "pc": {"criterion", "depth", "ordered", "either", "test"},
+            "pc": {"criterion", "depth", "ordered", "either", "direct", "test"},
             "pairs": {"criterion", "test"},
             "held-out": set[str](),
         }
@@ -93,11 +97,21 @@ class Request:
         self.selection_method()  # refuses what the method refuses
 
     @property
+    def plain(self) -> bool:
+        """Whether all columns are taken at once."""
+        return self.over == "plain" or (self.over is None and self.direct)
+
+    @property
     def data_kind(self) -> Kind:
         """What the columns are."""
         if self.kind is not None:
             return self.kind
         return "states" if self.test in STATE_TESTS and self.test != "bic" else "gaussian"
+
+    @property
+    def margins(self) -> Margins:
+        """How the numbers are taken, if the columns are numbers."""
+        return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
 
     def selection_method(self) -> SelectionMethod:
         """Returns the method."""
@@ -122,8 +136,8 @@ class Request:
         return NeighbourhoodSelection(rule, self.adaptive, criterion)  # type: ignore[arg-type]
 
     def _pc(self) -> PC:
-        depth = 2 if self.depth is None else self.depth
-        sets: Literal["either", "fewer"] = "either" if self.either else "fewer"
+        depth = 2 if self.depth is None and not self.direct else self.depth
+        sets: Literal["either", "fewer"] = "either" if self.either or self.direct else "fewer"
         if self.criterion is None:
             return PC(depth, not self.ordered, sets, self.test)
         return PC(depth, not self.ordered, sets, self.test, criterion_named(self.criterion))
@@ -138,7 +152,7 @@ class Request:
 
     def framework(self) -> Framework:
         """Returns the framework."""
-        return Plain() if self.over == "plain" else OverJunctionTree(self.separator_size)
+        return Plain() if self.plain else OverJunctionTree(self.separator_size)
 
     def screening(self, superset: UndirectedGraph | None = None, source: str = "superset") -> Screen:
         """Returns the screen; a superset that is given takes its place.
@@ -150,7 +164,7 @@ class Request:
             if self.screen is not None:
                 raise ChoiceError("a superset and a screen are given; give one of the two")
             return GivenGraph(superset, source)
-        name, *values = (self.screen or ("complete" if self.over == "plain" else "pc")).split(":")
+        name, *values = (self.screen or ("complete" if self.plain else "pc")).split(":")
         numbers = [_number(text) for text in values]
         test = self.test if self.data_kind == "states" else None
         makers: dict[tuple[str, int], Callable[[], Screen]] = {

@@ -6,6 +6,7 @@ is first replaced by the normal quantiles of its ranks, so that no increasing tr
 References:
     H. Liu, J. Lafferty, L. Wasserman, The nonparanormal: semiparametric estimation of high dimensional
     undirected graphs, JMLR 10, 2009.
+    E. Gross, S. Sullivant, The maximum likelihood threshold of a graph, Bernoulli 24, 2018 (edges and rows).
     J. Schäfer, K. Strimmer, A shrinkage approach to large-scale covariance matrix estimation, Statistical
     Applications in Genetics and Molecular Biology 4, 2005 (target D, of correlations).
 """
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Margins = Literal["gaussian", "nonparanormal"]
 
+_TRACE = 0.01
+"""The share of 0 that makes a singular matrix regular; smaller ones find the same graphs, more slowly."""
 _SINGULAR = 1e-10
 """A pivot of a correlation matrix below it means a column that is a combination of others."""
 
@@ -91,22 +94,32 @@ class Moments:
             raise InputError("table", f"column '{self.names[flat[0]]}'", reason, remedy)
         return Moments(self.names, *_standardised(part))
 
-    def regular(self) -> tuple[NDArray[np.float64], float]:
+    def regular(self, free: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
         """Returns a positive definite correlation matrix, and the share of 0 in it.
 
-        Where the rows exceed the columns, these are the correlations; otherwise correlations shrunk towards 0
-        by the share that minimises the expected squared error (Schäfer and Strimmer).
+        Where the rows exceed the columns, these are the correlations. Otherwise they are shrunk towards 0: by
+        a trace, where a graph has fewer edges at every vertex than there are rows, so that its likelihood has
+        a maximum (Gross and Sullivant); else by the share that minimises the expected squared error (Schäfer
+        and Strimmer), which is so large that hardly any edge stands out.
+
+        Args:
+            free: bool, shape (n, n): the edges that are not penalised.
         """
         if self.rows > self.n + 1 or self.values is None:
             return self.correlation, 0.0
         count = self.rows
+        if int(free.sum(axis=0).max()) < count - 1:
+            return self._shrunk(_TRACE), _TRACE
         squares = self.values**2
         variance = (squares @ squares.T - count * self.correlation**2) * count / (count - 1) ** 3
         off = ~np.eye(self.n, dtype=np.bool_)
-        share = float(np.clip(variance[off].sum() / np.square(self.correlation[off]).sum(), 0.01, 1.0))
-        shrunk = (1 - share) * self.correlation
+        share = float(np.clip(variance[off].sum() / np.square(self.correlation[off]).sum(), _TRACE, 1.0))
+        return self._shrunk(share), share
+
+    def _shrunk(self, share: float) -> NDArray[np.float64]:
+        shrunk: NDArray[np.float64] = (1 - share) * self.correlation
         np.fill_diagonal(shrunk, 1.0)
-        return shrunk, share
+        return shrunk
 
     def _require_independent(self) -> None:
         """Raises InputError if a column is a linear combination of others, as far as the rows can tell."""

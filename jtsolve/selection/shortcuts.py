@@ -51,7 +51,7 @@ class WithShortcuts:
         pairs = task.pairs
         if len(pairs) >= _FEW_CANDIDATES:
             return self.method.decide(sample, task, seed)
-        correlation, shrinkage = sample.regular()
+        correlation, shrinkage = sample.regular(task.given)
         score = EbicOfGraphs(correlation, sample.rows, task, _GAMMA)
         kept = []
         for chosen in product((False, True), repeat=len(pairs)):

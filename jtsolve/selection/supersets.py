@@ -15,7 +15,7 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import format_of
-from jtsolve.io.graph import read_graph
+from jtsolve.io.graph import FORMAT, arcs_of, edges_of, graph_of, read_document, read_graph
 from jtsolve.io.ranking import read_ranking
 from jtsolve.io.result import read_result, tree_of
 from jtsolve.models.triangulation import minimally_triangulated, triangulated
@@ -89,18 +89,35 @@ def triangulation(graph: UndirectedGraph, heuristic: str = "min-fill") -> Juncti
     return triangulated([2] * graph.n, [1 << u | 1 << v for u, v in graph.edges])
 
 
-def constraints_within(superset: UndirectedGraph, required: UndirectedGraph | None = None) -> Constraints:
+def read_screened(path: str | Path) -> UndirectedGraph:
+    """Returns the superset of the selection in a file; of one without it, what `read_superset` returns."""
+    source = str(path)
+    if ".json" in Path(path).name.lower() and format_of(read_file(path)) == FORMAT:
+        document = read_document(path)
+        if document.selection is not None:
+            index = {name: v for v, name in enumerate(document.variables)}
+            pairs = document.selection.superset
+            superset = edges_of(pairs, document.variables, index, source, "$.selection.superset")
+            return superset.union(graph_of(document, source).moral(arcs_of(document)))
+    return read_superset(path)
+
+
+def constraints_within(
+    superset: UndirectedGraph | None, required: UndirectedGraph | None = None
+) -> Constraints:
     """Returns the constraints that keep a junction tree within a triangulation of a superset.
 
     Args:
         superset: of the graph; its min-fill triangulation adds edges, without which it need not have a
-            chordal graph with all required edges.
-        required: whose edges the tree has to have; within the superset.
+            chordal graph with all required edges. None for all pairs.
+        required: whose edges the tree has to have; None for none.
+
+    Raises:
+        InputError: a required edge is outside.
     """
-    allowed = triangulation(superset).edge_sets
-    every = (1 << u | 1 << v for u, v in combinations(range(superset.n), 2))
+    forbidden: frozenset[int] = frozenset()
+    if superset is not None:
+        every = {1 << u | 1 << v for u, v in combinations(range(superset.n), 2)}
+        forbidden = frozenset(every - triangulation(superset).edge_sets)
     needed = () if required is None else (1 << u | 1 << v for u, v in required.edges)
-    return Constraints(
-        forbidden_edges=frozenset(edge for edge in every if edge not in allowed),
-        required_edges=frozenset(needed),
-    )
+    return Constraints(forbidden_edges=forbidden, required_edges=frozenset(needed))

@@ -86,13 +86,14 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
     if coding.weights or coding.discretise or coding.schema or coding.missing in ("state", "impute-mode"):
         raise ChoiceError(
             "real numbers do not support weights, discretisation, a schema, or missing values as a state or "
-            "mode; drop these options, or use a discrete score such as bdeu"
+            "mode; drop these options, or read states: a discrete score such as bdeu, or the kind states"
         )
     selection = selected(raw, coding, source)
     columns, remarks = selection.columns, selection.remarks
+    remedy = "leave it out with --drop, or read states: a discrete score such as bdeu, or the kind states"
     values = []
     for column in columns:
-        _require_numbers(column, source, "leave it out with --drop, or use a discrete score such as bdeu")
+        _require_numbers(column, source, remedy)
         values.append(column.numbers()[column.codes])
     try:
         names = tuple(column.name for column in columns)

@@ -81,6 +81,7 @@ def prune(correlation, graph, candidates, thresholds, stable, both):
     factor = np.empty((deepest + 2, deepest + 2))
     for size in range(deepest):
         seen = graph.copy() if stable else graph
+        enough = False
         for i in range(m):
             for j in range(i + 1, m):
                 if not candidates[i, j]:
@@ -97,12 +98,17 @@ def prune(correlation, graph, candidates, thresholds, stable, both):
                         if seen[end, k] and k != i and k != j:  # noqa: PLR1714 - as numba has it fast
                             around[count] = k
                             count += 1
-                    if count >= size and separated(
+                    if count < size:
+                        continue
+                    enough = True
+                    if separated(
                         correlation, i, j, around, count, size, thresholds[size], given, places, factor
                     ):
                         candidates[i, j] = candidates[j, i] = False
                         graph[i, j] = graph[j, i] = False
                         break
+        if not enough:
+            break
 
 
 @kernel
