@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import FileRows
     from jtsolve.models.files.document import AnyModel
 
-OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states", "--strict")
+OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states")
 """Options that say how columns become states: a model has its own coding."""
 
 
@@ -69,11 +69,13 @@ def _log_likelihood(model: "AnyModel", data: Path, options: DataOptions) -> tupl
     """Returns ln P of each row that counts, and how often it does."""
     import numpy as np
 
-    from jtsolve.models.columns import open_rows, values_of
+    from jtsolve.cli.scoring import heeding
+    from jtsolve.models.columns import open_rows, states_of, values_of
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
     from jtsolve.models.queries import log_likelihood
 
     coding = options.coding()
+    kept = _kept(model.names, options)
     file = open_rows(
         data,
         model.names,
@@ -81,11 +83,13 @@ def _log_likelihood(model: "AnyModel", data: Path, options: DataOptions) -> tupl
         dialect=options.dialect(),
         decimal=coding.decimal,
         weights=coding.weights,
+        drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
+        states={} if isinstance(model, GaussianTreeModel) else states_of(model.columns),
+        tell=heeding(data, strict=options.strict),
     )
     values: Any = (
         values_of(file, model.names) if isinstance(model, GaussianTreeModel) else file.codes(model.columns)
     )
-    kept = _kept(model.names, options)
     times = np.ones(values.shape[1], dtype=np.int64) if file.weights is None else file.weights
     counted = (times > 0) & _complete(values[kept], file, options)
     if not counted.any():

@@ -64,14 +64,7 @@ class DataFile:
         """
         from jtsolve.progress import reading_watch
         from jtsolve.scoring.score import is_discrete
-        from jtsolve.tables.check import require_none
         from jtsolve.tables.reading import read_checked
-
-        def heed(findings: "tuple[Finding, ...]") -> None:
-            if self.strict:
-                require_none(findings, str(self.path))
-            if not self.quiet:
-                show_findings(f"data check of {self.path.name}", findings)
 
         return read_checked(
             self.path,
@@ -79,9 +72,23 @@ class DataFile:
             self.dialect,
             discrete=is_discrete(self.score),
             size=size,
-            tell=heed,
+            tell=heeding(self.path, strict=self.strict, quiet=self.quiet),
             watch=reading_watch(str(self.path), limits, listener),
         )
+
+
+def heeding(path: Path, *, strict: bool, quiet: bool = False) -> "Callable[[tuple[Finding, ...]], None]":
+    """Returns what is done with the findings of a data check: refuse them if `strict`, else print them."""
+
+    def heed(findings: "tuple[Finding, ...]") -> None:
+        from jtsolve.tables.check import require_none
+
+        if strict:
+            require_none(findings, str(path))
+        if not quiet:
+            show_findings(f"data check of {path.name}", findings)
+
+    return heed
 
 
 def show_findings(title: str, findings: "Sequence[Finding]") -> None:
