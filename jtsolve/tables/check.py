@@ -199,7 +199,7 @@ def require_none(findings: Sequence[Finding], source: str) -> None:
         listed = " ".join(f"({number}) {finding}" for number, finding in enumerate(findings, 1))
         count = f"{len(findings)} warning{'s' * (len(findings) > 1)}"
         raise InputError(
-            source, "data check", f"{count}: {listed}", "follow the advice, or leave out --strict"
+            source, "data check", f"{count}: {listed.rstrip('.')}", "follow the advice, or leave out --strict"
         )
 
 
