@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
+def silent(_said: object) -> None:
+    """Says nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A data file, how to read it, and the score of its columns."""
@@ -171,9 +175,12 @@ def score_file(
     *,
     prior: "StructurePrior | None" = None,
     also: tuple[str, ...] = (),
+    named: "Callable[[Sequence[str]], object]" = silent,
     shown: bool = False,
 ) -> "Problem":
     """Returns the problem of a data file with a table of all scores; says the predicted cost first.
+
+    `named` is given the columns' names before they are scored, and may raise an error.
 
     Raises:
         LimitError: the table, or a file of it with a suffix in `also`, exceeds the limits; names the largest
@@ -182,6 +189,7 @@ def score_file(
     from jtsolve.scoring.problem import WITHIN_LIMITS
 
     plan = plan_file(data, max_size, limits, WITHIN_LIMITS, prior=prior, shown=shown)
+    named(plan.scorer.table.names)
     cost = plan.cost
     say(
         f"{forecast(plan)}, {bytes_in_words(cost.file_bytes)} as .json or "
@@ -258,7 +266,3 @@ def _no_room(plan: "ScoringPlan", obstacle: str, also: tuple[str, ...]) -> Limit
         f"the scores of all sets of at most {plan.max_size} of {scorer.table.n} variables need {obstacle}. "
         f"Ways out: {way}fewer columns (--columns), or a larger limit"
     )
-
-
-def silent(_text: str) -> None:
-    """Says nothing."""
