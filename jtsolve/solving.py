@@ -105,6 +105,9 @@ class Recorder:
             return
         self.tree = sparser(self._problem, self.tree)
 
+    def _is_denser_than(self, tree: JunctionTree) -> bool:
+        return self.tree is not None and self.tree.edge_count > tree.edge_count
+
     @property
     def incumbent(self) -> JunctionTree | None:
         """The best tree so far, or None."""
@@ -118,6 +121,8 @@ class Recorder:
             better = False
             if score is not None and (self.score is None or score > self.score):
                 self.tree, self.score, better = tree, score, True
+            elif tree is not None and score == self.score and self._is_denser_than(tree):
+                self.tree = tree
             if bound is not None and bound < self.bound:
                 self.bound, better = bound, True
             if better:

@@ -295,7 +295,9 @@ def test_average_scores_data_and_says_that_bic_is_no_marginal_likelihood(
     assert command("average", data, "--score", "bic", "--max-size", 3) == 0
     assert "not a log marginal likelihood" in capsys.readouterr().out
     assert command("average", data, "--score", "bic") == 2
-    assert command("average", data, "--max-size", 2) == 2
+    assert command("average", data, "--max-size", 2) == 0  # by bdeu
+    assert "no log marginal likelihood" not in capsys.readouterr().out
+    assert command("average", data.rename(tmp_path / "d.survey"), "--max-size", 2) == 2
 
 
 def test_average_ends_with_a_code_for_each_way_to_fail(

@@ -15,6 +15,7 @@ from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
+from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import Tabulation, problem_from_table
@@ -23,6 +24,8 @@ from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jtsolve.scoring.score import DiscreteScore
 
 
@@ -116,12 +119,30 @@ def test_the_bound_is_the_sum_of_the_best_families() -> None:
     assert family_bound(replace(base, constraints=Constraints(max_treewidth=0))) == -3.0
 
 
-def test_the_family_bound_is_taken_where_it_is_cheap() -> None:
+def test_the_family_bound_is_taken_where_it_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     small = problem(4, 4, 0)
     assert problem_bound(small) == pytest.approx(family_bound(small), abs=1e-9)
-    pairs = problem(4200, 2, 0)
-    assert problem_bound(pairs) == pytest.approx(range_bound(pairs), rel=1e-9)
-    assert problem_bound(pairs, seconds=60) == pytest.approx(family_bound(pairs), rel=1e-9)
+    monkeypatch.setattr("jtsolve.core.bounds._LOOK_UPS", 8)  # four sets of 1, six of 2, four of 3, one of 4
+    assert problem_bound(small) == pytest.approx(range_bound(small), rel=1e-9)
+    assert problem_bound(small, seconds=4) == pytest.approx(family_bound(small), rel=1e-9)
+
+
+@pytest.mark.parametrize("score", DISCRETE.values(), ids=lambda score: score.name)
+def test_an_instance_file_is_bounded_no_worse_than_its_data(score: DiscreteScore, tmp_path: Path) -> None:
+    codes = np.random.default_rng(1).integers(0, 3, (6, 40))
+    table = DataTable(tuple("abcdef"), (tuple("012"),) * 6, codes)
+    at_once = problem_from_table(table, score, treewidth=2, tabulation=Tabulation(seconds=-1.0, share=0.5))
+    write_problem(problem_from_table(table, score, treewidth=2), tmp_path / "a.json.gz")
+    later = read_problem(tmp_path / "a.json.gz")
+    assert isinstance(at_once.scores, DataScores)
+    assert later.ceilings is None
+    assert problem_bound(later) <= problem_bound(at_once)
+
+
+def test_provenance_bounds_nothing(tmp_path: Path) -> None:
+    claimed = replace(problem(4, 4, 0), provenance={"score": "bdeu", "ceilings": [-50.0] * 4, "bound": -9e9})
+    write_problem(claimed, tmp_path / "a.json")
+    assert problem_bound(read_problem(tmp_path / "a.json")) == problem_bound(problem(4, 4, 0))
 
 
 def test_scores_on_demand_know_their_ceilings() -> None:

@@ -453,3 +453,24 @@ def test_decimal_commas_are_read_everywhere(command: Command, tmp_path: Path) ->
     assert json.loads(command.out)["impossible_rows"] == 0
     assert command("loglik", model, path) == 2
     assert "lies in none of its ranges" in command.err
+
+
+def test_loglik_and_the_rows_for_validation_are_checked(command: Command, tmp_path: Path) -> None:
+    path, model, rows = tmp_path / "t.csv", tmp_path / "m.json", tmp_path / "rows.csv"
+    values = [f"{'ab'[i % 2]};{i * 37 % 100 / 10};1" for i in range(60)]
+    path.write_text("\n".join(["g;x;w", *values]) + "\n")
+    more = ["--discretise", "quantile:2", "--drop", "w"]
+    assert command("fit", path, "--treewidth", "1", *more, "--output", model) == 0
+    rows.write_text("g;x;w\n" + ";1,5;1\n" * 19 + "a;2,5;99\n")
+    assert command("loglik", model, rows) == 2
+    for warning in ("nearly empty: 'g' (1 of 20", "numbers with decimal commas", "--decimal comma"):
+        assert warning in command.err
+    assert command("loglik", model, rows, "--weights", "w", "--decimal", "comma") == 0
+    assert "one row has 84 % of the weight" in command.err
+    assert command("loglik", model, rows, "--decimal", "comma", "--drop", "g") == 0
+    assert "data check" not in command.err
+    assert command("loglik", model, rows, "--decimal", "comma", "--strict") == 2
+    assert "1 warning: (1) columns that are nearly empty: 'g'" in command.err
+    assert command("loglik", model, path, "--no-header") == 2  # then columns are known by their place
+    assert command("fit", path, "--treewidth", "1", *more, "--output", model, "--validate", rows) == 2
+    assert "data check of rows.csv" in command.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import inf, log
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,19 @@ from random_models import brute_network, random_network
 import jtsolve as jt
 from jtsolve.cli import run
 from jtsolve.core.varset import members, varset
-from jtsolve.errors import InputError, LimitError
-from jtsolve.models.directed import from_network
+from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.models.directed import columns_of, from_network
 from jtsolve.models.layout import BYTES_PER_CELL
-from jtsolve.models.queries import answers, explanations
-from jtsolve.models.relevance import _Entered, posterior
+from jtsolve.models.queries import (
+    answers,
+    condition,
+    explanations,
+    log_likelihood,
+    marginals,
+    most_probable,
+    sample_given,
+)
+from jtsolve.models.relevance import Entered, posterior
 from jtsolve.networks.write import to_bif
 
 if TYPE_CHECKING:
@@ -107,7 +116,7 @@ def test_the_part_looked_at_is_what_is_d_connected_among_the_ancestors(seed: int
     network = some_network(seed)
     evidence, _ = some_evidence(network, seed)
     target = repeatable(seed).randrange(len(network.nodes))
-    entered = _Entered.of(network, evidence)
+    entered = Entered.of(network, evidence)
     part = entered.part(entered.observed | 1 << target, 1 << target)
 
     graph = nx.DiGraph()
@@ -159,7 +168,7 @@ def test_roots_and_leaves_are_asked_together_if_that_is_cheaper() -> None:
 
 def test_evidence_cuts_off_what_it_separates() -> None:
     chain = random_network([3] * 50, [[], *([v] for v in range(49))], 0)
-    entered = _Entered.of(chain, {"V10": "s0", "V20": "s1"})
+    entered = Entered.of(chain, {"V10": "s0", "V20": "s1"})
     part = entered.part(entered.observed | 1 << 15, 1 << 15)
     assert list(members(part.variables)) == list(range(11, 20))
     # P(evidence) needs the others too.
@@ -247,3 +256,93 @@ def test_a_network_answers_in_python(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert len(model.predict(model.sample(5), small.names[0])) == 5
     model.write(tmp_path / "whole.json")
     assert jt.Model.read(tmp_path / "whole.json").names == small.names
+
+
+# Rows and explanations
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_of_a_network_are_judged_as_by_its_junction_tree(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = some_network(seed)
+    rng = np.random.default_rng(seed)
+    rows = np.array([rng.integers(-1, arity, 40) for arity in network.arities], dtype=np.int32)
+    rows[:, :10] = np.maximum(rows[:, :10], 0)
+    expected = log_likelihood(from_network(network), rows)
+    np.testing.assert_allclose(log_likelihood(network, rows), expected, atol=1e-12)
+    monkeypatch.setattr("jtsolve.models.relevance.Part.fits", lambda _part, _memory: False)
+    np.testing.assert_allclose(log_likelihood(network, rows), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_a_network_are_drawn_from_its_posterior(seed: int) -> None:
+    network = some_network(seed)
+    last = len(network.nodes) - 1
+    states = network.nodes[last].states
+    for evidence in (
+        {},
+        {network.names[last]: states[0]},
+        {network.names[last]: [1.0] * (len(states) - 1) + [0.2]},
+    ):
+        rows = sample_given(network, evidence, 20_000, seed)
+        known = condition(from_network(network), evidence).model
+        for row, table in zip(rows, marginals(known), strict=True):
+            counts = np.bincount(row, minlength=table.size)
+            np.testing.assert_allclose(counts / row.size, table, atol=5 * 0.5 / np.sqrt(row.size))
+        assert (sample_given(network, evidence, 20, seed) == sample_given(network, evidence, 20, seed)).all()
+    with pytest.raises(ChoiceError):
+        sample_given(network, {}, -1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_best_configuration_is_found_one_table_at_a_time(seed: int) -> None:
+    network = some_network(seed)
+    columns = columns_of(network)
+    evidence: Evidence = {} if seed % 2 else {network.names[-1]: columns[-1].states[0]}
+    whole = condition(from_network(network), evidence)
+    (best,), of_evidence = explanations(network, evidence)
+    (other, *_) = most_probable(whole.model, 1)
+    assert best.log_probability == pytest.approx(other.log_probability)
+    assert of_evidence == pytest.approx(whole.log_probability)
+    codes = np.array([[column.code(state)] for column, state in zip(columns, best.states, strict=True)])
+    assert log_likelihood(network, codes)[0] == pytest.approx(best.log_probability + of_evidence)
+    several, _ = explanations(network, evidence, 3)
+    assert several[0].log_probability == pytest.approx(best.log_probability)
+
+
+def test_the_memory_of_an_explanation_is_known_before() -> None:
+    told: list[tuple[str, float | None]] = []
+    explanations(layered(3, 2), {}, tell=lambda note, done: told.append((note, done)))
+    fractions = [done for note, done in told if note == "maximising" and done is not None]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] < 1
+    for k, message in ((1, "the largest table of the tree"), (2, "the 2 best configurations")):
+        with pytest.raises(LimitError, match=f"{message}: .* cells need .* GB are allowed. Ways out: "):
+            explanations(WIDE, {}, k, memory=10**9)
+    with pytest.raises(ChoiceError, match="0 configurations"):
+        explanations(layered(3, 2), {}, 0)
+
+
+def test_rows_of_a_network_whose_tree_fits_no_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, rows = tmp_path / "wide.bif", tmp_path / "rows.csv"
+    path.write_text(to_bif(WIDE), encoding="utf-8")
+    assert run(["sample", str(path), "--rows", "5", "--given", "V3=s1", "--output", str(rows)], 0.0) == 0
+    assert run(["loglik", str(path), str(rows), "--drop", ",".join(LEAVES), "--json"], 0.0) == 0
+    assert '"impossible_rows": 0' in capsys.readouterr().out
+    # A gap above what is observed, one row at a time; not so many that nothing fits.
+    every = np.zeros((96, 1), dtype=np.int32)
+    every[0] = -1
+    expected = np.repeat(every, 4, axis=1)
+    expected[0] = range(4)
+    assert log_likelihood(WIDE, every)[0] == pytest.approx(
+        np.logaddexp.reduce(log_likelihood(WIDE, expected))
+    )
+    assert run(["show", str(path)], 0.0) == 0
+    text = capsys.readouterr().out
+    assert "no entropies" in text
+    assert re.search(r"arcs +216\n", text)
+    assert run(["show", str(path), "--dot"], 0.0) == 0
+    assert run(["show", str(path), "--json"], 0.0) == 0

@@ -105,8 +105,13 @@ def test_wrong_constraints_are_named(
     (tmp_path / "wrong.toml").write_text('forbidden = [["a", "b"]]')
     (tmp_path / "broken.json").write_text("{")
     placed = [tmp_path / word if word.endswith(("toml", "json")) else word for word in words]
-    code, _, err = command("solve", chain, "--treewidth", "1", *placed)
-    assert (code, message in err) == (2, True), err
+    for first in (
+        ["solve", chain, "--treewidth", "1"],
+        ["score", chain, "--max-size", "2", "--output", tmp_path / "i.json"],
+    ):
+        code, out, err = command(*first, *placed)
+        assert (code, message in err) == (2, True), err
+        assert "scored in" not in out  # nothing has been scored for nothing
 
 
 def test_joined_constraints_are_both() -> None:

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jtsolve.backends.brute import chordal_trees
+from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import Status
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.sparsity import sparser
 from jtsolve.core.tree import JunctionTree
@@ -118,3 +121,41 @@ def test_cliques_with_more_cells_than_rows_are_named() -> None:
     assert findings_of(problem, None) == ()
     known = Problem(problem.variables, problem.scores)
     assert findings_of(known, result.tree) == ()
+
+
+def tied(seed: int, kind: str) -> Problem:
+    """Five variables with scores that have many ties: exact ones, and (scaled) such as rounding may hide."""
+    rng = np.random.default_rng(seed)
+    values = rng.integers(-1, 2, 32).astype(float)
+    if kind == "constants":  # as of data: the last two variables change nothing
+        values = rng.normal(-1e4, 50, 32)
+        values = np.array([values[mask & 0b111] if mask & 0b111 else 0.0 for mask in range(32)])
+    elif kind == "large":
+        values = values * 2.0**20 + 2.0**22 * np.array([mask.bit_count() for mask in range(32)])
+    values[0] = 0
+    limits = Constraints(max_treewidth=int(rng.integers(1, 5)), min_separator_size=int(rng.integers(3) == 2))
+    return Problem(tuple(Variable(str(v)) for v in range(5)), DenseScores(5, 5, values), limits)
+
+
+@pytest.mark.parametrize("kind", ["small", "constants", "large"])
+@pytest.mark.parametrize("backend", ["brute", "dp", "dp-int64"])
+def test_no_optimal_tree_has_fewer_edges(backend: str, kind: str) -> None:
+    solver = REGISTRY[backend.partition("-")[0]]
+    if backend == "dp-int64":
+        solver = DynamicProgramming("int64")
+    for seed in range(25):
+        problem = tied(seed, kind)
+        exact = [
+            (tree.score(problem.scores), -tree.edge_count)
+            for tree in chordal_trees(5)
+            if problem.permits(tree)
+        ]
+        result = solve(problem, solver)
+        assert result.tree is not None
+        assert (result.score, -result.tree.edge_count) == max(exact)
+        assert result.status is Status.OPTIMAL
+        assert check(problem, result) == ()
+
+
+def test_the_edges_of_a_tree_are_counted_by_its_parts() -> None:
+    assert all(tree.edge_count == len(tree.graph_edges) for tree in chordal_trees(4))

@@ -120,6 +120,14 @@ def test_a_file_without_a_header_gets_names(states: Callable[..., DataTable]) ->
     assert rows_of(table) == [("x", "1"), ("y", "2")]
 
 
+def test_marks_in_names_are_not_the_separator(states: Callable[..., DataTable]) -> None:
+    text = ";size;weight, kg;smoker\n0;1,80;80,5;yes\n1;1,65;60,2;no\n"
+    assert states(text).names == ("size", "weight, kg", "smoker")
+    assert states("a\tb;c\n1\t2\n").names == ("a", "b;c")
+    assert states("a,b c\n\n1,x y z\n").names == ("a", "b c")
+    assert states("a;b\n1;2,5\n").names == ("a", "b")
+
+
 def test_a_single_column_needs_no_separator(states: Callable[..., DataTable]) -> None:
     assert rows_of(states("a\nx\n\ny\n")) == [("x",), ("y",)]
     assert rows_of(states("a b\nx y\n", separator=",")) == [("x y",)]

@@ -34,12 +34,14 @@ from jtsolve.cli.output import (
 from jtsolve.cli.scoring import DataFile, score_file, silent
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.progress import is_watched
+from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jtsolve.averaging.bootstrap import Strengths
     from jtsolve.cli.scoring import Say
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.scoring.score import LocalScore
 
 
 @grouped
@@ -86,7 +88,10 @@ def average(
     scoring: ScoringOptions,
     table: DataOptions,
 ) -> None:
-    """Average over all decomposable graphs of an instance, or with --score of a data file.
+    """Average over all decomposable graphs of an instance, or of a data file.
+
+    Data are scored by bdeu unless --score names another; a file whose name does not say that it holds data
+    is read as such with --score.
 
     Each graph counts once, weighted by its score and the prior. The exact sums give probabilities of edges,
     cliques and separators without samples; chains serve where the tables do not fit, and say whether they
@@ -106,7 +111,7 @@ def average(
         raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
     if given := [] if bootstrap else flags_given(search):
         raise ChoiceError(f"{', '.join(given)}: for the trees of --bootstrap B only")
-    if bootstrap and scoring.score is None:
+    if bootstrap and not _is_data(instance, scoring):
         raise ChoiceError("--bootstrap draws rows, and an instance has none; give data, and --score")
     backend = search.chosen()
     limits = spend.limits(context.obj, seed)
@@ -139,7 +144,7 @@ def average(
         raise typer.Exit(INFEASIBLE)
     lost: LimitError | KeyboardInterrupt | None = None
     if bootstrap:
-        file = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=True)
+        file = DataFile.of(instance, _score(scoring), table, quiet=True)
         try:
             strengths = _strengths(file, bootstrap, problem.max_clique_size - 1, backend, limits, shown=shown)
             posterior = replace(posterior, bootstrap=strengths)
@@ -174,6 +179,15 @@ def _strengths(
         return bootstrap(table, count, Search(file.score, treewidth, backend), limits, listener)
 
 
+def _is_data(path: Path, scoring: ScoringOptions) -> bool:
+    return scoring.score is not None or path.name.lower().endswith(DATA_SUFFIXES)
+
+
+def _score(scoring: ScoringOptions) -> "LocalScore":
+    """Returns the score of data: a log marginal likelihood by default, so that weights are probabilities."""
+    return make_score(scoring.score or "bdeu", scoring.ess)
+
+
 def read_or_score(
     path: Path,
     scoring: ScoringOptions,
@@ -184,15 +198,15 @@ def read_or_score(
     *,
     shown: bool,
 ) -> "Problem":
-    """Returns the problem in an instance file, or of a data file if a score is named."""
+    """Returns the problem in an instance file, or of a data file."""
     from jtsolve.io.instance import read_problem
 
-    if scoring.score is None:
+    if not _is_data(path, scoring):
         if given := [*flags_given(scoring), *flags_given(table)]:
             raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
         return read_problem(path).with_treewidth(treewidth)
     max_size = scoring.max_size or (None if treewidth is None else treewidth + 1)
     if max_size is None:
         raise ChoiceError("nothing says how large the scored sets are; give --treewidth K or --max-size K")
-    data = DataFile.of(path, make_score(scoring.score, scoring.ess), table)
+    data = DataFile.of(path, _score(scoring), table)
     return score_file(data, max_size, limits, say, shown=shown).with_treewidth(treewidth)

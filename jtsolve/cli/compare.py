@@ -296,7 +296,7 @@ def _scored(
         **{name: getattr(choice, name) for name in own}, schema=schema, no_header=not choice.header
     )
     data = DataFile.of(path, make_score(choice.name, choice.ess), options, quiet=say is silent)
-    return score_file(data, max_size, Limits(), say)
+    return score_file(data, max_size, Limits(), say, named=constrain.of)
 
 
 def _execute(

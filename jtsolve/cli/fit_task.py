@@ -5,7 +5,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jtsolve.cli.scoring import DataFile
+from jtsolve.cli.scoring import DataFile, heeding
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class FitTask:
             InputError: a file cannot be read, or a value for validation is not among declared states.
             ChoiceError: there are rows for validation, but the data are numbers.
         """
-        from jtsolve.models.columns import columns_of, open_rows
+        from jtsolve.models.columns import columns_of, open_rows, states_of
         from jtsolve.tables.coding import widened
         from jtsolve.tables.table import DataTable
 
@@ -70,6 +70,8 @@ class FitTask:
             gaps=coding.gaps,
             dialect=self.data.dialect,
             decimal=coding.decimal,
+            states=states_of(columns_of(table)),
+            tell=heeding(self.validate, strict=self.data.strict, quiet=self.data.quiet),
         )
         if self.unseen == "share":
             more = rows.new_states(table, coding.schema)

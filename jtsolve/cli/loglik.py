@@ -12,8 +12,9 @@ from jtsolve.errors import ChoiceError, InputError
 if TYPE_CHECKING:
     from jtsolve.models.columns import FileRows
     from jtsolve.models.files.document import AnyModel
+    from jtsolve.networks.network import Network
 
-OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states", "--strict")
+OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states")
 """Options that say how columns become states: a model has its own coding."""
 
 
@@ -46,10 +47,11 @@ def loglik(
     if unused:
         murmur(f"{', '.join(unused)}: the model has its own coding of the columns, which is used instead")
 
-    from jtsolve.cli.models import json_text, load, table
+    from jtsolve.cli.models import json_text, table
     from jtsolve.core.files import write_atomically
+    from jtsolve.models.files.opening import open_model
 
-    rows, times = _log_likelihood(load(model), data, columns)
+    rows, times = _log_likelihood(open_model(model), data, columns)
     if output is not None:
         write_atomically(output, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
     facts = {
@@ -65,15 +67,17 @@ def loglik(
         emit(table(["ln P(row), nats", ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
 
 
-def _log_likelihood(model: "AnyModel", data: Path, options: DataOptions) -> tuple[Any, Any]:
+def _log_likelihood(model: "AnyModel | Network", data: Path, options: DataOptions) -> tuple[Any, Any]:
     """Returns ln P of each row that counts, and how often it does."""
     import numpy as np
 
-    from jtsolve.models.columns import open_rows, values_of
+    from jtsolve.cli.scoring import heeding
+    from jtsolve.models.columns import open_rows, states_of, values_of
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
-    from jtsolve.models.queries import log_likelihood
+    from jtsolve.models.queries import columns_of_states, log_likelihood
 
     coding = options.coding()
+    kept = _kept(model.names, options)
     file = open_rows(
         data,
         model.names,
@@ -81,11 +85,15 @@ def _log_likelihood(model: "AnyModel", data: Path, options: DataOptions) -> tupl
         dialect=options.dialect(),
         decimal=coding.decimal,
         weights=coding.weights,
+        drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
+        states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
+        tell=heeding(data, strict=options.strict),
     )
     values: Any = (
-        values_of(file, model.names) if isinstance(model, GaussianTreeModel) else file.codes(model.columns)
+        values_of(file, model.names)
+        if isinstance(model, GaussianTreeModel)
+        else file.codes(columns_of_states(model))
     )
-    kept = _kept(model.names, options)
     times = np.ones(values.shape[1], dtype=np.int64) if file.weights is None else file.weights
     counted = (times > 0) & _complete(values[kept], file, options)
     if not counted.any():

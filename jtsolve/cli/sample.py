@@ -29,22 +29,22 @@ def sample(
 
     import polars as pl
 
-    from jtsolve.cli.models import evidence, json_text, load, numbers
+    from jtsolve.cli.models import evidence, json_text, numbers
     from jtsolve.core.files import pack, write_atomically
     from jtsolve.errors import ChoiceError
+    from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.inference.gaussian import condition_gaussian, sample_gaussian
-    from jtsolve.models.queries import condition
-    from jtsolve.models.queries import sample as draw
+    from jtsolve.models.queries import columns_of_states, sample_given
 
     if json and output is not None:
         raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
-    found = load(model)
+    found = open_model(model)
     if not isinstance(found, GaussianTreeModel):
-        codes = draw(condition(found, evidence(found, given, likelihood)).model, rows, seed)
+        codes = sample_given(found, evidence(found, given, likelihood), rows, seed)
         series = [
             pl.Series(column.name, column.states, dtype=pl.String).gather(codes[v])
-            for v, column in enumerate(found.columns)
+            for v, column in enumerate(columns_of_states(found))
         ]
     else:
         if likelihood:

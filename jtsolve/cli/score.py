@@ -73,6 +73,7 @@ def score(
         spend.limits(context.obj),
         say := silent if quiet else emit,
         prior=StructurePrior(edge_penalty, parameter_penalty),
+        named=constrain.of,
         also=tuple(path.suffix.removeprefix(".") for path in outputs[1:]),
         shown=not quiet and is_watched(),
     )

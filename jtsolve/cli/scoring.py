@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
+def silent(_said: object) -> None:
+    """Says nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A data file, how to read it, and the score of its columns."""
@@ -64,14 +68,7 @@ class DataFile:
         """
         from jtsolve.progress import reading_watch
         from jtsolve.scoring.score import is_discrete
-        from jtsolve.tables.check import require_none
         from jtsolve.tables.reading import read_checked
-
-        def heed(findings: "tuple[Finding, ...]") -> None:
-            if self.strict:
-                require_none(findings, str(self.path))
-            if not self.quiet:
-                show_findings(f"data check of {self.path.name}", findings)
 
         return read_checked(
             self.path,
@@ -79,9 +76,23 @@ class DataFile:
             self.dialect,
             discrete=is_discrete(self.score),
             size=size,
-            tell=heed,
+            tell=heeding(self.path, strict=self.strict, quiet=self.quiet),
             watch=reading_watch(str(self.path), limits, listener),
         )
+
+
+def heeding(path: Path, *, strict: bool, quiet: bool = False) -> "Callable[[tuple[Finding, ...]], None]":
+    """Returns what is done with the findings of a data check: refuse them if `strict`, else print them."""
+
+    def heed(findings: "tuple[Finding, ...]") -> None:
+        from jtsolve.tables.check import require_none
+
+        if strict:
+            require_none(findings, str(path))
+        if not quiet:
+            show_findings(f"data check of {path.name}", findings)
+
+    return heed
 
 
 def show_findings(title: str, findings: "Sequence[Finding]") -> None:
@@ -164,9 +175,12 @@ def score_file(
     *,
     prior: "StructurePrior | None" = None,
     also: tuple[str, ...] = (),
+    named: "Callable[[Sequence[str]], object]" = silent,
     shown: bool = False,
 ) -> "Problem":
     """Returns the problem of a data file with a table of all scores; says the predicted cost first.
+
+    `named` is given the columns' names before they are scored, and may raise an error.
 
     Raises:
         LimitError: the table, or a file of it with a suffix in `also`, exceeds the limits; names the largest
@@ -175,6 +189,7 @@ def score_file(
     from jtsolve.scoring.problem import WITHIN_LIMITS
 
     plan = plan_file(data, max_size, limits, WITHIN_LIMITS, prior=prior, shown=shown)
+    named(plan.scorer.table.names)
     cost = plan.cost
     say(
         f"{forecast(plan)}, {bytes_in_words(cost.file_bytes)} as .json or "
@@ -251,7 +266,3 @@ def _no_room(plan: "ScoringPlan", obstacle: str, also: tuple[str, ...]) -> Limit
         f"the scores of all sets of at most {plan.max_size} of {scorer.table.n} variables need {obstacle}. "
         f"Ways out: {way}fewer columns (--columns), or a larger limit"
     )
-
-
-def silent(_text: str) -> None:
-    """Says nothing."""

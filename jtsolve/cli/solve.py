@@ -30,7 +30,7 @@ from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
@@ -123,7 +123,8 @@ def solve(
             raise ChoiceError(
                 "nothing says how large the scored sets are; give --treewidth K or --max-size K"
             )
-        problem = _scored(data, max_size, backend, limits, silent if json or quiet else emit, shown=shown)
+        say = silent if json or quiet else emit
+        problem = _scored(data, max_size, backend, limits, say, named=constrain.of, shown=shown)
     problem = constrain.on(problem).with_treewidth(treewidth)
     if query is None:
         answer = _one(problem, backend, limits, certificate, shown=shown)
@@ -160,12 +161,23 @@ def _instance(path: Path, for_data: list[str]) -> "Problem":
 
 
 def _scored(
-    data: DataFile, max_size: int, backend: "Backend | None", limits: "Limits", say: Say, *, shown: bool
+    data: DataFile,
+    max_size: int,
+    backend: "Backend | None",
+    limits: "Limits",
+    say: Say,
+    *,
+    named: "Callable[[Sequence[str]], object]",
+    shown: bool,
 ) -> "Problem":
-    """Returns the problem of a data file, with a table of scores where that pays for the backend."""
+    """Returns the problem of a data file, with a table of scores where that pays for the backend.
+
+    `named` is given the columns' names before they are scored, and may raise an error.
+    """
     from jtsolve.scoring.problem import tabulation_for
 
     plan = plan_file(data, max_size, limits, tabulation_for(backend), shown=shown)
+    named(plan.scorer.table.names)
     say(forecast(plan))
     return score_plan(plan, data.name, say, shown=shown)
 

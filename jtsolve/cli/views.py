@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.networks.network import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,25 @@ def of_ranking(path: Path) -> View:
     )
 
 
-def of_model(model: "AnyModel", name: str) -> View:
+MOST_CELLS = 1 << 22
+"""Cells of the tables of a network that are built to show it: a second, and 170 MB."""
+
+
+def of_model(model: "AnyModel | Network", name: str) -> View:
     """Returns the view of a model: its size, and notes on each clique and separator."""
     from jtsolve.draw import Notes, tree_text
+    from jtsolve.models.directed import from_network, moral_tree
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.layout import table_cells
     from jtsolve.models.mixture import Mixture
+    from jtsolve.networks.network import Network
 
+    if isinstance(model, Network):
+        structure = moral_tree(model)
+        if table_cells(structure, model.arities) > MOST_CELLS:
+            return _of_structure(model, structure, name)
+        model = from_network(model)
     if isinstance(model, Mixture):
         return _of_mixture(model, name)
     if isinstance(model, FeatureTree):
@@ -119,6 +132,34 @@ def of_model(model: "AnyModel", name: str) -> View:
         lambda: (tree, model.names),
         notes or Notes(("",) * len(tree.cliques), ("",) * len(tree.edges)),
     )
+
+
+def _of_structure(network: "Network", tree: "JunctionTree", name: str) -> View:
+    """Returns the view of a network whose tables are too large to build: its size, and a junction tree."""
+    from math import prod
+
+    from jtsolve.cli.models import table
+    from jtsolve.core.varset import members
+    from jtsolve.draw import Notes, tree_text
+
+    cells = [prod(network.arities[v] for v in members(clique)) for clique in tree.cliques]
+    facts: dict[str, Any] = {
+        "model": name,
+        "variables": len(network.nodes),
+        "arcs": network.arc_count,
+        "parameters": network.parameter_count,
+        "cliques": len(tree.cliques),
+        "treewidth": tree.treewidth,
+        "cells": sum(cells),
+    }
+    notes = Notes(tuple(f"{size} cell{'s' * (size > 1)}" for size in cells), ("",) * len(tree.edges))
+
+    def text() -> str:
+        rows = [[key, fact] for key, fact in facts.items()]
+        why = "The tables of the junction tree are too large to build for a picture: no entropies."
+        return f"{table(['', ''], rows)}\n{why}\n\n{tree_text(tree, network.names, notes)}"
+
+    return View({**facts, "names": list(network.names)}, text, lambda: (tree, network.names), notes)
 
 
 def _of_features(model: "FeatureTree", name: str) -> View:

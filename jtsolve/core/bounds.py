@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 18
 """Sets in a batch: some tens of megabytes."""
-_LOOK_UPS = 1 << 24
-"""Look-ups of scores that take about a second: a weak bound must not overrun the time limit."""
+_LOOK_UPS = 1 << 25
+"""Look-ups of scores in about a second, or less than reading them from a file: a weak bound must not overrun
+the time limit."""
 _MOST_SECONDS = 10.0
 _SLOWER = 2
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
@@ -115,6 +116,7 @@ def family_bound(problem: Problem) -> float:
     """
     n, scores = problem.n, problem.scores
     singles = own_scores(problem.scores)
+    assert isinstance(scores, DenseScores | SparseScores), "scores on demand may take any time"
     if isinstance(scores, SparseScores):
         sparse = _sparse_families(scores, problem.max_clique_size, singles.tolist())
         return _rooted(problem, np.array(sparse), singles)
@@ -123,12 +125,6 @@ def family_bound(problem: Problem) -> float:
         for a, b in map(members, problem.constraints.forbidden_edges):
             apart[a, b] = apart[b, a] = True
 
-    def filled(sets: NDArray[np.intp]) -> NDArray[np.float64]:
-        values = scores.batch(sets)
-        absent = np.flatnonzero(values == -inf)
-        values[absent] = singles[sets[absent]].sum(axis=1)
-        return values
-
     best = singles.copy()
     for size in range(2, problem.max_clique_size + 1):
         for every in _all_sets(n, size):
@@ -136,9 +132,7 @@ def family_bound(problem: Problem) -> float:
             if apart is not None:
                 pairs = combinations(range(size), 2)
                 sets = every[~np.any([apart[every[:, i], every[:, j]] for i, j in pairs], axis=0)]
-            values = filled(sets)
-            for position in range(size):
-                gains = values - filled(np.delete(sets, position, axis=1))
+            for position, gains in enumerate(scores.gains(sets)):
                 np.maximum.at(best, sets[:, position], gains)
     return _rooted(problem, best, singles)
 

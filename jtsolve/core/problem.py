@@ -189,7 +189,8 @@ class Problem:
             are computed from data, and otherwise means unknown. Not part of the digest.
         ceilings: for each variable v, an upper bound in nats of s(P ∪ v) − s(P) over all P but ∅, known from
             how the scores are made; None takes them from scores that are computed from data, and otherwise
-            means that nothing is known. Files do not keep it.
+            means that nothing is known. Files do not keep it: a remark proves nothing,
+            and the best families of a table are at most these (`jtsolve.core.bounds`).
 
     Raises:
         InputError: names are empty or repeated, or counts do not match.

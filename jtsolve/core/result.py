@@ -173,7 +173,8 @@ class Result:
         parts = [f"bound {self.bound:.10g}"]
         if self.tree is not None:
             cliques, n = len(self.tree.cliques), self.tree.n
-            parts = [f"score {self.score:.10g}", *parts, f"gap {self.gap:.3g}"]
+            gap = [] if self.status is Status.OPTIMAL else [f"gap {self.gap:.3g}"]
+            parts = [f"score {self.score:.10g}", *parts, *gap]
             parts.append(f"{cliques} cliques of {n} variables, treewidth {self.treewidth}")
         return f"Result({self.status.value}: {', '.join(parts)}; {self.backend})"
 

@@ -17,7 +17,7 @@ from jtsolve.core.varset import VarSet, bounded_subsets, colex_rank, count_bound
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -130,11 +130,27 @@ class DenseScores:
         count, size = sets.shape
         if size > self.max_size:
             return np.full(count, -inf)
-        rank = np.zeros(count, dtype=np.int64)
-        for above in range(size):
-            column = sets[:, size - 1 - above]
-            rank += _sets_before(self.n, self.max_size - above)[column]
-        return self.values[rank]
+        return self.values[sum(self._ranks(sets, 0), np.zeros(count, dtype=np.int64))]
+
+    def _ranks(self, sets: NDArray[np.intp], above: int) -> list[NDArray[np.int64]]:
+        """Returns what each member adds to a set's place in the order, if `above` more members follow."""
+        least = self.max_size - above - sets.shape[1] + 1
+        return [_sets_before(self.n, least + i)[column] for i, column in enumerate(sets.T)]
+
+    def gains(self, sets: NDArray[np.intp]) -> Iterator[NDArray[np.float64]]:
+        """Yields, for each position, s(A) − s(A∖v) of the sets, v being their member there.
+
+        Args:
+            sets: as for `batch`, of at most `max_size` members.
+        """
+        # Without v, the members below it have one fewer above them.
+        whole, lower = self._ranks(sets, 0), self._ranks(sets, -1)
+        rank = sum(whole, np.zeros(len(sets), dtype=np.int64))
+        values = self.values[rank]
+        for position, own in enumerate(whole):
+            rank -= own
+            yield values - self.values[rank]
+            rank += lower[position]
 
     def extremes(self) -> tuple[float, float]:
         """See `LocalScores.extremes`."""

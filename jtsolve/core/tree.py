@@ -78,6 +78,13 @@ class JunctionTree:
         return max(clique.bit_count() for clique in self.cliques) - 1
 
     @property
+    def edge_count(self) -> int:
+        """The number of edges of the graph: Σ |C|(|C| − 1)/2 over cliques minus the same over separators."""
+        parts = [part.bit_count() for part in self.cliques], [part.bit_count() for part in self.separators]
+        cliques, separators = (sum(size * (size - 1) // 2 for size in sizes) for sizes in parts)
+        return cliques - separators
+
+    @property
     def graph_edges(self) -> tuple[tuple[int, int], ...]:
         """The edges (u, v), u < v, of the chordal graph, in increasing order."""
         found = {(u, v) for clique in self.cliques for u in members(clique) for v in members(clique) if u < v}

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import TreeEstimator, known
-from jtsolve.estimator.rows import features_of
-from jtsolve.estimator.values import values_of, with_fills
+from jtsolve.estimator.rows import features_of, is_frame
+from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.columns import FileRows
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.completion import completed
 from jtsolve.models.queries import state_log_probabilities
 from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -161,4 +163,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
                 fills[v] = at, np.exp(logs) @ values.means
             else:
                 fills[v] = at, values.at(np.argmax(logs, axis=1))
-        return with_fills(X, fills)
+        out = with_fills(X, fills)
+        # scikit-learn would make object columns of a polars frame.
+        wants_pandas = _get_output_config("transform", self)["dense"] == "pandas"
+        return as_pandas(out) if wants_pandas and is_frame(out) and not is_pandas(out) else out

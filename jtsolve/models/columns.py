@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.tables.check import OF_ROWS, examine
 from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.options import GAPS
-from jtsolve.tables.raw import GAP
+from jtsolve.tables.options import GAPS, Coding
+from jtsolve.tables.raw import GAP, RawTable
 from jtsolve.tables.reading import Dialect, opened_data, read_raw
 from jtsolve.tables.selection import name_list, row_weights
 from jtsolve.tables.table import code_type
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Decimal
-    from jtsolve.tables.raw import RawColumn, RawTable
+    from jtsolve.tables.raw import RawColumn
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import Codes, DataTable
 
@@ -97,6 +100,11 @@ def columns_of(table: DataTable) -> tuple[Column, ...]:
         Column(name, states, tuple(cuts[name]) if name in cuts else None)
         for name, states in zip(table.names, table.states, strict=True)
     )
+
+
+def states_of(columns: Iterable[Column]) -> dict[str, tuple[str, ...]]:
+    """Returns the states of the columns that are not cut, by name."""
+    return {column.name: column.states for column in columns if column.cuts is None}
 
 
 def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
@@ -179,6 +187,9 @@ def open_rows(
     dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
     decimal: Decimal = "point",
     weights: str | None = None,
+    drop: Sequence[str] = (),
+    states: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    tell: Callable[[tuple[Finding, ...]], None] | None = None,
 ) -> FileRows:
     """Returns the rows of a data file or frame for a model; extra columns are ignored.
 
@@ -189,18 +200,31 @@ def open_rows(
         dialect: without a header, the columns are those of the model, in its order.
         decimal: see `Coding`.
         weights: the column that counts how often each row occurs, or None.
+        drop: variables that will not be used, and need no data check.
+        states: of columns whose values are states, for the data check.
+        tell: takes the findings of the data check (`check.OF_ROWS`), and may raise an error to refuse them;
+            None leaves it out.
 
     Raises:
         InputError: the file cannot be read, or a column is missing.
     """
     source, place = opened_data(data, dialect.encoding)
     raw, columns = _raw_columns(source, place, names, dialect)
+    by_name = {column.name: column for column in raw.columns}
+    if weights is not None:
+        _require_columns([weights], dict.fromkeys(by_name, 0), place)
+    if tell is not None:
+        read = {name: replace(column, name=name) for name, column in zip(names, columns, strict=True)}
+        every = by_name | read
+        coding = Coding(
+            tuple(names), tuple(drop), weights=weights, gaps=tuple(gaps), schema=states, decimal=decimal
+        )
+        table = RawTable(tuple(every), tuple(every.values()), raw.typed)
+        tell(examine(table, coding, place, kinds=OF_ROWS))
     if decimal == "comma" and not raw.typed:
         columns = [column.with_decimal_point(gaps) for column in columns]
     times = None
     if weights is not None:
-        by_name = {column.name: column for column in raw.columns}
-        _require_columns([weights], dict.fromkeys(by_name, 0), place)
         times = row_weights(by_name[weights], None, place)
     return FileRows(tuple(columns), () if raw.typed else tuple(gaps), place, times)
 

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.varset import members
+from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column
 from jtsolve.models.layout import rooted
-from jtsolve.models.triangulation import Factor, Heuristic, calibrated
+from jtsolve.models.triangulation import Factor, Heuristic, calibrated, triangulated
 from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.model import JunctionTreeModel
 
 
@@ -72,6 +73,12 @@ def from_network(network: Network, heuristic: Heuristic = "min-fill") -> Junctio
     factors = [factor_of(network, v) for v in range(len(network.nodes))]
     provenance = {"network": network.name, "triangulation": heuristic}
     return calibrated(columns_of(network), factors, heuristic=heuristic, provenance=provenance).model
+
+
+def moral_tree(network: Network, heuristic: Heuristic = "min-fill") -> JunctionTree:
+    """Returns a junction tree of the moralised graph of a network, without tables."""
+    scopes = [varset((*node.parents, v)) for v, node in enumerate(network.nodes)]
+    return triangulated(network.arities, scopes, heuristic)
 
 
 def columns_of(network: Network) -> tuple[Column, ...]:

@@ -23,10 +23,9 @@ from jtsolve.models.mixture import Mixture
 from jtsolve.models.queries import (
     answers,
     columns_of_states,
-    condition,
     explanations,
     log_likelihood,
-    sample,
+    sample_given,
     state_log_probabilities,
 )
 from jtsolve.networks.network import Network
@@ -158,21 +157,22 @@ class Model:
         Raises:
             InputError: another column of the model is missing, or a value unknown.
         """
-        model = self._whole
-        v = model.variable(variable)
-        others = [name for name in model.names if name != variable] or [variable]
+        model = self.model
+        v = position(self.names, variable)
+        others = [name for name in self.names if name != variable] or [variable]
         if isinstance(model, GaussianTreeModel):
             if probabilities:
                 raise ChoiceError(f"'{variable}' is a real number, without states; leave out probabilities")
             means = _conditional_means(model, others, v, read_values(data, others))
             return self.style.labelled(self.style.numbers(variable, means), data)
-        found = read_codes(data, [column for column in model.columns if column.name in others])
-        codes = np.insert(found, v, GAP, axis=0) if model.n > 1 else found
+        coding = columns_of_states(model)
+        found = read_codes(data, [column for column in coding if column.name in others])
+        codes = np.insert(found, v, GAP, axis=0) if len(coding) > 1 else found
         logs = state_log_probabilities(model, codes, v)
         if probabilities:
             columns = [
                 self.style.numbers(label, np.exp(column))
-                for label, column in zip(model.columns[v].states, logs.T, strict=True)
+                for label, column in zip(coding[v].states, logs.T, strict=True)
             ]
             return self.style.frame(columns, data)
         best = np.where(np.isnan(logs).any(axis=1), GAP, np.argmax(logs, axis=1))
@@ -181,14 +181,14 @@ class Model:
 
     def sample(self, rows: int, *, given: Given | None = None, seed: int = 0) -> Frame:
         """Returns independent rows; the same seed draws the same ones. For `given`, see `query`."""
-        model = self._whole
+        model = self.model
         if isinstance(model, GaussianTreeModel):
             fixed = self._numbers(given)
             known, _ = condition_gaussian(model, fixed)
             drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))
             drawn |= {name: np.full(rows, value) for name, value in fixed.items()}
             return self.style.frame([self.style.numbers(name, drawn[name]) for name in self.names])
-        codes = sample(condition(model, self._evidence(given)).model, rows, seed)
+        codes = sample_given(model, self._evidence(given), rows, seed)
         return self.style.frame(self._columns(self.names, codes))
 
     def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
@@ -229,11 +229,11 @@ class Model:
         Raises:
             InputError: a column of the model is missing, or a value unknown.
         """
-        model = self._whole
+        model = self.model
         if isinstance(model, GaussianTreeModel):
             logs = gaussian_log_likelihood(model, read_values(data, self.names))
         else:
-            logs = log_likelihood(model, read_codes(data, model.columns))
+            logs = log_likelihood(model, read_codes(data, columns_of_states(model)))
         return self.style.labelled(self.style.numbers("loglik", logs), data)
 
     def _columns(self, names: Sequence[str], codes: NDArray[np.integer[Any]]) -> list[Any]:

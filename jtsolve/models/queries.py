@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError
+from jtsolve.models import ancestral
 from jtsolve.models import mixture as of_mixture
+from jtsolve.models.columns import codes_of
 from jtsolve.models.directed import columns_of
 from jtsolve.models.features import queries as of_features
 from jtsolve.models.features.tree import FeatureTree
@@ -19,8 +21,9 @@ from jtsolve.models.inference import mpe as of_mpe
 from jtsolve.models.inference import sampling as of_sampling
 from jtsolve.models.layout import require_room
 from jtsolve.models.mixture import Mixture, log_sum
-from jtsolve.models.relevance import Posterior, explaining, posterior, require_targets, silent
+from jtsolve.models.relevance import Posterior, explanation, posterior, require_targets, silent
 from jtsolve.networks.network import Network
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,14 +35,17 @@ if TYPE_CHECKING:
     from jtsolve.models.inference.mpe import Configuration
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.relevance import Tell
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.tables.table import Codes
 
     StateModel: TypeAlias = JunctionTreeModel | FeatureTree | Mixture
     Asked: TypeAlias = StateModel | Network
 
 
-def log_likelihood(model: StateModel, rows: DataTable | Codes) -> NDArray[np.float64]:
+def log_likelihood(model: Asked, rows: DataTable | Codes) -> NDArray[np.float64]:
     """Returns ln P(row) for every row, in nats; see `likelihood.log_likelihood`."""
+    if isinstance(model, Network):
+        codes = codes_of(columns_of(model), rows) if isinstance(rows, DataTable) else rows
+        return ancestral.log_likelihood(model, codes)
     if isinstance(model, Mixture):
         return of_mixture.log_likelihood(model, rows)
     if isinstance(model, FeatureTree):
@@ -51,7 +57,7 @@ _BLOCK = 1 << 18
 """Likelihoods, rows × states, computed at a time."""
 
 
-def state_log_probabilities(model: StateModel, rows: Codes, v: int) -> NDArray[np.float64]:
+def state_log_probabilities(model: Asked, rows: Codes, v: int) -> NDArray[np.float64]:
     """Returns ln P(state of v | the rest of the row), shape (rows, states); NaN where the rest is impossible.
 
     Args:
@@ -59,7 +65,7 @@ def state_log_probabilities(model: StateModel, rows: Codes, v: int) -> NDArray[n
         rows: codes as for `log_likelihood`; those of v do not count.
         v: the position of a variable.
     """
-    states = model.columns[v].arity
+    states = columns_of_states(model)[v].arity
     out = np.empty((rows.shape[1], states))
     block = max(1, _BLOCK // states)
     for start in range(0, rows.shape[1], block):
@@ -129,13 +135,11 @@ def explanations(
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables or the lists of configurations do not fit in memory.
     """
-    tell("passing messages", None)
-    known: Conditioned[Any]
     if isinstance(model, Network):
-        known = explaining(model, evidence, memory=memory)
-    else:
-        _require_copies(model, memory)
-        known = condition(model, evidence)
+        return explanation(model, evidence, k, memory=memory, tell=tell)
+    tell("passing messages", None)
+    _require_copies(model, memory)
+    known = condition(model, evidence)
     tell("following the maxima", None)
     return most_probable(known.model, k), known.log_probability
 
@@ -174,6 +178,16 @@ def marginal(model: StateModel, names: Sequence[str]) -> NDArray[np.float64]:
     if isinstance(model, FeatureTree):
         return of_features.marginal(model, names)
     return of_marginals.marginal(model, names)
+
+
+def sample_given(model: Asked, evidence: Evidence, rows: int, seed: int = 0) -> Codes:
+    """Returns independent rows given evidence as codes, shape (variables, rows).
+
+    A Bayesian network is not triangulated, but for the ancestors of the evidence; see `ancestral.sample`.
+    """
+    if isinstance(model, Network):
+        return ancestral.sample(model, evidence, rows, seed)
+    return sample(condition(model, evidence).model, rows, seed)
 
 
 def sample(model: StateModel, rows: int, seed: int = 0) -> Codes:

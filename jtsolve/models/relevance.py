@@ -24,7 +24,9 @@ from jtsolve.errors import InputError, LimitError
 from jtsolve.models.directed import columns_of, factor_of
 from jtsolve.models.inference.evidence import Conditioned, likelihoods
 from jtsolve.models.inference.marginals import marginal, marginals, require_small, targets_of
-from jtsolve.models.layout import require_room, table_cells
+from jtsolve.models.inference.mpe import Configuration, most_probable, require_lists
+from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
+from jtsolve.models.maxima import maximum
 from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def posterior(
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables of the relevant part do not fit in memory; raised before they are built.
     """
-    entered = _Entered.of(network, evidence)
+    entered = Entered.of(network, evidence)
     wanted = [require_targets(group, network.names, network.arities) for group in groups]
     tell("ordering the elimination", None)
     parts = _plan(entered, wanted, memory)
@@ -115,28 +117,44 @@ def posterior(
     return Posterior(tuple(tables[k] for k in range(len(groups))), log_probability, refusal)
 
 
-def explaining(
-    network: Network, evidence: Evidence, *, memory: int | None = None
-) -> Conditioned[JunctionTreeModel]:
-    """Returns P(all variables | evidence), of which the most probable configuration may be asked.
+def explanation(
+    network: Network, evidence: Evidence, k: int = 1, *, memory: int | None = None, tell: Tell = silent
+) -> tuple[list[Configuration], float]:
+    """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
 
-    A maximum, unlike a sum, depends on every node; evidence still takes its variables out of the tables.
+    A maximum, unlike a sum, depends on every node; evidence still takes its variables out of the tables. One
+    configuration needs only the largest table at a time (`maxima`); several need all.
 
     Raises:
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables do not fit in memory; raised before they are built.
     """
-    part = _Entered.of(network, evidence).part((1 << len(network.nodes)) - 1, None)
-    part.require(memory)
-    return part.compiled()
+    entered = Entered.of(network, evidence)
+    tell("ordering the elimination", None)
+    part = entered.part((1 << len(network.nodes)) - 1, None)
+    if k != 1:
+        require_lists(part.tree, part.cells, k, limit=memory, also=BYTES_PER_CELL)
+        tell("passing messages", None)
+        known = part.compiled()
+        tell("following the maxima", None)
+        return most_probable(known.model, k), known.log_probability
+    log_probability = 0.0
+    if entered.observed:
+        above = entered.part(entered.observed, None)
+        above.require(memory)
+        log_probability = above.compiled().log_probability
+    arities = [column.arity for column in part.columns]
+    codes, best = maximum(part.tree, arities, part.renumbered, memory=memory, tell=tell)
+    states = tuple(column.states[code] for column, code in zip(part.columns, codes, strict=True))
+    return [Configuration(states, best - log_probability)], log_probability
 
 
-def _plan(entered: _Entered, wanted: Sequence[VarSet], memory: int | None) -> list[_Part]:
+def _plan(entered: Entered, wanted: Sequence[VarSet], memory: int | None) -> list[Part]:
     """Returns one part for all targets, or one for each group, whichever is cheaper and fits."""
     union = reduce(or_, wanted)
     together = entered.part(entered.observed | union, union)
     most = together.cells if together.fits(memory) else None
-    apart: list[_Part] = []
+    apart: list[Part] = []
     for targets in dict.fromkeys(wanted):
         apart.append(entered.part(entered.observed | targets, targets))
         if most is not None and sum(part.cells for part in apart) >= most:
@@ -144,7 +162,7 @@ def _plan(entered: _Entered, wanted: Sequence[VarSet], memory: int | None) -> li
     return apart
 
 
-def _log_probability(entered: _Entered, memory: int | None) -> tuple[float | None, str]:
+def _log_probability(entered: Entered, memory: int | None) -> tuple[float | None, str]:
     """Returns ln P(evidence), on which the ancestors of the evidence decide, or why it is not computed."""
     if not entered.observed:
         return 0.0, ""
@@ -157,7 +175,7 @@ def _log_probability(entered: _Entered, memory: int | None) -> tuple[float | Non
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Entered:
+class Entered:
     """A network with evidence.
 
     Attributes:
@@ -175,7 +193,8 @@ class _Entered:
     codes: dict[int, int]
 
     @classmethod
-    def of(cls, network: Network, evidence: Evidence) -> _Entered:
+    def of(cls, network: Network, evidence: Evidence) -> Entered:
+        """Returns a network with evidence; raises what `posterior` does of names and states."""
         columns = columns_of(network)
         known = likelihoods(columns, evidence)
         states = zip(known, evidence.values(), strict=True)
@@ -187,7 +206,7 @@ class _Entered:
         """The variables with evidence."""
         return varset(self.likelihoods)
 
-    def part(self, roots: VarSet, targets: VarSet | None) -> _Part:
+    def part(self, roots: VarSet, targets: VarSet | None) -> Part:
         """Returns the part on which targets depend, within the roots and their ancestors.
 
         Args:
@@ -209,7 +228,7 @@ class _Entered:
             factors = [factor for factor in factors if varset(factor.variables) & free]
         # A known state is a factor of its own, since the tables of the others no longer have the variable.
         factors += [Factor((v,), self.likelihoods[v]) for v in members(fixed)]
-        return _Part(self, free | fixed, free | fixed if targets is None else targets, tuple(factors))
+        return Part(self, free | fixed, free | fixed if targets is None else targets, tuple(factors))
 
     def _ancestors(self, roots: VarSet) -> VarSet:
         """Returns the roots and all their ancestors."""
@@ -244,7 +263,7 @@ def _joined(factors: Sequence[Factor], start: VarSet) -> VarSet:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class Part:
     """A part of a network with evidence.
 
     Attributes:
@@ -254,7 +273,7 @@ class _Part:
         factors: over positions of the network.
     """
 
-    whole: _Entered
+    whole: Entered
     variables: VarSet
     targets: VarSet
     factors: tuple[Factor, ...]

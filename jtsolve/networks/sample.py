@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.core.files import pack
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from jtsolve.networks.network import Network, NetworkNode
@@ -24,13 +26,32 @@ def sample(network: Network, rows: int, seed: int) -> NDArray[np.int32]:
         rows: at least 0.
         seed: at least 0.
     """
-    generator = np.random.default_rng(seed)
+    return drawn(network, rows, np.random.default_rng(seed), {}).T
+
+
+def drawn(
+    network: Network,
+    rows: int,
+    generator: np.random.Generator,
+    known: Mapping[int, NDArray[np.integer[Any]]],
+) -> NDArray[np.int32]:
+    """Returns rows of state codes, shape (nodes, rows), each node drawn given its parents.
+
+    Args:
+        network: the distribution.
+        rows: at least 0.
+        generator: of uniform numbers.
+        known: by position, the codes of nodes that are not drawn; with each, its parents.
+    """
     codes = np.zeros((len(network.nodes), rows), dtype=np.int32)
     for position in network.order:
+        if position in known:
+            codes[position] = known[position]
+            continue
         node = network.nodes[position]
-        configuration = _configurations(network, node, codes)
+        configuration = configurations(network, node, codes, rows)
         codes[position] = _draw(node, configuration, generator.random(rows))
-    return codes.T
+    return codes
 
 
 def sample_csv(network: Network, rows: int, seed: int) -> bytes:
@@ -50,9 +71,14 @@ def packed_for(name: str, content: bytes) -> bytes:
     return pack(content) if name.endswith(".gz") else content
 
 
-def _configurations(network: Network, node: NetworkNode, codes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Returns the row of the node's table for each sampled row; the last parent varies fastest."""
-    configuration = np.zeros(codes.shape[1], dtype=np.int64)
+def configurations(
+    network: Network,
+    node: NetworkNode,
+    codes: Mapping[int, NDArray[np.integer[Any]]] | NDArray[np.int32],
+    rows: int,
+) -> NDArray[np.int64]:
+    """Returns the row of a node's table for each of so many rows of codes; the last parent varies fastest."""
+    configuration = np.zeros(rows, dtype=np.int64)
     for parent in node.parents:
         configuration *= len(network.nodes[parent].states)
         configuration += codes[parent]

@@ -51,6 +51,8 @@ KINDS = (
     "weight",
 )
 """The kinds of findings, in the order of the report; each is a section of `docs/data.md`."""
+OF_ROWS = ("near-empty", "decimal-comma", "weight")
+"""Those that also spoil rows under a model, which has fixed the states: the others concern learning."""
 
 _LEAST_ROWS = 10
 """Rows below which all values may differ by chance."""
@@ -139,7 +141,13 @@ class _Facts:
 
 
 def examine(
-    raw: RawTable, coding: Coding, source: str, *, size: int | None = None, discrete: bool = True
+    raw: RawTable,
+    coding: Coding,
+    source: str,
+    *,
+    size: int | None = None,
+    discrete: bool = True,
+    kinds: Collection[str] = KINDS,
 ) -> tuple[Finding, ...]:
     """Returns the findings about the columns that a coding keeps, in the order of `KINDS`.
 
@@ -149,6 +157,7 @@ def examine(
         source: the file, for messages.
         size: the largest wanted clique; None if unknown.
         discrete: whether the columns become states; otherwise numbers, of which fewer things are asked.
+        kinds: of findings to look for.
 
     Raises:
         InputError: the coding names a column that does not exist, or weights that are not whole numbers.
@@ -159,7 +168,8 @@ def examine(
     plain: list[_Facts] = []
     words: dict[str, list[str]] = {}
     for one in facts:
-        fault = next(_faults(one, coding, typed=raw.typed, discrete=discrete), None)
+        faults = _faults(one, coding, typed=raw.typed, discrete=discrete)
+        fault = next((kind_and_reason for kind_and_reason in faults if kind_and_reason[0] in kinds), None)
         if fault is None:
             plain.append(one)
             continue
@@ -170,8 +180,9 @@ def examine(
         for one, reason in _overfull(plain, size, coding):
             found["many-states"].append((one.name, reason))
     crowded = {name for name, _ in found["many-states"]}
-    for kind, name, reason in _dependent([one for one in plain if one.name not in crowded]):
-        found[kind].append((name, reason))
+    if not {"duplicate", "function"}.isdisjoint(kinds):
+        for kind, name, reason in _dependent([one for one in plain if one.name not in crowded]):
+            found[kind].append((name, reason))
     findings = [_finding(kind, found[kind], words, raw, coding) for kind in KINDS if found.get(kind)]
     if coding.weights is not None:
         findings.extend(_dominant(selection, coding.weights))
@@ -188,7 +199,7 @@ def require_none(findings: Sequence[Finding], source: str) -> None:
         listed = " ".join(f"({number}) {finding}" for number, finding in enumerate(findings, 1))
         count = f"{len(findings)} warning{'s' * (len(findings) > 1)}"
         raise InputError(
-            source, "data check", f"{count}: {listed}", "follow the advice, or leave out --strict"
+            source, "data check", f"{count}: {listed.rstrip('.')}", "follow the advice, or leave out --strict"
         )
 
 

@@ -17,13 +17,16 @@ from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import ragged, require_distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Lines
 
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "blank": " "}
 """By their names on the command line; a blank matches any run of blanks and tabs."""
+
+_LINES_AHEAD = 20
+"""Lines after the first that are looked at to find the separator."""
 
 _QUOTED_ROWS = 1 << 16
 """Rows of quoted text held as strings at a time."""
@@ -35,7 +38,7 @@ _MOST_STATES = 1 << 24
 def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str | None) -> RawTable:
     """Returns the table in delimited text; see `reading.read_raw`."""
     number, first = lines.first()
-    separator = separator or _guess_separator(first)
+    separator = separator or _guess_separator(first, lines.ahead(_LINES_AHEAD))
     begin = chain([(number, first.encode() + b"\n")], lines)
     if separator != " " and '"' in first:
         rows = _quoted_rows(begin, separator, lines.name)
@@ -55,15 +58,18 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
     return gatherer.table(typed=False)
 
 
-def _guess_separator(line: str) -> str:
+def _guess_separator(line: str, ahead: Sequence[str] = ()) -> str:
     """Returns the first of tab, comma, semicolon and blank outside quotes; comma if there is none.
 
-    Where every comma is within a number and there are semicolons, the commas are decimal marks.
+    Where every comma is within a number and there are semicolons, the commas are decimal marks. A mark that
+    occurs equally often in all lines, if the first one does not, is the separator: the others are in names.
     """
-    text = re.sub(r'"[^"]*"', "", line.strip())
-    if ";" in text and "\t" not in text and not re.search(r"(?<!\d),|,(?!\d)", text):
+    text, *others = (re.sub(r'"[^"]*"', "", one.strip()) for one in (line, *ahead))
+    marks = [mark for mark in "\t,;" if mark in text]
+    if ";" in marks and "\t" not in marks and not re.search(r"(?<!\d),|,(?!\d)", text):
         return ";"
-    return next((mark for mark in "\t,;" if mark in text), " " if " " in text else ",")
+    even = [mark for mark in marks if all(other.count(mark) == text.count(mark) for other in others)]
+    return next(iter(even or marks), " " if " " in text else ",")
 
 
 def _fields(line: str, separator: str) -> list[str]:

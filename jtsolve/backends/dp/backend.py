@@ -59,8 +59,9 @@ class DynamicProgramming:
 
     Args:
         precision: "float64"; "int64", fixed point without any rounding of sums; "int32", the same in half the
-            memory; or "auto": float64 where it fits the memory limit, or int64 if the bound would be too
-            loose for "optimal", as with scores of 10^8 nats; else int32. The bound includes the rounding.
+            memory; or "auto": float64 where it fits the memory limit, or int64 if 51 bits are too few for a
+            bound that is tight and for breaking ties, as with scores of 10^8 nats; else int32. The bound
+            includes the rounding.
         start: the backend that finds the first incumbent, or None.
         forest: the backend that solves problems of treewidth 1 if it accepts them, or None.
     """
@@ -227,8 +228,7 @@ class _LayeredRun:
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
         self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
-        # The bound would be too loose for "optimal"; sums in fixed point are exact.
-        if self.adapts and self.precision == "float64" and self.scale.slack > _LOOSE:
+        if self.adapts and self.precision == "float64" and self._needs_more_bits:
             self.precision = "int64"
             self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
         self.dtype = np.dtype(self.precision)
@@ -240,6 +240,11 @@ class _LayeredRun:
         self.start = np.zeros(1 << plan.m, np.int64)
         if not self.report(note="tables"):
             raise StoppedError
+
+    @property
+    def _needs_more_bits(self) -> bool:
+        """Whether rounding to float64 leaves the bound loose, or no room to break ties."""
+        return self.scale.slack > _LOOSE or not self.scale.penalties
 
     # Layers -----------------------------------------------------------------------------------------------
 

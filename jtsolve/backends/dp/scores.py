@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.dp.kernels.recurrence import LocalTables
+from jtsolve.core.result import OPTIMALITY_TOLERANCE
 from jtsolve.core.scores import colex_table, own_scores
 from jtsolve.core.varset import VarSet, members
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 _INT32_RANGE = 2**28
 _INT32_LOWEST, _INT64_LOWEST = np.int32(-(2**30)), np.int64(-(2**62))
 """Fixed point: the largest value, and the numbers for -inf; see `local_scores`."""
-_INT64_BITS = 59
+_INT64_BITS, _FLOAT64_BITS = 59, 51
+_MOST_PENALTIES = OPTIMALITY_TOLERANCE / 2
+"""Nats that the edges of a tree may cost it so that ties go to the sparser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +37,22 @@ class ScoreScale:
         unit: nats per unit of the run's numbers.
         constant: nats that normalising subtracted from the score of every tree.
         slack: nats by which rounding may have lowered the optimum.
+        penalties: units that the edges of a tree cost it, at most.
+        grid: units that divide the score of every tree before penalties.
     """
 
     unit: float
     constant: Fraction
     slack: float
+    penalties: int = 0
+    grid: int = 1
 
     def bound(self, optimum: float) -> float:
         """Returns an upper bound on the score of every tree, in nats; rounded up."""
-        exact = Fraction(optimum) * Fraction(self.unit) + self.constant + Fraction(self.slack)
+        units = Fraction(optimum) + self.penalties
+        if self.penalties:
+            units = Fraction(units // self.grid * self.grid)
+        exact = units * Fraction(self.unit) + self.constant + Fraction(self.slack)
         rounded = float(exact)
         return rounded if rounded >= exact else nextafter(rounded, inf)
 
@@ -51,17 +61,21 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     """Returns the local scores and their scale.
 
     Normalised: Σ_{v∈A} s(v) is subtracted from every s(A), which changes the score of every tree by the same
-    constant and makes the numbers small.
-
-    float64: the slack covers the rounding of at most 4n additions.
-
-    int32: the values f, g, h of a tree are sums of one s(A) and one s(P∪v) − s(P) per variable, so they lie
-    within ±span, which is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and
-    is below −2^29 exactly if one of them stood for −inf. A tree has at most n cliques and n − 1 separators,
+    constant and makes the numbers small. The values f, g, h of a tree are sums of one s(A) and one
+    s(P∪v) − s(P) per variable, so they lie within ±span. A tree has at most n cliques and n − 1 separators,
     each rounded by at most half a unit; their sum is the slack.
 
-    int64: the same with ±2^60 and −2^62. The unit is a power of two, and scores are rounded before they are
-    normalised, so that nothing else is rounded: the slack of scores of 10^9 nats is some 10^-7 nats.
+    float64 and int64: fixed point. The unit is a power of two, and scores are rounded before they are
+    normalised, so that nothing else is rounded: float64 has 51 bits for ±span, int64 has 59, and −2^62 for
+    −inf.
+
+    int32: ±span is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and is
+    below −2^29 exactly if one of them stood for −inf.
+
+    Ties: in fixed point, every set A pays |A|(|A| − 1)/2 times a penalty, and so a tree pays for each of its
+    edges. Rounding parts two trees of equal score by less than the penalty, 2n units (one if nothing is
+    rounded): of all trees of the best score, only one with the fewest edges can be the optimum. There is no
+    penalty where all edges together might cost more than `_MOST_PENALTIES`.
     """
     n, m = problem.n, problem.n - 1
     own = own_scores(problem.scores)
@@ -70,29 +84,40 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     given[~known] = 0.0
     scores = given - _sums(ranks, own)
     span = _span(ranks, np.where(known, scores, 0.0))
-    reach = 4 * n * (span + float(np.abs(own).sum()))
-    noise = 0.0 if _sums_are_exact(given[known], reach) else reach * float(np.finfo(np.float64).eps)
     rounding = (2 * n - 1) / 2
 
     numbers: NDArray[Any]
     lowest: Any
     threshold: Any
-    if precision == "float64":
-        numbers, lowest, threshold = scores, np.float64(-inf), np.finfo(np.float64).min
-        scale = ScoreScale(1.0, Fraction(float(own.sum())), noise)
-    elif precision == "int32":
+    if precision == "int32":
         unit = max(span, 1e-9) / _INT32_RANGE
+        noise = 4 * n * (span + float(np.abs(own).sum())) * float(np.finfo(np.float64).eps)
         numbers, lowest = np.rint(np.where(known, scores, 0.0) / unit).astype(np.int32), _INT32_LOWEST
         threshold = lowest // 2
         scale = ScoreScale(unit, Fraction(float(own.sum())), rounding * unit + noise)
     else:
-        _, exponent = frexp(max(span, (ranks.width + 1) * float(np.abs(given).max())))
-        shift = _INT64_BITS - exponent
-        own_units = np.rint(np.ldexp(own, shift)).astype(np.int64)
-        numbers = np.rint(np.ldexp(given, shift)).astype(np.int64) - _sums(ranks, own_units)
-        lowest, threshold = _INT64_LOWEST, _INT64_LOWEST // 2
+        fine = precision == "int64"
+        most = np.sort(np.abs(own))[-ranks.width :].sum()
+        _, exponent = frexp(max(span, float(most), float(np.abs(given).max())))
+        shift = (_INT64_BITS if fine else _FLOAT64_BITS) - exponent
+        units, own_units = (np.ldexp(values, shift) for values in (given, own))
+        whole = bool((units == np.rint(units)).all() and (own_units == np.rint(own_units)).all())
+        units, own_units = (np.rint(values).astype(np.int64) for values in (units, own_units))
         unit = 2.0**-shift
-        scale = ScoreScale(unit, Fraction(sum(own_units.tolist())) * Fraction(unit), rounding * unit)
+        penalty = 1 if whole else 2 * n
+        edges = (ranks.width - 1) * n - ranks.width * (ranks.width - 1) // 2
+        if penalty * edges * unit > _MOST_PENALTIES:
+            penalty = 0
+        size = np.bitwise_count(ranks.masks).astype(np.int64)
+        pairs = np.stack([size * (size - 1) // 2, size * (size + 1) // 2])
+        numbers = units - _sums(ranks, own_units) - penalty * pairs
+        bits = int(np.bitwise_or.reduce(units, axis=None) | np.bitwise_or.reduce(own_units))
+        constant = Fraction(sum(own_units.tolist())) * Fraction(unit)
+        slack = 0.0 if whole else rounding * unit
+        scale = ScoreScale(unit, constant, slack, penalty * edges, bits & -bits or 1)
+        lowest, threshold = _INT64_LOWEST, _INT64_LOWEST // 2
+        if not fine:
+            numbers, lowest, threshold = numbers.astype(float), np.float64(-inf), np.finfo(np.float64).min
 
     sets = np.stack([ranks.masks, ranks.masks | 1 << m])
     clique = np.where(known & _clique_permitted(problem, sets), numbers, lowest)
@@ -104,13 +129,6 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
             if v < m:
                 required[v] |= edge & ~(1 << v)
     return LocalTables(clique, separator, required, lowest, threshold), scale
-
-
-def _sums_are_exact(scores: NDArray[np.float64], reach: float) -> bool:
-    """Tells whether all scores are multiples of a power of two that divides every number below `reach`."""
-    _, exponent = frexp(max(reach, float(np.abs(scores).max())))
-    units = np.ldexp(scores, np.finfo(np.float64).nmant - exponent)
-    return bool((units == np.rint(units)).all())
 
 
 def _scores(problem: Problem, ranks: RankTables) -> NDArray[np.float64]:

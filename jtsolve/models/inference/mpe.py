@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jtsolve.core.tree import adjacency
 from jtsolve.errors import ChoiceError
 from jtsolve.models.layout import require_room
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.layout import Layout
     from jtsolve.models.model import JunctionTreeModel
 
@@ -64,15 +66,11 @@ def most_probable(model: JunctionTreeModel, k: int = 1) -> list[Configuration]:
         ChoiceError: k is below 1.
         LimitError: the lists do not fit in memory.
     """
-    if k < 1:
-        raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
     layout = model.layout
+    require_lists(model.tree, layout.cells, k)
     children: list[list[int]] = [[] for _ in layout.order]
     for place in range(1, len(layout.order)):
         children[layout.parent[place]].append(place)
-    # Lists, backpointers, and the pairs of entries at a merge.
-    widest = max(1, *map(len, children))
-    require_room(layout.cells * k, f"the {k} best configurations", "a smaller k", 8 * (k + 2 + widest))
     messages: list[NDArray[np.float64]] = [np.empty(0)] * len(layout.order)
     choices: list[_Backpointers] = [_Backpointers([], [], np.empty(0, np.int64), 0)] * len(layout.order)
     for place in reversed(range(len(layout.order))):
@@ -97,6 +95,28 @@ def most_probable(model: JunctionTreeModel, k: int = 1) -> list[Configuration]:
         for entry, value in enumerate(messages[0][0])
         if value > -np.inf
     ]
+
+
+def require_lists(tree: JunctionTree, cells: int, k: int, *, limit: int | None = None, also: int = 0) -> None:
+    """Checks that the lists of k configurations fit.
+
+    Args:
+        tree: of the model.
+        cells: of its tables.
+        k: entries of a list.
+        limit: most bytes; None for the free memory.
+        also: bytes that each cell takes besides.
+
+    Raises:
+        ChoiceError: k is below 1.
+        LimitError: they do not.
+    """
+    if k < 1:
+        raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
+    # Lists, backpointers, and the pairs of entries at a merge.
+    widest = max([1, *map(len, adjacency(len(tree.cliques), tree.edges))])
+    each = 8 * k * (k + 2 + widest) + also
+    require_room(cells, f"the {k} best configurations", "a smaller k", each, limit=limit)
 
 
 def _largest(rows: NDArray[np.float64], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
