@@ -22,7 +22,7 @@ from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import LOCAL_FEATURES, Feature
+from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import bounded_subsets, is_subset, members
@@ -31,6 +31,7 @@ from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
+    from jtsolve.core.tree import JunctionTree
 
 SEARCH = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=0)
 SMALL = Merging(
@@ -221,3 +222,21 @@ def test_its_options_are_set_by_name() -> None:
     assert (backend.noise, backend.exact.name, backend.descent.region) == (0.2, "ilp", 6)
     with pytest.raises(ChoiceError, match="not exact"):
         parse_backend("merging:exact=forward")
+
+
+def test_above_treewidth_2_a_search_from_the_forest_widens_too() -> None:
+    problem = named(gaussian(2, 12, 5))
+    ranges = []
+
+    class Spy(LargeNeighbourhoodSearch):
+        __slots__ = ()
+
+        def narrower(self, problem: Problem, start: JunctionTree) -> range:
+            ranges.append(super().narrower(problem, start))
+            return ranges[-1]
+
+    improve = Spy(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=1)
+    solve(problem.with_treewidth(2), replace(SMALL, improve=improve), Limits(seed=1, threads=1))
+    assert not any(ranges)
+    solve(problem.with_treewidth(4), replace(SMALL, improve=improve), Limits(seed=1, threads=1))
+    assert range(2, 4) in ranges

@@ -2,11 +2,12 @@
 
 A step evaluates the bound D(λ) of trial multipliers (`bound`): one pass over the sets, no linear program. The
 families that attain the maxima, one for each vertex, are a point x of the relaxation. The exponential average
-x̄ ← (1−α)x̄ + αx (at first with α = 1/k in step k, the mean of all points) tends to a solution of the LP, and the violations of the rows at x̄ are the subgradient
-along which the next trial leaves the best λ. Every few steps, cuts that x̄ violates enter with multiplier 0
-and cuts that have been slack for long leave, and dual ascent (`ascent`) raises the best λ. Whenever the bound
-or the best tree improves, reduced costs fix families. So the bound falls from the first second on, where a
-simplex method solves LP after LP; the last digits are left to that (`simplex`).
+x̄ ← (1−α)x̄ + αx tends to a solution of the LP (at first α is 1/k in step k: the mean of all points), and the
+violations of the rows at x̄ are the subgradient along which the next trial leaves the best λ. Every few steps,
+cuts that x̄ violates enter with multiplier 0 and cuts that have been slack for long leave, and dual ascent
+(`ascent`) raises the best λ. Whenever the bound or the best tree improves, reduced costs fix families. So the
+bound falls from the first second on, where a simplex method solves LP after LP; the last digits are left to
+that (`simplex`).
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
 go between steps; the step length has a lower limit, since new rows make room for progress; when the steps
@@ -189,7 +190,7 @@ class Volume:
         gained = self.units_then - units
         if gained <= 0 or self.ascent_rate * (began - self.since) < gained:
             return  # without a gain since, the last ascent ended at these multipliers
-        bound, position = ascend(subproblem, subproblem.multipliers, should_continue)
+        bound, position = ascend(subproblem, subproblem.multipliers, lambda _: should_continue())
         self.idle = np.append(
             self.idle, np.zeros(subproblem.multipliers.cuts.size - self.idle.size, dtype=np.int64)
         )
