@@ -179,7 +179,7 @@ def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() ->
     falls = []
     for patience in range(40):
         steps = iter([True] * patience)
-        told = []
+        told: list[int] = []
 
         def hear(fallen: int, steps: Iterator[bool] = steps, told: list[int] = told) -> bool:
             told.append(fallen)

@@ -15,9 +15,9 @@ If the small problem takes too long, it is given up, and the next has fewer tree
 
 It starts with the best forest, then a local search from a greedy tree. With cliques of more than 3, another
 starts from the forest and widens step by step, so that the first merge is across widths. It ends when a
-region of the local search holds all variables, which is a proof, or after a number of consecutive rounds without a
-better tree. If another member of a portfolio reports a better tree, that is the best tree from then on. The
-constraints supported are those of the local searches; a start that does not meet them is left out.
+region of the local search holds all variables, which is a proof, or after a number of consecutive rounds
+without a better tree. If another member of a portfolio reports a better tree, that is the best tree from then
+on. The constraints supported are those of the local searches; a start that does not meet them is left out.
 
 Time: some tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
 it uses, and n² bonuses.
