@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from problems import Recording, gaussian, integers, named, random_problem, small_problems
+from problems import Recording, from_data, gaussian, integers, named, random_problem, small_problems
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter import ascent as module
@@ -20,6 +20,7 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, bound_of, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature, Problem
 from jtsolve.families.families import families_of
@@ -247,3 +248,17 @@ def test_a_cut_that_is_known_gets_one_multiplier() -> None:
     assert len(set(subproblem.rows.clutters)) == len(subproblem.rows.clutters)
     assert subproblem.units <= before
     assert bound.units >= subproblem.units
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_survey_counts_the_families_that_the_first_ascent_leaves(seed: int) -> None:
+    problem = named(from_data(seed, 8, 3, rows=50))
+    survey = REGISTRY["clutter"].survey(problem, Limits(), Recording())  # type: ignore[attr-defined]
+    assert 0 <= survey.left < survey.families
+    assert (survey.gap <= 1e-6) == (survey.left == 0)
+
+
+def test_a_survey_without_a_tree_has_no_gap() -> None:
+    survey = ClutterCuts().survey(named(gaussian(3, 7, 3)), Limits(), Recording())
+    assert survey.gap == inf
+    assert survey.left > 0
