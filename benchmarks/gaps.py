@@ -1,12 +1,17 @@
 """Score and bound over time of the plain command, `auto`: how soon a tree is good, and known to be.
 
-    python benchmarks/gaps.py --data FOLDER --cases plants:2,accidents:2,plants:3 --cpu 60 --draw gaps.png
+    python benchmarks/gaps.py --data FOLDER --output gaps --draw gaps.png
 
-FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
-Scores are BIC, natural logarithm, tabulated before the clock starts, as are the kernels. The limit is
-processor time of this process and all that it starts, divided by the threads: a shared machine lengthens wall
-time, but not this. The gap is given in nats and as a share of the score, as in the issue of a small gap, and
-the picture has both over time.
+makes the whole table, a line for each case and seed, printed as it is known. Runs are kept beside the output,
+in .runs.json, and not repeated: the same command goes on where it was stopped. A case is
+data:treewidth:seconds. The data are, in FOLDER: density/NAME.train.data.gz and scores/alarm_10000.dat.gz
+(`jtsolve data fetch`), `--rows` rows drawn from networks/NAME.bif.gz; or a shipped instance, by its name. The
+score of the first and of networks is BIC, of alarm's 10,000 rows (`alarm_10000`) BDeu.
+
+Scores are tabulated before the clock starts, as are the kernels; those of more sets than the memory holds
+are computed on demand. The limit is processor time of this process and all that it starts, divided by the
+threads: a shared machine lengthens wall time, but not this. The gap is given in nats and as a share of the
+score, as in the issue of a small gap, and the picture has both over time.
 """
 
 from __future__ import annotations
@@ -23,11 +28,14 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from portfolio_members import Meter
+from scale import sampled
 
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import cores, describe
+from jtsolve.io.instance import read_problem
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import Recorder, choose
 from jtsolve.tables.options import Coding
@@ -36,20 +44,53 @@ from jtsolve.tables.reading import read_states
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from jtsolve.core.problem import Problem
+
+CASES = (
+    "plants:2:60",
+    "accidents:2:600",
+    "baudio:2:300",
+    "jester:2:300",
+    "bnetflix:2:300",
+    "kosarek:2:150",
+    "plants:3:120",
+    "alarm_10000:3:60",
+    "mushroom:3:30",
+    "hypothyroid:4:30",
+    *(f"insurance:{width}:20" for width in (2, 3, 4, 5, 6)),
+    "book:2:600",
+)
 _LOOK = 0.1
 """Seconds between two looks at the processor time."""
 _FRACTIONS = (0.1, 0.25, 0.5, 1.0)
 """Of the limit, at which the table has score and gap."""
 
 
+def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
+    """Returns the problem of a case."""
+    shipped = Path(__file__).parents[1] / "instances" / "uci" / f"{name}.json.gz"
+    network = arguments.data / "networks" / f"{name}.bif.gz"
+    score: Bic | Bdeu = Bic()
+    if shipped.exists():
+        return read_problem(shipped).with_treewidth(width)
+    if name == "alarm_10000":
+        table = read_states(arguments.data / "scores" / "alarm_10000.dat.gz", Coding())
+        score = Bdeu()
+    elif network.exists():
+        table = sampled(network, arguments.rows, seed=1)
+    else:
+        path = arguments.data / "density" / f"{name}.train.data.gz"
+        table = read_states(path, Coding(), header=False, separator=",")
+    return problem_from_table(
+        table, score, treewidth=width, limits=Limits(), tabulation=WITHIN_LIMITS, name=name
+    )
+
+
 def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Runs one case in this process; returns the trace of score and bound over seconds."""
-    name, width = case.split(":")
-    path = arguments.data / f"{name}.train.data.gz"
-    table = read_states(path, Coding(), header=False, separator=",")
-    problem = problem_from_table(
-        table, Bic(), treewidth=int(width), limits=Limits(), tabulation=WITHIN_LIMITS, name=name
-    )
+    name, width, seconds = case.split(":")
+    limit = float(seconds)
+    problem = problem_of(name, int(width), arguments)
     parse_backend("lns:steps=30").solve(problem, Limits(), Recorder(problem, Limits()))
     limits = Limits(seed=seed, threads=arguments.threads)
     backend = parse_backend(arguments.backend) if arguments.backend else choose(problem, limits).backend
@@ -66,7 +107,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
 
     def watch() -> None:
         while not over.wait(_LOOK):
-            if look() >= arguments.cpu:
+            if look() >= limit:
                 recorder.interrupt()
 
     watcher = threading.Thread(target=watch)
@@ -85,7 +126,6 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
         "trace": trace,
         "seconds": used,
         "wall": monotonic() - began,
-        "rows": table.total,
     }
 
 
@@ -102,12 +142,12 @@ def gap_of(score: float | None, bound: float | None) -> str:
     return "proved" if bound - score <= 1e-6 else f"{100 * (bound - score) / abs(score):.3f} %"
 
 
-def row_of(run: dict[str, Any], cpu: float) -> list[str]:
+def row_of(run: dict[str, Any]) -> list[str]:
     """Returns the cells of a run."""
-    name, width = run["case"].split(":")
-    cells = [name, width, str(run["seed"]), run["backend"]]
+    name, width, limit = run["case"].split(":")
+    cells = [name, width, limit, str(run["seed"]), run["backend"]]
     for fraction in _FRACTIONS:
-        score, bound = at(run, fraction * cpu)
+        score, bound = at(run, fraction * float(limit))
         cells.append(f"{'none' if score is None else f'{score:.1f}'}, {gap_of(score, bound)}")
     best = run["trace"][-1][1]
     first = next(t for t, score, _ in run["trace"] if score == best)
@@ -132,7 +172,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         axes.set_visible(False)
     for axes, case in zip(panels.flat, cases, strict=False):
         draw_case(axes, [run for run in runs if run["case"] == case])
-        name, width = case.split(":")
+        name, width, _ = case.split(":")
         axes.set_title(f"{name}, treewidth {width}", fontsize=9)
     figure.supxlabel("processor seconds per thread", fontsize=9)
     figure.supylabel("% of the best score", fontsize=9)
@@ -168,11 +208,9 @@ def main() -> None:
     """Measures all cases, prints and writes the table, draws."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
-    parser.add_argument(
-        "--cases", default="plants:2,accidents:2,baudio:2,plants:3", help="name:treewidth,..."
-    )
+    parser.add_argument("--cases", default=",".join(CASES), help="name:treewidth:seconds,...")
+    parser.add_argument("--rows", type=int, default=5000, help="drawn from a network")
     parser.add_argument("--backend", help="another than auto's choice, as for --backend of the command")
-    parser.add_argument("--cpu", type=float, default=60.0, help="seconds of processor time per thread")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=cores())
     parser.add_argument("--output", type=Path, default=Path("gaps"), help="writes .md and .runs.json")
@@ -185,10 +223,14 @@ def main() -> None:
         return
     kept = arguments.output.with_suffix(".runs.json")
     known: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
+    marks = [f"after {fraction:.0%}: score, gap" for fraction in _FRACTIONS]
+    columns = ["set", "treewidth", "limit s", "seed", "auto", *marks, "best tree at", "proved at", "wall s"]
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    print("\n".join(lines), flush=True)
     runs = []
     for case in arguments.cases.split(","):
         for seed in arguments.seeds:
-            key = f"{case}:{seed}:{arguments.backend}:{arguments.cpu:g}:{arguments.threads}"
+            key = f"{case}:{seed}:{arguments.backend}:{arguments.rows}:{arguments.threads}"
             if key not in known:
                 command = [
                     sys.executable,
@@ -198,23 +240,19 @@ def main() -> None:
                     "--data",
                     str(arguments.data),
                 ]
-                command += ["--cpu", str(arguments.cpu), "--threads", str(arguments.threads)]
+                command += ["--rows", str(arguments.rows), "--threads", str(arguments.threads)]
                 command += ["--backend", arguments.backend] if arguments.backend else []
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 known[key] = json.loads(done.stdout)
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 kept.write_text(json.dumps(known), encoding="utf-8")
             runs.append(known[key])
-            print(f"{key}: {runs[-1]['trace'][-1]}", file=sys.stderr, flush=True)
-    marks = [f"at {fraction * arguments.cpu:g} s: score, gap" for fraction in _FRACTIONS]
-    columns = ["set", "treewidth", "seed", "auto", *marks, "best tree at", "proved at", "wall s"]
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(row_of(run, arguments.cpu)) + " |" for run in runs]
+            lines.append("| " + " | ".join(row_of(runs[-1])) + " |")
+            print(lines[-1], flush=True)
     machine = describe(arguments.threads)
     shown = shlex.join(word if "/" not in word else Path(word).name for word in sys.argv[1:])
     head = f"{machine['processor']}, {arguments.threads} threads; processor seconds per thread.\n\n"
     text = head + f"Command: `python benchmarks/gaps.py {shown}`\n\n" + "\n".join(lines) + "\n"
-    print(text)
     arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
     if arguments.draw is not None:
         draw(runs, arguments.draw)

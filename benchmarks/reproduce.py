@@ -236,12 +236,12 @@ BENCHMARKS = (
     ),
     Benchmark(
         "gaps",
-        "score and bound of the plain command over time, on density-estimation sets",
-        15,
-        "gaps.py --data {data}/density --cpu 30 --threads 2 --output {output}/gaps --draw {images}/gaps.png",
-        "gaps.py --data {data}/density --cases nltcs:2 --cpu 3 --threads 2 --seeds 0 "
+        "score and bound of the plain command over time, on three seeds",
+        220,
+        "gaps.py --data {data} --threads 2 --output {output}/gaps --draw {images}/gaps.png",
+        "gaps.py --data {data} --cases nltcs:2:3,insurance:2:2 --rows 300 --threads 2 --seeds 0 "
         "--output {output}/gaps --draw {images}/gaps.png",
-        (NLTCS, PLANTS),
+        (NLTCS, PLANTS, "networks/insurance.bif.gz"),
     ),
     Benchmark(
         "portfolio_members",
@@ -267,15 +267,8 @@ BENCHMARKS = (
         "stress_moves.py --moves 200",
     ),
     Benchmark(
-        "forward_large",
-        "forward on 1,000 and 5,000 variables",
-        5,
-        "forward_large.py --cases 1000:3,5000:3 --output {output}/forward_large",
-        "forward_large.py --cases 50:3 --rows 500 --output {output}/forward_large",
-    ),
-    Benchmark(
         "scale",
-        "chowliu, forward and lns on 1,000 and 5,000 variables: seconds to the first tree, and the trees",
+        "heuristics on 1,000 and 5,000 variables: seconds to the first tree, and the trees",
         15,
         "scale.py --cases text:1058:2,text:5000:2,drawn:1000:2,drawn:5000:2 --seconds 60 "
         "--output {output}/scale",
@@ -283,12 +276,12 @@ BENCHMARKS = (
     ),
     Benchmark(
         "scale_widths",
-        "lns on rows of insurance at treewidths 2 to 6: whether more room gives a worse answer",
+        "rows of insurance at treewidths 2 to 6: whether more room gives a worse answer",
         3,
-        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3,4,5,6 --seconds 20 "
-        "--output {output}/scale_widths",
-        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3 --rows 500 --seconds 2 "
-        "--output {output}/scale_widths",
+        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3,4,5,6 --backends lns,merging "
+        "--seconds 20 --output {output}/scale_widths",
+        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3 --backends lns --rows 500 "
+        "--seconds 2 --output {output}/scale_widths",
         ("networks/insurance.bif.gz",),
     ),
     Benchmark(

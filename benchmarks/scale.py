@@ -3,15 +3,15 @@
     python benchmarks/scale.py --cases text:1058:2,text:5000:2,drawn:1000:2,drawn:5000:2 --seconds 60 \
         --output docs/benchmarks/scale
 
-A case is data:variables:treewidth. The data are drawn: `drawn` as in forward_large.py; `text` like documents:
-words of Zipf's frequencies, present or absent, more likely in documents on one of their two topics. BIC, the
-scores computed on demand, on one thread; each run is a separate process, with the data in memory. Seconds are
-of the processor, and so is the limit: other programs do not count.
+A case is data:variables:treewidth. The data are random: `drawn` from a network of two parents each; `text`
+like documents: words of Zipf's frequencies, present or absent, more likely in documents on one of their two
+topics. BIC, the scores computed on demand, on one thread; each run is a separate process, with the data in
+memory. Seconds are of the processor, and so is the limit: other programs do not count.
 
     python benchmarks/scale.py --network FOLDER/networks/insurance.bif.gz --widths 2,3,4,5,6 --seconds 20 \
         --output docs/benchmarks/scale_widths
 
-asks whether more room gives a worse answer: `lns` on 5,000 rows of a network, at several treewidths.
+asks whether more room gives a worse answer: 5,000 rows of a network, at several treewidths.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from forward_large import drawn
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
@@ -49,7 +48,7 @@ COLUMNS = [
     "first score",
     "last better s",
 ]
-COLUMNS += ["processor s", "peak GB", "score", "bound"]
+COLUMNS += ["processor s", "peak GB", "edges", "score", "bound"]
 ROWS = {"text": 2000, "drawn": 10_000, "network": 5000}
 
 
@@ -68,6 +67,21 @@ class ProcessorLimits(Limits):
 
 
 _clock = {"read": 0.0, "seconds": 0.0}
+
+
+def drawn(variables: int, rows: int, seed: int) -> DataTable:
+    """Returns data in which each binary variable takes the state of one of two earlier ones, or its opposite.
+
+    Which of the two is drawn in each row; each variable has its own probability of the opposite, up to 0.3.
+    """
+    random = np.random.default_rng(seed)
+    codes = np.empty((variables, rows), dtype=np.int64)
+    codes[0] = random.integers(0, 2, rows)
+    for v in range(1, variables):
+        parents = random.integers(max(0, v - 20), v, 2)
+        codes[v] = codes[random.choice(parents, rows), np.arange(rows)]
+        codes[v] ^= random.random(rows) < random.uniform(0, 0.3)
+    return DataTable(tuple(f"V{v}" for v in range(variables)), (("0", "1"),) * variables, codes)
 
 
 def text(words: int, documents: int, seed: int) -> DataTable:
@@ -119,6 +133,8 @@ def run_once(case: str, arguments: argparse.Namespace) -> dict[str, Any]:
 
     limits = ProcessorLimits(time=began + arguments.seconds, threads=1, seed=arguments.seed)
     result = solve(problem, REGISTRY[name], limits, hear)
+    if result.tree is None:
+        raise SystemExit(f"{name} found no tree of {case}")
     return {
         "data": arguments.network.name.partition(".")[0] if kind == "network" else kind,
         "rows": rows,
@@ -130,6 +146,7 @@ def run_once(case: str, arguments: argparse.Namespace) -> dict[str, Any]:
         "last better s": f"{result.trace[-1].seconds - began:.1f}",
         "processor s": f"{time.process_time() - began:.1f}",
         "peak GB": f"{peak_memory() / 1e9:.2f}",
+        "edges": len(result.tree.graph_edges),
         "score": f"{result.score:.1f}",
         "bound": f"{result.bound:.1f}",
     }
@@ -139,7 +156,7 @@ def main() -> None:
     """Reads the command line, runs the cases, prints and writes the table after each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cases", default="text:1058:2,drawn:1000:2", help="data:variables:treewidth")
-    parser.add_argument("--backends", default="chowliu,forward,lns")
+    parser.add_argument("--backends", default="chowliu,forward,lns,merging")
     parser.add_argument("--network", type=Path, help="a BIF file to draw rows from instead")
     parser.add_argument("--widths", default="2,3,4,5,6", help="treewidths for the network")
     parser.add_argument("--rows", type=int, help="of the data; by default, what suits each kind")
@@ -153,7 +170,11 @@ def main() -> None:
         return
     runs = [f"{case}:{name}" for case in arguments.cases.split(",") for name in arguments.backends.split(",")]
     if arguments.network is not None:
-        runs = [f"network:0:{width}:lns" for width in arguments.widths.split(",")]
+        runs = [
+            f"network:0:{width}:{name}"
+            for name in arguments.backends.split(",")
+            for width in arguments.widths.split(",")
+        ]
     machine = describe(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     head = (

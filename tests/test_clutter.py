@@ -29,12 +29,12 @@ from verifiers import verify
 
 from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter.backend import ClutterCuts
-from jtsolve.backends.clutter.bound import FixedPoint, bound_of, reduced_cost_fixing, scaled
+from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, at_positions, blocks
 from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
 from jtsolve.backends.clutter.master import Master
-from jtsolve.backends.clutter.separation import violated
+from jtsolve.backends.clutter.separation import SEPARATION, nearest, violated
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
@@ -351,9 +351,20 @@ def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
 
 def test_many_families_are_bounded_by_steps() -> None:
     problem = named(from_network(1, 12, 4, rows=200))
-    result = solve(problem, ALONE)
+    result = solve(problem, replace(ALONE, simplex=600))
     assert result.stats["steps"] > 0
     assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+
+
+def test_all_families_that_tie_at_the_least_reduced_cost_get_creep_capacity() -> None:
+    families = families_of(named(gaussian(1, 16, 3)), 0)
+    values = np.zeros(families.sizes.size, dtype=np.int64)
+    bound = Bound(0, values, np.zeros(16, dtype=np.int64), *np.zeros((2, 16), dtype=np.int64))
+    count = int(families.allowed.sum())
+    assert count > SEPARATION.nearest
+    union, slot, nearness = nearest(families, bound, 1.0)
+    assert families.allowed[union, slot].all()
+    assert nearness.tolist() == [1.0] * count
 
 
 def test_more_variables_than_a_word_has_bits() -> None:

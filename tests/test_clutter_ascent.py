@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import replace
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from problems import Recording, gaussian, integers, named, random_problem, small_problems
+from problems import Recording, from_data, gaussian, integers, named, random_problem, small_problems
 
 from jtsolve.backends.brute import Brute
+from jtsolve.backends.clutter import ascent as module
+from jtsolve.backends.clutter import branch_and_bound
 from jtsolve.backends.clutter.ascent import ascend, cuts_raised
+from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, bound_of, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature, Problem
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jtsolve.backends.clutter.subproblem import Subproblem
     from jtsolve.families.families import Families
 
@@ -125,7 +130,7 @@ def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> N
     subproblem = root_of(problem)
     if subproblem.feasible:
         before = subproblem.units
-        ascend(subproblem, subproblem.multipliers, lambda: True)
+        ascend(subproblem, subproblem.multipliers, lambda _: True)
         assert subproblem.units <= before
         best = solve(problem, Brute()).bound
         assert best == -inf or subproblem.best.scale.nats(subproblem.units) >= best
@@ -159,7 +164,7 @@ def test_alone_it_proves_many_optima_and_a_second_ascent_finds_nothing() -> None
     for seed in range(30):
         problem = named(gaussian(seed, 5, 3))
         subproblem = root_of(problem)
-        ascend(subproblem, subproblem.multipliers, lambda: True)
+        ascend(subproblem, subproblem.multipliers, lambda _: True)
         best = solve(problem, Brute()).bound
         proved += subproblem.best.scale.nats(subproblem.units) <= best + 1e-6
         bound = subproblem.evaluate(subproblem.multipliers)
@@ -175,11 +180,43 @@ def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() ->
     falls = []
     for patience in range(40):
         steps = iter([True] * patience)
-        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, partial(next, steps, False))
+        told: list[int] = []
+
+        def hear(fallen: int, steps: Iterator[bool] = steps, told: list[int] = told) -> bool:
+            told.append(fallen)
+            return next(steps, False)
+
+        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, hear)
         falls.append(sum(raises.values()))
+        assert told == sorted(told)
+        assert told[-1] <= falls[-1]
         assert after(subproblem, start, raises).units == bound.units - falls[-1]
     assert falls == sorted(falls)
     assert falls[0] == 0 < falls[-1]
+
+
+def test_a_large_lattice_stays_with_a_sink_and_ends_at_a_valid_bound_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    subproblem = root_of(named(gaussian(3, 7, 3)))
+    bound = subproblem.evaluate(subproblem.multipliers)
+    usual = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
+    monkeypatch.setattr(module, "_LARGE", 0)
+    monkeypatch.setattr(module, "_STAY", 1000.0)
+    raises = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
+    start = RowVector(*(part.astype(np.int64) for part in subproblem.multipliers))
+    assert after(subproblem, start, raises).units == bound.units - sum(raises.values())
+    assert list(raises) != list(usual)
+
+
+def test_the_bound_is_told_during_the_ascent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(branch_and_bound, "_BETWEEN_BOUNDS", 0.0)
+    problem = named(gaussian(3, 7, 3))
+    report = Recording()
+    outcome = ClutterCuts().solve(problem, Limits(), report)
+    bounds = [news["bound"] for news in report.calls if news.get("note") == "dual ascent"]
+    assert len(bounds) > 1
+    assert min(bounds) >= outcome.bound
 
 
 def test_families_that_lead_in_circles_are_proved_infeasible() -> None:
@@ -197,17 +234,31 @@ def test_families_that_lead_in_circles_are_proved_infeasible() -> None:
     )
     subproblem = search.root.subproblem
     assert not subproblem.closed
-    ascend(subproblem, subproblem.multipliers, lambda: True)
+    ascend(subproblem, subproblem.multipliers, lambda _: True)
     assert subproblem.closed
 
 
 def test_a_cut_that_is_known_gets_one_multiplier() -> None:
     subproblem = root_of(named(gaussian(1, 6, 3)))
-    ascend(subproblem, subproblem.multipliers, lambda: True)
+    ascend(subproblem, subproblem.multipliers, lambda _: True)
     before = subproblem.units
     # From half of the multipliers, it returns to cuts that are there.
     half = subproblem.multipliers._replace(cuts=subproblem.multipliers.cuts / 2)
-    bound, _ = ascend(subproblem, half, lambda: True)
+    bound, _ = ascend(subproblem, half, lambda _: True)
     assert len(set(subproblem.rows.clutters)) == len(subproblem.rows.clutters)
     assert subproblem.units <= before
     assert bound.units >= subproblem.units
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_survey_counts_the_families_that_the_first_ascent_leaves(seed: int) -> None:
+    problem = named(from_data(seed, 8, 3, rows=50))
+    survey = REGISTRY["clutter"].survey(problem, Limits(), Recording())  # type: ignore[attr-defined]
+    assert 0 <= survey.left < survey.families
+    assert (survey.gap <= 1e-6) == (survey.left == 0)
+
+
+def test_a_survey_without_a_tree_has_no_gap() -> None:
+    survey = ClutterCuts().survey(named(gaussian(3, 7, 3)), Limits(), Recording())
+    assert survey.gap == inf
+    assert survey.left > 0

@@ -16,12 +16,13 @@ from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.merging import backend as module
+from jtsolve.backends.merging import starts
 from jtsolve.backends.merging.backend import Merging
-from jtsolve.backends.merging.starts import perturbed, random_tree
+from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import LOCAL_FEATURES, Feature
+from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import bounded_subsets, is_subset, members
@@ -30,6 +31,7 @@ from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
+    from jtsolve.core.tree import JunctionTree
 
 SEARCH = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=0)
 SMALL = Merging(
@@ -70,12 +72,21 @@ def test_perturbed_scores_add_the_bonus_of_each_edge_within(scores: LocalScores)
     assert np.std(noisy.bonus[np.triu_indices(6, 1)]) > 0.5
 
 
-def test_random_trees_are_no_wider_than_may_be_and_differ() -> None:
-    trees = {random_tree(9, 4, np.random.default_rng(seed)).cliques for seed in range(20)}
-    assert {max(map(int.bit_count, cliques)) for cliques in trees} <= {2, 3, 4}
-    assert any(clique.bit_count() == 4 for cliques in trees for clique in cliques)
-    assert len(trees) == 20
-    assert random_tree(2, 1, np.random.default_rng(0)).treewidth == 0
+def test_grown_trees_differ_are_no_wider_than_may_be_and_join_where_they_gain() -> None:
+    scores = gaussian(1, 9, 4)
+    trees = [grown_tree(scores, 4, np.random.default_rng(seed)) for seed in range(20)]
+    assert len({tree.cliques for tree in trees}) > 10
+    assert all(tree.treewidth <= 3 for tree in trees)
+    singles = sum(scores.score(1 << v) for v in range(9))
+    assert all(tree.score(scores) >= singles for tree in trees)
+    assert grown_tree(gaussian(1, 2, 1), 1, np.random.default_rng(0)).treewidth == 0
+
+
+def test_grown_trees_use_sets_with_scores_and_try_some_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = with_holes(3, gaussian(3, 9, 3), 0.3)
+    assert max(grown_tree(scores, 3, np.random.default_rng(k)).score(scores) for k in range(9)) > -inf
+    monkeypatch.setattr(starts, "_MOST_PLACES", 1)
+    assert grown_tree(scores, 3, np.random.default_rng(0)).treewidth <= 2
 
 
 # The problem of the cliques of some trees.
@@ -85,7 +96,7 @@ def test_random_trees_are_no_wider_than_may_be_and_differ() -> None:
 def test_the_union_has_exactly_the_trees_of_the_cliques_given(seed: int) -> None:
     problem = random_problem(seed, 5)
     generator = np.random.default_rng(seed)
-    trees = [random_tree(5, 3, generator) for _ in range(2)]
+    trees = [grown_tree(problem.scores, 3, generator) for _ in range(2)]
     cliques = {clique for tree in trees for clique in tree.cliques}
     union = union_problem(problem, cliques)
     expected = max(
@@ -211,3 +222,21 @@ def test_its_options_are_set_by_name() -> None:
     assert (backend.noise, backend.exact.name, backend.descent.region) == (0.2, "ilp", 6)
     with pytest.raises(ChoiceError, match="not exact"):
         parse_backend("merging:exact=forward")
+
+
+def test_above_treewidth_2_a_search_from_the_forest_widens_too() -> None:
+    problem = named(gaussian(2, 12, 5))
+    ranges = []
+
+    class Spy(LargeNeighbourhoodSearch):
+        __slots__ = ()
+
+        def narrower(self, problem: Problem, start: JunctionTree) -> range:
+            ranges.append(super().narrower(problem, start))
+            return ranges[-1]
+
+    improve = Spy(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=1)
+    solve(problem.with_treewidth(2), replace(SMALL, improve=improve), Limits(seed=1, threads=1))
+    assert not any(ranges)
+    solve(problem.with_treewidth(4), replace(SMALL, improve=improve), Limits(seed=1, threads=1))
+    assert range(2, 4) in ranges

@@ -12,6 +12,7 @@ from jtsolve.core.varset import (
     count_bounded_subsets,
     is_subset,
     members,
+    set_table,
     subsets,
     varset,
 )
@@ -55,3 +56,14 @@ def test_bounded_subsets_are_those_of_the_size_in_colex_order(n: int, max_size: 
 
 def test_there_is_no_set_of_negative_size() -> None:
     assert count_bounded_subsets(5, -1) == 0
+
+
+@pytest.mark.parametrize("n", [61, 62, 200])
+def test_a_table_of_sets_is_a_mapping_in_the_order_given(n: int) -> None:
+    masks = [varset(pair) for pair in combinations(range(0, n, 7), 2)]
+    table = set_table(n, [(mask, float(k)) for k, mask in enumerate(masks)])
+    assert list(table) == masks
+    assert [table[mask] for mask in masks] == list(range(len(masks)))
+    assert len(table) == len(masks)
+    assert table.get(1 << (n - 1) | 1 << (n - 2)) is None
+    assert masks[0] in table

@@ -1,5 +1,6 @@
 """`jtsolve recommend`: the backend that `auto` would choose, and the predicted cost of each."""
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -8,8 +9,12 @@ from jtsolve.cli.options import Instance, Json, LimitOptions, Treewidth, grouped
 from jtsolve.cli.output import NO_TREE, emit
 
 if TYPE_CHECKING:
+    from jtsolve.backends.clutter.backend import Survey
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
+
+_SECONDS, _SETS = 5.0, 300_000
+"""Most seconds for the first ascent, and sets with which it is tried: listing these takes about a second."""
 
 
 @grouped
@@ -23,7 +28,8 @@ def recommend(
 ) -> None:
     """Recommend a backend: predicted time and memory of each, objections, and the choice of auto.
 
-    Nothing is solved. Exit code 4: no backend takes the instance within the limits.
+    Nothing is solved; a quick tree and a first bound tell how far a proof is, within a few seconds. Exit
+    code 4: no backend takes the instance within the limits.
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem
@@ -32,6 +38,7 @@ def recommend(
     limits = spend.limits(context.obj)
     problem = read_problem(instance).with_treewidth(treewidth)
     advice = advise(problem, limits)
+    survey = look_at(problem, limits)
     taken: str | None = None
     try:
         choice = choose(problem, limits)
@@ -47,13 +54,42 @@ def recommend(
             "treewidth": problem.constraints.max_treewidth,
             "auto": taken,
             "reason": reason,
+            "first_ascent": None if survey is None else survey._asdict(),
             "backends": advice,
         }
         emit(dumps(facts, indent=2, ensure_ascii=False))
     else:
-        emit(_text(problem, taken, reason, advice))
+        lines = [] if survey is None else [_survey_text(survey)]
+        emit("\n".join([_text(problem, taken, reason, advice), *lines]))
     if taken is None:
         raise typer.Exit(NO_TREE)
+
+
+def look_at(problem: "Problem", limits: "Limits") -> "Survey | None":
+    """Returns what the first ascent of `clutter` leaves; None if its sets do not fit or it takes too long."""
+    from jtsolve.backends.registry import REGISTRY
+    from jtsolve.core.backend import Limits
+    from jtsolve.families.families import predicted_sets
+    from jtsolve.solving import Recorder
+
+    clutter: Any = REGISTRY["clutter"]
+    short = Limits(_SECONDS, limits.memory_bytes, limits.threads, limits.seed)
+    fits = clutter.estimate(problem, limits).memory <= limits.memory_bytes
+    if not fits or predicted_sets(problem) > _SETS or clutter.capabilities.objections(problem):
+        return None
+    survey: Survey = clutter.survey(problem, short, Recorder(problem, short))
+    return survey
+
+
+def _survey_text(survey: "Survey") -> str:
+    """Returns what a survey says about a proof, in a sentence."""
+    if survey.left == 0:
+        return "A quick tree and the first bound meet: the problem is as good as solved."
+    gap = "there is no tree yet" if survey.gap == inf else f"a gap of {survey.gap:.4g} nats is left"
+    return (
+        f"After a quick tree and a first bound, {survey.left:,} of {survey.families:,} families may be in a "
+        f"better tree, and {gap}: a proof may take about {survey.seconds:.2g} s, less from a better tree."
+    )
 
 
 def advise(problem: "Problem", limits: "Limits") -> list[dict[str, Any]]:

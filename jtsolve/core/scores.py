@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from jtsolve.core.varset import VarSet, bounded_subsets, colex_rank, count_bounded_subsets, members, varset
+from jtsolve.core.varset import (
+    VarSet,
+    bounded_subsets,
+    colex_rank,
+    count_bounded_subsets,
+    members,
+    set_table,
+    varset,
+)
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -214,9 +222,9 @@ class SparseScores:
         if self.table.get(0, 0.0) != 0:
             raise InputError("scores", "the empty set", f"s(∅) is {self.table[0]}", "s(∅) must be 0")
         # Sorted, with plain floats: equal scores have equal digests.
-        table = {0: 0.0} | {mask: float(self.table[mask]) for mask in sorted(self.table) if mask}
-        object.__setattr__(self, "table", table)
-        object.__setattr__(self, "max_size", max(mask.bit_count() for mask in (1, *table)))
+        pairs = [(0, 0.0), *((mask, float(value)) for mask, value in sorted(self.table.items()) if mask)]
+        object.__setattr__(self, "table", set_table(self.n, pairs))
+        object.__setattr__(self, "max_size", max(1, *(mask.bit_count() for mask, _ in pairs)))
 
     def score(self, mask: VarSet) -> float:
         """Returns s(mask) in nats; -inf if the set has no score."""

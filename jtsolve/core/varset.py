@@ -7,12 +7,14 @@ are in colexicographic order, in which score tables are stored.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
 VarSet: TypeAlias = int
 
@@ -33,6 +35,35 @@ def key_of(n: int) -> Callable[[VarSet], int | bytes]:
         return int
     size = (n + 7) // 8
     return lambda mask: mask.to_bytes(size, "little")
+
+
+def set_table(n: int, pairs: Iterable[tuple[VarSet, float]]) -> Mapping[VarSet, float]:
+    """Returns a number for each of some subsets of {0..n-1}, in their order, under keys that do not collide.
+
+    >>> set_table(70, [(1 << 69, 0.5)])[1 << 69]
+    0.5
+    """
+    if n <= _HASHED_BITS:
+        return dict(pairs)
+    key = key_of(n)
+    return _ByteTable((n + 7) // 8, {key(mask): value for mask, value in pairs})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ByteTable(Mapping[VarSet, float]):
+    """Numbers by the bytes of sets; see `key_of`."""
+
+    size: int
+    values_by_key: dict[int | bytes, float]
+
+    def __getitem__(self, mask: VarSet) -> float:
+        return self.values_by_key[mask.to_bytes(self.size, "little")]
+
+    def __iter__(self) -> Iterator[VarSet]:
+        return (int.from_bytes(key, "little") for key in self.values_by_key if isinstance(key, bytes))
+
+    def __len__(self) -> int:
+        return len(self.values_by_key)
 
 
 def varset(members: Iterable[int]) -> VarSet:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.varset import VarSet, members, subsets, varset
+from jtsolve.core.varset import VarSet, key_of, members, subsets, varset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,18 +48,19 @@ def subsets_of(
     masks: list[VarSet], n: int, width: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask."""
-    closed = {0} | {1 << v for v in range(n)}
+    key = key_of(n)
+    closed = {key(mask): mask for mask in (0, *(1 << v for v in range(n)))}
     for mask in sorted(masks, key=int.bit_count, reverse=True):
-        if mask not in closed:
-            closed.update(subsets(mask))
-    ordered = sorted(closed, key=lambda mask: (mask.bit_count(), mask))
-    position = {mask: at for at, mask in enumerate(ordered)}
+        if key(mask) not in closed:
+            closed.update((key(part), part) for part in subsets(mask))
+    ordered = sorted(closed.values(), key=lambda mask: (mask.bit_count(), mask))
+    position = {key(mask): at for at, mask in enumerate(ordered)}
     rows = np.full((len(ordered), width), n, dtype=np.int32)
     facets = np.zeros((len(ordered), width), dtype=np.int32)
     for at, mask in enumerate(ordered):
         for j, v in enumerate(members(mask)):
             rows[at, j] = v
-            facets[at, j] = position[mask & ~(1 << v)]
+            facets[at, j] = position[key(mask & ~(1 << v))]
     sizes = np.array([mask.bit_count() for mask in ordered], dtype=np.int32)
     return rows, facets, sizes
 

@@ -22,6 +22,7 @@ import numpy as np
 from jtsolve.core.files import pack, read_file, write_atomically
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
+from jtsolve.core.varset import key_of, set_table
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.bn_scores import FAMILY_FORMATS, family_text
 from jtsolve.io.documents import (
@@ -195,10 +196,11 @@ def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str
         places = ("$.scores.max_size", "$.scores.values")
         return dense_scores(source, places, len(names), document.max_size, values)
     index = {name: v for v, name in enumerate(names)}
-    table: dict[int, float] = {}
+    pairs: list[tuple[int, float]] = []
+    key, seen = key_of(len(names)), set()
     for i, (entry, value) in enumerate(document.sets):
         mask = set_of_names(entry, index, source, f"$.scores.sets[{i}][0]")
-        if mask in table:
+        if key(mask) in seen:
             raise InputError(
                 source,
                 f"$.scores.sets[{i}]",
@@ -214,8 +216,9 @@ def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str
             )
         if mask == 0 and value != 0:
             raise InputError(source, f"$.scores.sets[{i}][1]", f"s(∅) is {value}", "s(∅) must be 0")
-        table[mask] = value
-    return SparseScores(len(names), table)
+        seen.add(key(mask))
+        pairs.append((mask, value))
+    return SparseScores(len(names), set_table(len(names), pairs))
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:

@@ -15,7 +15,8 @@ multiplier times the limit 1 of the row. When every F(a) contains ∅, the ascen
 
 Any order of the sinks gives a bound, since any λ ≥ 0 does, but not the same one. Wong's rule is to raise the
 cut of the sink with fewest entering families, once, and to choose again. Raising one sink to its end before
-the next leaves 11,000 nats more on plants (69 variables, treewidth 2).
+the next leaves 11,000 nats more on plants (69 variables, treewidth 2). On large lattices, where an ascent
+does not end within seconds, it stays with a sink a little longer.
 
 Reference: Wong, A dual ascent approach for Steiner tree problems on a directed graph, Mathematical
 Programming 1984. Ours: the network is a lattice of sets, so that cuts are clutter inequalities; the ascent
@@ -45,10 +46,14 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _NEVER = 1 << 62
+_LARGE = 2_000_000
+_STAY = 1.5
+"""Above so many families, a sink is raised again as long as it has less than so many times the entering
+families of the next: on plants at treewidth 3 (3.6 million) the bound after 22 s was 4,900 nats better."""
 
 
 def ascend(
-    subproblem: Subproblem, multipliers: RowVector, should_continue: Callable[[], bool]
+    subproblem: Subproblem, multipliers: RowVector, should_continue: Callable[[int], bool]
 ) -> tuple[Bound, NDArray[np.int64] | None]:
     """Raises multipliers by dual ascent; the subproblem takes them if its bound is no worse then.
 
@@ -57,14 +62,20 @@ def ascend(
     Args:
         subproblem: feasible.
         multipliers: of its rows, in nats.
-        should_continue: is asked at every visit of a sink; if it answers False, the ascent ends early.
+        should_continue: is asked at every visit of a sink, and told the bound so far, in units; if it answers
+            False, the ascent ends early.
 
     Returns:
         See `Subproblem.improve`.
     """
     start = subproblem.evaluate(multipliers)
+
+    def on_fall(fallen: int) -> bool:
+        # The little that is left out covers multipliers that float64 rounds.
+        return should_continue(min(subproblem.units, start.units - fallen + (fallen >> 40)))
+
     raises = cuts_raised(
-        subproblem.families, start, subproblem.sinks, start.units - subproblem.best.close, should_continue
+        subproblem.families, start, subproblem.sinks, start.units - subproblem.best.close, on_fall
     )
     number = {clutter: k for k, clutter in enumerate(subproblem.rows.clutters)}
     fresh = [clutter for clutter in raises if clutter not in number]
@@ -82,7 +93,7 @@ def cuts_raised(
     bound: Bound,
     sinks: list[int],
     enough: int,
-    should_continue: Callable[[], bool] = lambda: True,
+    should_continue: Callable[[int], bool] = lambda _: True,
 ) -> dict[Clutter, int]:
     """Returns by how many units dual ascent raises the multipliers of cuts; their sum is the bound's fall.
 
@@ -91,7 +102,7 @@ def cuts_raised(
         bound: at which the ascent begins.
         sinks: positions of the sets that are complete in every tree.
         enough: the fall of the bound, in units, at which the ascent ends.
-        should_continue: is asked at every visit of a sink.
+        should_continue: is asked at every visit of a sink, and told the fall so far, in units.
     """
     from jtsolve.backends.clutter.kernels.ascent import close_up, least_of, lowered, reduced_costs
     from jtsolve.backends.clutter.kernels.cuts import arcs_up
@@ -116,18 +127,21 @@ def cuts_raised(
     raises: dict[Clutter, int] = {}
     waiting = [(entering[k].size, k) for k in range(len(sinks)) if not close(k, nothing)]
     heapq.heapify(waiting)
+    stay = _STAY if facets.size > _LARGE else 1.0
     fallen = 0
-    while waiting and fallen < enough and should_continue():
-        _, k = heapq.heappop(waiting)
+    k = heapq.heappop(waiting)[1] if waiting else None
+    while k is not None and fallen < enough and should_continue(fallen):
         least = least_of(reduced_cost, entering[k])
         if least == 0:  # through the raises of other sinks
-            if not close(k, entering[k][reduced_cost[entering[k]] == 0]):
-                heapq.heappush(waiting, (entering[k].size, k))
-            continue
-        amount = enough - fallen if least == _NEVER else least
-        clutter = tuple(sorted(generators[k].tolist()))
-        raises[clutter] = raises.get(clutter, 0) + amount
-        fallen += amount
-        if not close(k, lowered(reduced_cost, entering[k], amount)):
-            heapq.heappush(waiting, (entering[k].size, k))
+            zeros = entering[k][reduced_cost[entering[k]] == 0]
+        else:
+            amount = enough - fallen if least == _NEVER else least
+            clutter = tuple(sorted(generators[k].tolist()))
+            raises[clutter] = raises.get(clutter, 0) + amount
+            fallen += amount
+            zeros = lowered(reduced_cost, entering[k], amount)
+        if close(k, zeros):
+            k = heapq.heappop(waiting)[1] if waiting else None
+        elif waiting and entering[k].size >= stay * waiting[0][0]:
+            _, k = heapq.heappushpop(waiting, (entering[k].size, k))
     return raises

@@ -28,7 +28,7 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
-from jtsolve.core.varset import count_bounded_subsets, members, varset
+from jtsolve.core.varset import count_bounded_subsets, key_of, members, set_table, varset
 from jtsolve.errors import LimitError
 from jtsolve.families.families import families_of
 from jtsolve.families.sets import all_sets
@@ -247,10 +247,10 @@ class ColumnGeneration:
         self, active: NDArray[np.int32], multipliers: CutMultipliers, report: Report
     ) -> BranchAndBound:
         """Returns the branch and bound on the restricted problem, starting at the multipliers."""
-        table = dict(zip(self.small_masks, self.small_scores, strict=True))
         scores = self.problem.scores.batch(active.astype(np.intp)).tolist()
-        table.update(zip((varset(row) for row in active.tolist()), scores, strict=True))
-        problem = replace(self.problem, scores=SparseScores(self.problem.n, table))
+        masks = [*self.small_masks, *map(varset, active.tolist())]
+        pairs = zip(masks, [*self.small_scores, *scores], strict=True)
+        problem = replace(self.problem, scores=SparseScores(self.problem.n, set_table(self.problem.n, pairs)))
         families = families_of(problem, self.root)
         known = at_positions(multipliers, families)
         search = BranchAndBound(problem, families, self.limits, report, keep_stages=False, multipliers=known)
@@ -320,8 +320,9 @@ def _require_room(scores: NDArray[np.float64], n: int, size: int, scale: FixedPo
 
 def at_positions(multipliers: CutMultipliers, families: Families) -> dict[Clutter, float]:
     """Returns the multipliers by the positions of the sets."""
-    position = {mask: at for at, mask in enumerate(families.masks())}
-    return {tuple(sorted(position[mask] for mask in clutter)): w for clutter, w in multipliers.items()}
+    key = key_of(families.n)
+    position = {key(mask): at for at, mask in enumerate(families.masks())}
+    return {tuple(sorted(position[key(mask)] for mask in clutter)): w for clutter, w in multipliers.items()}
 
 
 def multipliers_of(search: BranchAndBound) -> CutMultipliers:

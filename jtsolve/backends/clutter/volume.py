@@ -2,11 +2,12 @@
 
 A step evaluates the bound D(λ) of trial multipliers (`bound`): one pass over the sets, no linear program. The
 families that attain the maxima, one for each vertex, are a point x of the relaxation. The exponential average
-x̄ ← (1−α)x̄ + αx tends to a solution of the LP, and the violations of the rows at x̄ are the subgradient
-along which the next trial leaves the best λ. Every few steps, cuts that x̄ violates enter with multiplier 0
-and cuts that have been slack for long leave, and dual ascent (`ascent`) raises the best λ. Whenever the bound
-or the best tree improves, reduced costs fix families. So the bound falls from the first second on, where a
-simplex method solves LP after LP; the last digits are left to that (`simplex`).
+x̄ ← (1−α)x̄ + αx tends to a solution of the LP (at first α is 1/k in step k: the mean of all points), and the
+violations of the rows at x̄ are the subgradient along which the next trial leaves the best λ. Every few steps,
+cuts that x̄ violates enter with multiplier 0 and cuts that have been slack for long leave, and dual ascent
+(`ascent`) raises the best λ. Whenever the bound or the best tree improves, reduced costs fix families. So the
+bound falls from the first second on, where a simplex method solves LP after LP; the last digits are left to
+that (`simplex`).
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
 go between steps; the step length has a lower limit, since new rows make room for progress; when the steps
@@ -40,20 +41,20 @@ if TYPE_CHECKING:
 class VolumeConstants:
     """The constants of the volume algorithm."""
 
-    first_alpha: float = 0.03
+    first_alpha: float = 0.008
     last_alpha: float = 0.005
     """Large is fast at first, small goes further: on alarm at treewidth 2, the steps stalled 221 nats from
     the optimum with a last α of 0.01, and left few enough families for the simplex method with 0.005."""
     poor_progress: float = 0.2
     """α is halved when the gap falls by a smaller share between two checks."""
-    first_length: float = 0.02
+    first_length: float = 0.04
     longest: float = 2.0
     shortest: float = 0.01
     longer: float = 1.1
     shorter: float = 0.66
     """Step lengths, in Polyak's formula, and the factors after a better bound and after fruitless steps. The
     first is short, as is the first α: after an ascent, plants gained nothing in 500 steps with 0.5 and 0.1,
-    and in 250 with these."""
+    and in 200 with 0.02 and 0.03."""
     vain_steps: int = 15
     """Steps without a better bound before the length falls."""
     between_cuts: int = 50
@@ -94,6 +95,7 @@ class Volume:
         self.length, self.alpha = VOLUME.first_length, VOLUME.first_alpha
         self.last = subproblem.evaluate(subproblem.multipliers)
         self.vain = 0
+        self.age = 0  # steps of the average
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.steps = 0
         self.violation: RowVector | None = None  # None where rows or families have changed
@@ -166,9 +168,11 @@ class Volume:
         parents = subproblem.families.facets[bound.union, bound.slot].astype(np.int64)
         now = subproblem.rows.violation(bound.union, parents, np.ones(bound.union.size))
         self.idle = np.where(trial.cuts > 0, 0, self.idle + 1)
-        self.violation = RowVector(*(v + self.alpha * (n - v) for v, n in zip(violation, now, strict=True)))
-        self.x *= 1 - self.alpha
-        self.x[bound.union, bound.slot] += self.alpha
+        self.age += 1
+        alpha = max(self.alpha, 1 / (self.age + 1))
+        self.violation = RowVector(*(v + alpha * (n - v) for v, n in zip(violation, now, strict=True)))
+        self.x *= 1 - alpha
+        self.x[bound.union, bound.slot] += alpha
         if bound.units >= subproblem.units:
             self.vain += 1
             if self.vain >= VOLUME.vain_steps:
@@ -186,7 +190,7 @@ class Volume:
         gained = self.units_then - units
         if gained <= 0 or self.ascent_rate * (began - self.since) < gained:
             return  # without a gain since, the last ascent ended at these multipliers
-        bound, position = ascend(subproblem, subproblem.multipliers, should_continue)
+        bound, position = ascend(subproblem, subproblem.multipliers, lambda _: should_continue())
         self.idle = np.append(
             self.idle, np.zeros(subproblem.multipliers.cuts.size - self.idle.size, dtype=np.int64)
         )
@@ -221,7 +225,7 @@ class Volume:
         self.x[:] = 0.0
         self.x[self.last.union, self.last.slot] = 1.0
         self.length, self.alpha, self.vain = VOLUME.first_length, VOLUME.first_alpha, 0
-        self.violation = None
+        self.age, self.violation = 0, None
 
     def _average_violation(self) -> RowVector:
         """Returns the violations of all rows at the average point."""

@@ -4,8 +4,8 @@ Local search ends in traps from which only a joint change of many cliques leads:
 tree that `lns` ends at and the optimum differ in 35 of 67 cliques, and no change of fewer than 18 helps. But
 trees of other descents have these cliques, each tree some. So, in rounds:
 
-1. Some trees, greedy ones of perturbed scores and random ones in turn (`starts`), each descend to a local
-   optimum of the scores themselves. They may be far worse than the best tree.
+1. Some trees, greedy ones of perturbed scores and ones grown in a random order in turn (`starts`), each
+   descend to a local optimum of the scores themselves. They may be far worse than the best tree.
 2. The cliques of these trees, of the best tree and of the last rounds', with all their subsets, are a small
    problem (`union`): a few hundred sets. The exact backend finds its best tree, starting from the best one
    known, whose cliques are among them.
@@ -13,10 +13,11 @@ trees of other descents have these cliques, each tree some. So, in rounds:
 
 If the small problem takes too long, it is given up, and the next has fewer trees; if it is solved soon, more.
 
-It starts with the best forest, then a local search from the starts. It ends when a region of the local search
-holds all variables, which is a proof, or after a number of consecutive rounds without a better tree. If
-another member of a portfolio reports a better tree, that is the best tree from then on. The constraints
-supported are those of the local searches; a start that does not meet them is left out.
+It starts with the best forest, then a local search from a greedy tree. With cliques of more than 3, another
+starts from the forest and widens step by step, so that the first merge is across widths. It ends when a
+region of the local search holds all variables, which is a proof, or after a number of consecutive rounds
+without a better tree. If another member of a portfolio reports a better tree, that is the best tree from then
+on. The constraints supported are those of the local searches; a start that does not meet them is left out.
 
 Time: some tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
 it uses, and n² bonuses.
@@ -24,8 +25,8 @@ it uses, and n² bonuses.
 References:
     Cook and Seymour, Tour merging via branch-decomposition, INFORMS Journal on Computing 2003: the best
     tour in the union of tours that descents found. Ours: trees for tours; the union of cliques with their
-    subsets; an LP with clutter inequalities instead of dynamic programming on the union; random starts
-    beside perturbed ones.
+    subsets; an LP with clutter inequalities instead of dynamic programming on the union; starts
+    grown in a random order beside perturbed ones.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jtsolve.backends.merging.starts import perturbed, random_tree
+from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.support.report import DerivedReport
 from jtsolve.backends.support.starts import Known
@@ -189,10 +190,17 @@ class _Rounds:
             self.offer(forest.solve(narrow, self.limits, self.part(_TUNING.forest)).tree)
         if self.report.stop is not None:
             return inf
+        first = self.best
         self.offer(self.greedy(self.problem))
         if self.best is None or self.report.stop is not None:
             return inf
-        return self.descend(self.options.improve, self.best).bound
+        found = self.descend(self.options.improve, self.best)
+        if found.bound == inf and first is not None and self.problem.max_clique_size >= _TUNING.wide:
+            # From the forest, the local search widens step by step: a round merges these trees, too.
+            widened = self.descend(self.options.improve, first)
+            self.kept.extend(tree for tree in (found.tree, widened.tree) if tree is not None)
+            return widened.bound
+        return found.bound
 
     def round(self, best: JunctionTree) -> None:
         """Descends from some starts, merges the trees, and improves a better one."""
@@ -243,7 +251,7 @@ class _Rounds:
         """Returns a tree to descend from, or None if it does not meet the constraints."""
         if self.made % 2:
             width = min(self.problem.n, self.problem.max_clique_size)
-            tree = random_tree(self.problem.n, width, self.generator)
+            tree = grown_tree(self.problem.scores, width, self.generator)
             if self.problem.permits(tree) and isfinite(tree.score(self.problem.scores)):
                 return tree
         deviation = self.noise * self.generator.uniform(0.5, 1.5) * self.gain_per_edge()

@@ -1,27 +1,34 @@
-"""Diverse trees to descend from: greedy trees of perturbed scores, and random trees.
+"""Diverse trees to descend from: greedy trees of perturbed scores, and trees grown in a random order.
 
 The perturbation is a function of edges, s(A) + Σ_{e ⊆ A} β_e with normal β_e, so that it favours some edges
 in every clique and separator alike, at every treewidth. A greedy tree of these scores is a good tree of data
-that are a little different. A random tree hangs each vertex on a random clique: it is far from every good
-tree, and what a descent from it finds has other parts right. Both kinds in turn reached the optimum of plants
-(69 variables, treewidth 2) from 4 of 4 seeds; greedy trees alone from 2.
+that are a little different. In a tree grown in a random order, each vertex joins where it gains most at its
+turn: the first have little choice, so that each order makes other mistakes, and a descent mends them in half
+of the time that it takes from a random tree. On plants (69 variables, treewidth 2) both kinds in turn reached
+the optimum in 4 to 7 s of processor time from 3 of 3 seeds; grown trees alone did not within 7 s from two of
+them, and with random trees in their place one took more than 20 s.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
+from itertools import combinations
+from math import comb, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, members
+from jtsolve.core.varset import VarSet, members, varset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.scores import LocalScores
+
+
+_MOST_PLACES = 1000
+"""Sets of one size that a vertex tries to join."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,19 +80,41 @@ def perturbed(scores: LocalScores, deviation: float, generator: np.random.Genera
     return PerturbedScores(scores, upper + upper.T)
 
 
-def random_tree(n: int, width: int, generator: np.random.Generator) -> JunctionTree:
-    """Returns a random tree: each vertex in turn joins a random clique, or all but one of its members.
+def grown_tree(scores: LocalScores, width: int, generator: np.random.Generator) -> JunctionTree:
+    """Returns a tree grown in a random order: each vertex v joins the set S that maximises s(S∪v) − s(S).
+
+    S is within a clique so far, and has fewer than `width` members. Of more than a thousand sets S of one
+    size, a random thousand are tried. The tree may score -inf if sets have no score.
 
     Args:
-        n: the number of variables.
+        scores: of at least `width` variables.
         width: the size of the largest cliques.
         generator: of random numbers.
+
+    Reference:
+        Scanagatta, Corani, de Campos and Zaffalon, Learning treewidth-bounded Bayesian networks with
+        thousands of variables, NeurIPS 2016 (k-greedy, for Bayesian networks).
     """
     families: list[tuple[int, VarSet]] = []
-    cliques: list[list[int]] = []
-    for v in generator.permutation(n).tolist():
-        clique = cliques[generator.integers(len(cliques))] if cliques else []
-        parents = generator.permutation(clique)[: width - 1].tolist()
-        families.append((v, sum(1 << parent for parent in parents)))
-        cliques.append([*parents, v])
+    places: list[list[tuple[int, ...]]] = [[()], *([] for _ in range(1, width))]
+    for v in generator.permutation(scores.n).tolist():
+        best: tuple[int, ...] = ()
+        most = -inf
+        for size, some in enumerate(places):
+            if not some:
+                continue
+            chosen = some
+            if len(some) > _MOST_PLACES:
+                chosen = [some[i] for i in generator.choice(len(some), _MOST_PLACES, replace=False).tolist()]
+            rows = np.array(chosen, dtype=np.intp).reshape(len(chosen), size)
+            joined = np.sort(np.insert(rows, size, v, axis=1), axis=1)
+            below = scores.batch(rows) if size else np.zeros(1)
+            known = below > -inf
+            gains = np.where(known, scores.batch(joined) - np.where(known, below, 0.0), -inf)
+            at = int(gains.argmax())
+            if gains[at] > most:
+                best, most = chosen[at], float(gains[at])
+        families.append((v, varset(best)))
+        for size in range(1, width):
+            places[size] += [tuple(sorted((*part, v))) for part in combinations(best, size - 1)]
     return JunctionTree.from_families(families)

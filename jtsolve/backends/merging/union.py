@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.scores import SparseScores
-from jtsolve.core.varset import VarSet, members, varset
+from jtsolve.core.varset import VarSet, members, set_table, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,10 +29,10 @@ def union_problem(problem: Problem, cliques: Iterable[VarSet]) -> Problem:
         inside = tuple(members(clique))
         for size in range(1, len(inside) + 1):
             sets[size].update(combinations(inside, size))
-    table: dict[VarSet, float] = {}
+    pairs: list[tuple[VarSet, float]] = []
     for some in sets:
         if some:
             rows = sorted(some)
             values = problem.scores.batch(np.array(rows, dtype=np.intp)).tolist()
-            table |= {varset(row): value for row, value in zip(rows, values, strict=True) if value > -inf}
-    return replace(problem, scores=SparseScores(problem.n, table), ceilings=None)
+            pairs += [(varset(row), value) for row, value in zip(rows, values, strict=True) if value > -inf]
+    return replace(problem, scores=SparseScores(problem.n, set_table(problem.n, pairs)), ceilings=None)
