@@ -20,6 +20,7 @@ from jtsolve.scoring.score import DEFAULT_SCORE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Constraints, Problem
     from jtsolve.io.documents import ConstraintsDocument
@@ -63,6 +64,11 @@ MemoryLimit = Annotated[
     float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of the free memory.")
 ]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; the default is all cores.")]
+
+LOCAL = "local"
+Executor = Annotated[
+    str, typer.Option(metavar="NAME", help="local, dask (workers on this machine), or dask=ADDRESS.")
+]
 
 # Data
 
@@ -354,6 +360,15 @@ class ConstraintOptions:
         """The treewidth that the file of constraints allows, or None."""
         bounds = [document.max_treewidth for document, _ in self.documents()]
         return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def cluster_named(executor: str, workers: int) -> "Cluster | None":
+    """Returns the Dask cluster of an executor, of so many workers if it is on this machine; None: local."""
+    if executor == LOCAL:
+        return None
+    from jtsolve.cluster import Cluster
+
+    return Cluster.named(executor, workers)
 
 
 def memory_bytes(gigabytes: float | None) -> int | None:
