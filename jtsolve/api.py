@@ -46,6 +46,7 @@ from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FrameStyle, is_path
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.reading import Dialect, opened_data, read_checked
+from jtsolve.tables.suffixes import title_of
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def learn(
     of = named_score(score, ess) if isinstance(score, str) else score
     if average is not None and not is_discrete(of):
         raise ChoiceError(f"average mixes models of states, and '{of.name}' scores real numbers; take bdeu")
-    name = Path(data).name.partition(".")[0] if is_path(data) else "data"
+    name = title_of(data) if is_path(data) else "data"
     with _display("reading the data", show_progress) as listener:
         watch = reading_watch(opened_data(data)[1], limits, listener)
         dialect = Dialect(header, separator)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import LimitError
+from jtsolve.tables.suffixes import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +50,7 @@ class DataFile:
     @property
     def name(self) -> str:
         """The name of a problem made of it."""
-        name = self.path.name.removesuffix(".gz")
-        return name.rpartition(".")[0] or name
+        return title_of(self.path)
 
     def read(self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None) -> "Table":
         """Returns its table, of states or numbers as the score needs; stops at the limits.
