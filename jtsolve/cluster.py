@@ -13,17 +13,19 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     Future = Any
     """Dask's: a task on the cluster, and its result."""
 
+LOCAL = "local"
+"""What the user says for this process."""
 DASK = "dask"
 """What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
@@ -62,7 +64,7 @@ class Cluster:
         """
         kind, _, address = name.partition("=")
         if kind != DASK:
-            raise ChoiceError(f"there is no executor '{name}'; there are local, dask and dask=ADDRESS")
+            raise ChoiceError(f"there is no executor '{name}'; there are {LOCAL}, dask and dask=ADDRESS")
         if importlib.util.find_spec("distributed") is None:
             raise ChoiceError(
                 "the executor dask needs the package 'distributed', which is not installed; "
@@ -95,6 +97,35 @@ class Cluster:
         with client:
             yield _checked(client, f"at '{self.address}'")
 
+    @contextmanager
+    def held(self) -> Iterator[Cluster]:
+        """Yields this cluster with its connection, which all uses in the body share.
+
+        Raises:
+            ChoiceError: as `connected`.
+        """
+        with self.connected() as workers:
+            yield replace(self, client=workers.client)
+
+    @classmethod
+    def of(cls, executor: str | Any | None, workers: int) -> Cluster | None:
+        """Returns the cluster that an argument stands for: a name, or a client of Dask; None is none.
+
+        Raises:
+            ChoiceError: as `named`.
+        """
+        if executor is None or executor == LOCAL:
+            return None
+        return cls.named(executor, workers) if isinstance(executor, str) else cls(client=executor)
+
+    @classmethod
+    def default(cls) -> Cluster | None:
+        """Returns the cluster of the client that Dask takes by default, or None if there is none."""
+        try:
+            return cls(client=_distributed().default_client())
+        except ValueError:
+            return None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Workers:
@@ -110,6 +141,23 @@ class Workers:
     def threads(self) -> int:
         """The number of tasks that run at a time."""
         return max(1, sum(map(int, self.client.nthreads().values())))
+
+    def memory(self, free: int) -> float:
+        """Returns the bytes that a task may take on the smallest worker.
+
+        Args:
+            free: the memory of this machine, for workers on it, which have no limit of their own.
+        """
+        limits = [
+            (facts.get("memory_limit") or free / len(self.known)) / facts["nthreads"]
+            for facts in self.known.values()
+        ]
+        return min(limits, default=float(free))
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What the scheduler knows of each worker."""
+        return dict(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, function: Callable[..., Any], *arguments: Any, key: str | None = None) -> Future:
         """Returns the future of a call, which awaits the futures among its arguments.
@@ -132,7 +180,7 @@ class Workers:
         except (OSError, TimeoutError):
             raise _lost() from None
 
-    def as_completed(self, futures: Sequence[Future]) -> Iterator[Future]:
+    def as_completed(self, futures: Sequence[Future]) -> Generator[Future, None, None]:
         """Yields futures as they finish or fail; leaving early, as by Ctrl-C, cancels the others.
 
         Raises:

@@ -6,6 +6,7 @@
 import csv
 import math
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -18,7 +19,7 @@ from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.scoring.score import DEFAULT_SCORE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend, Limits
@@ -362,13 +363,24 @@ class ConstraintOptions:
         return min((bound for bound in bounds if bound is not None), default=None)
 
 
-def cluster_named(executor: str, workers: int) -> "Cluster | None":
-    """Returns the Dask cluster of an executor, of so many workers if it is on this machine; None: local."""
+def cluster_named(executor: str, workers: int | None) -> "Cluster | None":
+    """Returns the Dask cluster of an executor, by default with a worker a core of this machine."""
     if executor == LOCAL:
         return None
     from jtsolve.cluster import Cluster
+    from jtsolve.core.machine import cores
 
-    return Cluster.named(executor, workers)
+    return Cluster.named(executor, workers or cores())
+
+
+@contextmanager
+def held(cluster: "Cluster | None") -> "Iterator[Cluster | None]":
+    """Yields a cluster with its connection; None for None."""
+    if cluster is None:
+        yield None
+        return
+    with cluster.held() as connected:
+        yield connected
 
 
 def memory_bytes(gigabytes: float | None) -> int | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Decimal
+    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.raw import RawColumn, RawTable
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import Codes, DataTable
@@ -90,7 +91,7 @@ def position(names: Sequence[str], name: str) -> int:
     return names.index(name)
 
 
-def columns_of(table: DataTable) -> tuple[Column, ...]:
+def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
     """Returns the columns of a table, with the cuts that its provenance records."""
     cuts: dict[str, Sequence[float]] = table.provenance.get("cuts", {})
     return tuple(
