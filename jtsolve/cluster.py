@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -246,6 +247,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
             dashboard_address=None,
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
             memory_limit=0,
+            silence_logs=logging.ERROR,  # not a slow end of a worker
         ) as cluster,
         dask.Client(cluster) as client,
     ):

@@ -30,6 +30,7 @@ from jtsolve.tables.survey import (
     Survey,
     added,
     coded_part,
+    framed,
     settled_coding,
     settled_columns,
     surveyed,
@@ -163,7 +164,7 @@ def read_partitioned(
             "mdlp cuts by a class, which needs all rows in one place; give --discretise quantile:4, or cuts "
             "in a --schema"
         )
-    source, parts = _parts(data)
+    source, parts = partitions_of(data)
     found = None if folder is None else _kept(folder, parts, coding)
     if found is None:
         found = _survey(parts, coding, cluster, watch)
@@ -176,8 +177,13 @@ def read_partitioned(
     return PartitionedTable(columns, found.rows, parts, coding, cluster, folder, MappingProxyType(facts))
 
 
-def _parts(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
-    """Returns the name of the data, and their partitions."""
+def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
+    """Returns the name of the data, and their partitions, not read.
+
+    Raises:
+        InputError: the files cannot be read, have different columns, or no rows.
+        ChoiceError: the data have no partitions.
+    """
     if is_dask_frame(data):
         kinds = {label_of(name): str(kind) for name, kind in data.dtypes.items()}
         frames = data.to_delayed()
@@ -209,6 +215,20 @@ def _parts(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
     if not parts:
         raise InputError(str(data), "", "there are no rows", "give a table with rows")
     return Path(data).name, tuple(parts)
+
+
+def each_frame(
+    workers: Workers, parts: Sequence[Part], function: Callable[..., Any], *shared: Any
+) -> list[Future]:
+    """Returns the futures of function(frame, *shared) for every partition as it is, not coded.
+
+    Args:
+        workers: that see the files.
+        parts: see `partitions_of`.
+        function: takes a data frame, of polars or of pandas.
+        shared: see `PartitionedTable.each`.
+    """
+    return [_submitted(workers, part, framed, function, *shared) for part in parts]
 
 
 def _submitted(workers: Workers, part: Part, function: Callable[..., Any], *arguments: Any) -> Future:

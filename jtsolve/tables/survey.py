@@ -19,7 +19,7 @@ from jtsolve.tables.check import examine, plain_finding
 from jtsolve.tables.coding import coded_column, require_states
 from jtsolve.tables.frames import label_of
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.parquet import read_frame, read_slice, require_same
+from jtsolve.tables.parquet import frame_of_slice, read_frame, read_slice, require_same
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.selection import Selection, chosen, full_rows, name_list, require_treated
 from jtsolve.tables.table import DataTable
@@ -108,6 +108,14 @@ def _raw(part: Part, frame: Any, coding: Coding) -> RawTable | None:
     require_same([("the first partition", part.kinds), (part.name, kinds)])
     with _named(part.name):
         return read_frame(frame, intake) if len(frame) else None
+
+
+def framed(part: Part, frame: Any, function: Callable[..., Any], *shared: Any) -> Any:
+    """Returns the result of a function of a partition as a data frame."""
+    if part.path is not None:
+        frame = frame_of_slice(Path(part.path), part.start, part.rows)
+    with _named(part.name):
+        return function(frame, *shared)
 
 
 @contextmanager
