@@ -15,6 +15,7 @@ import importlib.util
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, LimitError
@@ -31,6 +32,8 @@ DASK = "dask"
 """What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
+_PULSE = 0.02
+"""Seconds between two looks at what has finished."""
 _FAN_IN = 8
 """Results that one task of a tree adds up."""
 
@@ -181,15 +184,28 @@ class Workers:
         except (OSError, TimeoutError):
             raise _lost() from None
 
-    def as_completed(self, futures: Sequence[Future]) -> Generator[Future, None, None]:
+    def as_completed(
+        self, futures: Sequence[Future], stop: Callable[[], bool] = lambda: False
+    ) -> Generator[Future, None, None]:
         """Yields futures as they finish or fail; leaving early, as by Ctrl-C, cancels the others.
+
+        Args:
+            futures: at most once each.
+            stop: is asked again and again while none has finished; True leaves early.
 
         Raises:
             ClusterLostError: the scheduler is gone.
         """
         left = {future.key: future for future in futures}
+        finished = _distributed().as_completed(list(futures))
         try:
-            for future in _distributed().as_completed(list(futures)):
+            while not finished.is_empty():
+                if not finished.has_ready():
+                    if stop():
+                        return
+                    sleep(_PULSE)
+                    continue
+                future = next(finished)
                 if future.cancelled():
                     raise _lost()
                 del left[future.key]

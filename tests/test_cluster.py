@@ -5,10 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
+from problems import gaussian, named
 
+from jtsolve.averaging.average import average
+from jtsolve.averaging.bootstrap import Search, bootstrap
+from jtsolve.averaging.chains import Ladder
+from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers, lost_memory
-from jtsolve.errors import ChoiceError
+from jtsolve.core.backend import Limits
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.tables.table import DataTable
 
 
 def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,3 +110,27 @@ def test_the_death_of_workers_counts_as_a_want_of_memory() -> None:
     assert lost_memory(MemoryError())
     assert lost_memory(killed("task", None, 3))
     assert not lost_memory(ValueError())
+
+
+def test_resamples_on_workers_are_those_of_one_process(workers: Workers) -> None:
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 2, (4, 60))
+    codes[1] = codes[0] ^ (random.random(60) < 0.2)
+    table = DataTable(tuple("abcd"), (("no", "yes"),) * 4, codes)
+    search = Search(Bic(), 1, ChowLiu())
+    here = bootstrap(table, 5, search, Limits(seed=3))
+    there = bootstrap(table, 5, search, Limits(seed=3), cluster=Cluster(client=workers.client))
+    assert (there.edges == here.edges).all()
+    assert (there.resamples, there.optimal, there.backend) == (here.resamples, here.optimal, here.backend)
+    with pytest.raises(LimitError, match="before the first resample"):
+        bootstrap(table, 5, search, Limits(time=1e-9), cluster=Cluster(client=workers.client))
+
+
+def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
+    problem = named(gaussian(3, 5, 3))
+    here = average(problem, method="chains", ladder=Ladder(temperatures=2, rounds=300))
+    ladder = Ladder(temperatures=2, rounds=300, cluster=Cluster(client=workers.client))
+    there = average(problem, method="chains", ladder=ladder)
+    assert here is not None
+    assert there is not None
+    assert (there.edges == here.edges).all()
