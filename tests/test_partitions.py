@@ -12,12 +12,18 @@ import polars as pl
 import pytest
 
 import jtsolve as jt
+from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, Workers
 from jtsolve.core.backend import Limits
 from jtsolve.core.scores import DenseScores
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.instance import read_problem
+from jtsolve.models.files.document import read_model
+from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
+from jtsolve.models.learning.partitioned_em import expected, fit_mixture_by_partitions, summed
+from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.partitions import _counted as counted
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
@@ -295,3 +301,37 @@ def test_models_are_applied_by_partitions(
     assert full["gaps"].null_count() == 0
     assert full.filter(gaps.is_not_null())["gaps"].cast(pl.Int64).equals(gaps.drop_nulls())
     assert run(["impute", str(model), str(folder), "--output", str(tmp_path / "x.txt")], monotonic()) == 2
+
+
+def test_em_has_the_e_step_of_one_process(folder: Path, cluster: Cluster) -> None:
+    coding = Coding(columns=("word", "whole", "times"))
+    table = read_partitioned(folder, coding, cluster, tell=silent)
+    how = EmOptions(Learner(BIC, ChowLiu(), 1), iterations=2, tolerance=1e-12)
+    start = fit_mixture(read_states(folder, coding), 2, how)
+    whole = summed([expected(read_states(folder, coding), start)])
+    assert whole is not None
+    with cluster.connected() as workers:
+        found = workers.result(workers.total(table.each(workers, expected, workers.share(start)), summed))
+    assert found.logs == pytest.approx(whole.logs)
+    for one, other in zip(found.cells, whole.cells, strict=True):
+        assert one == pytest.approx(other)
+    said: list[str] = []
+    mixture = fit_mixture_by_partitions(table, 2, how, said.append)
+    assert mixture.weights.sum() == pytest.approx(1)
+    assert [line for line in said if line.startswith("all partitions")][1:]
+
+
+def test_the_command_fits_by_partitions(
+    folder: Path, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cluster, "named", lambda _name, _workers: cluster)
+    words = ["fit", str(folder), "--columns", "word,whole", "--treewidth", "1", "--quiet", "--output"]
+    assert run([*words, str(tmp_path / "one.json")], monotonic()) == 0
+    assert run([*words, str(tmp_path / "parts.json"), "--executor", "dask"], monotonic()) == 0
+    one, parts = (read_model(tmp_path / name) for name in ("one.json", "parts.json"))
+    assert isinstance(one, JunctionTreeModel)
+    assert isinstance(parts, JunctionTreeModel)
+    assert parts.values.tolist() == one.values.tolist()
+    assert (
+        run([*words, str(tmp_path / "x.json"), "--executor", "dask", "--features", "trees"], monotonic()) == 2
+    )

@@ -138,7 +138,9 @@ class FileRows:
     source: str
     weights: NDArray[np.int64] | None = None
 
-    def new_states(self, table: DataTable, declared: Collection[str]) -> dict[str, list[str]]:
+    def new_states(
+        self, table: DataTable | PartitionedTable, declared: Collection[str]
+    ) -> dict[str, list[str]]:
         """Returns the values that the columns of a table do not have, by column.
 
         Args:

@@ -149,7 +149,7 @@ def fit(
 
 def fit_validated(
     tree: JunctionTree,
-    table: DataTable,
+    table: DataTable | PartitionedTable,
     validation: DataTable | Codes,
     *,
     candidates: Sequence[float] = CANDIDATES,
