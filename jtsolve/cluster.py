@@ -91,6 +91,8 @@ class Cluster:
             with local_workers(self.workers) as workers:
                 yield workers
             return
+        # The client logs a lost scheduler with its traceback; it is said once, by `_lost`.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             client = dask.Client(self.address, timeout=_PATIENCE)
         except (OSError, ValueError, TypeError) as error:  # TypeError: encryption without its files
@@ -285,7 +287,7 @@ def _distributed() -> Any:
 def _lost() -> ClusterLostError:
     return ClusterLostError(
         "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. What is done is "
-        "kept; start it again, and repeat the command with --resume where it has that option"
+        "kept; start it again, and repeat the command, with --resume or --keep if it has that option"
     )
 
 
