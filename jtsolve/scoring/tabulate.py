@@ -201,16 +201,13 @@ def _by_passes(
 
     A block for which a worker lacks the memory is halved, and so are those that follow.
     """
-    from jtsolve.scoring.kernels.counting import colex_sets
-
     order = _Colex(table.n, max_size)
     values = np.empty(order.count)
     with table.cluster.connected() as workers:
         room = room_for_statistics(workers)
     start = 0
     while start < order.count:
-        sets = colex_sets(order.members(start), min(_PIECE_SETS, order.count - start), table.n)
-        sets = sets[: sets_that_fit(sets, table, room)]
+        sets = _block(order, start, table, room)
         share = len(sets) / order.count
 
         def heed(part: float, before: float = start / order.count, share: float = share) -> None:
@@ -234,15 +231,20 @@ def _by_passes(
 
 def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:
     """Returns the number of passes over the data, each of a block of sets, if no worker lacks memory."""
-    from jtsolve.scoring.kernels.counting import colex_sets
-
     order, room = _Colex(table.n, max_size), room_for_statistics(workers)
     start = count = 0
     while start < order.count:
-        sets = colex_sets(order.members(start), min(_PIECE_SETS, order.count - start), table.n)
-        start += sets_that_fit(sets, table, room)
+        start += len(_block(order, start, table, room))
         count += 1
     return count
+
+
+def _block(order: _Colex, start: int, table: PartitionedTable, room: float) -> NDArray[np.int64]:
+    """Returns the sets of a pass that begins with the one of rank `start`."""
+    from jtsolve.scoring.kernels.counting import colex_sets
+
+    sets: NDArray[np.int64] = colex_sets(order.members(start), min(_PIECE_SETS, order.count - start), table.n)
+    return sets[: sets_that_fit(sets, table, room)]
 
 
 class _Colex:
