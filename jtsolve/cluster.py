@@ -306,7 +306,7 @@ def _checked(client: Any, place: str) -> Workers:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
         raise ChoiceError(
-            f"the Dask scheduler {place} has no workers; start some with 'dask worker ADDRESS --nthreads 1'"
+            f"the Dask scheduler {place} has no workers; start some with 'dask worker'"
         ) from None
     known = client.get_versions(packages=["jtsolve"])
     ours = _versions(known["client"])
