@@ -198,7 +198,7 @@ def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
     for file in files_of(data):
         if not file.name.endswith(".parquet"):
             raise ChoiceError(
-                f"{data}: partitions are those of Parquet files; write it as Parquet, or leave --executor out"
+                f"{data}: partitions are of Parquet files; write it as Parquet, or leave the executor out"
             )
         with readable(str(file), "parquet"):
             lazy = scanned(file, "parquet")
