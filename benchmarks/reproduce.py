@@ -54,6 +54,13 @@ PLANTS, NLTCS = "density/plants.train.data.gz", "density/nltcs.train.data.gz"
 
 BENCHMARKS = (
     Benchmark(
+        "partitions",
+        "scoring by partitions on Dask beside threads, and a model of the time of larger clusters",
+        10,
+        "partitions.py --rows 5000000 --columns 20 --size 3 --output {output}/partitions",
+        "partitions.py --rows 20000 --columns 6 --size 2 --output {output}/partitions",
+    ),
+    Benchmark(
         "selection",
         "weak edges found over junction trees and without, on the settings of Vats and Nowak",
         30,

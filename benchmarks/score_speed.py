@@ -41,9 +41,10 @@ import numpy as np
 
 from jtsolve.core.machine import cores, describe
 from jtsolve.core.varset import count_bounded_subsets
-from jtsolve.scoring.scorer import CountingScorer, distinct_rows, make_scorer
+from jtsolve.scoring.scorer import CountingScorer, make_scorer
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate_with
+from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_states
 

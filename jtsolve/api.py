@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -12,9 +13,11 @@ from jtsolve import backends
 from jtsolve.averaging.average import average as average_problem
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.backends.parse import parse_backend
+from jtsolve.cluster import Cluster
 from jtsolve.core.backend import Limits
 from jtsolve.core.compiling import announced
 from jtsolve.core.graph import UndirectedGraph
+from jtsolve.core.machine import cores
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
@@ -35,7 +38,7 @@ from jtsolve.models.learning.fit import fit_gaussian
 from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, tell
 from jtsolve.scoring.problem import WITHIN_LIMITS, largest_scored, problem_from_table, tabulation_for
 from jtsolve.scoring.registry import named_score
-from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
+from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete, require_counts
 from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.framework import select as select_graph
 from jtsolve.selection.request import Request
@@ -45,13 +48,15 @@ from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
 from jtsolve.tables.check import require_none
 from jtsolve.tables.distinct import Watch, unwatched
-from jtsolve.tables.frames import FrameStyle, is_path
+from jtsolve.tables.frames import FRAME, FrameStyle, is_path
 from jtsolve.tables.options import Coding, Discretisation
-from jtsolve.tables.reading import Dialect, opened_data, read_checked
-from jtsolve.tables.table import DataTable
+from jtsolve.tables.partitions import PartitionedTable, is_dask_frame, read_partitioned
+from jtsolve.tables.reading import Dialect, read_checked
+from jtsolve.tables.suffixes import title_of
+from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import networkx as nx
@@ -64,6 +69,7 @@ if TYPE_CHECKING:
     from jtsolve.solving import Listener
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
+    from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
 
     Pairs = Iterable[tuple[str, str]]
@@ -107,6 +113,7 @@ def learn(
     header: bool = True,
     separator: str | None = None,
     strict: bool = False,
+    executor: str | Any | None = None,
     show_progress: bool | None = None,
     **coding: Any,
 ) -> Solution:
@@ -114,7 +121,7 @@ def learn(
 
     Args:
         data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
-            (rows, columns), or the path of a data file.
+            (rows, columns), the path of a data file, or of a folder of Parquet files; or a Dask DataFrame.
         treewidth: the largest clique size minus one.
         score: the name of a score or the score itself; gaussian-bic and bge are for real numbers. None for
             bdeu if `ess` or `average` is given, and bic otherwise.
@@ -135,6 +142,9 @@ def learn(
         separator: see `tables.reading.read_raw`.
         strict: whether warnings of the data check are errors; otherwise they are logged, and kept with the
             result.
+        executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
+            partitions, as `docs/dask.md` says; None for this process, but for Dask's own client if it is one
+            of its frames.
         show_progress: on standard error; None for in terminals and notebooks.
         coding: the fields of `tables.options.Coding`, most named as on the command line: columns, drop,
             weights, missing, gaps, discretise, schema, class_column, max_states.
@@ -157,11 +167,21 @@ def learn(
     of = named_score(score, ess) if isinstance(score, str) else score
     if average is not None and not is_discrete(of):
         raise ChoiceError(f"average mixes models of states, and '{of.name}' scores real numbers; take bdeu")
-    name = Path(data).name.partition(".")[0] if is_path(data) else "data"
-    with _display("reading the data", show_progress) as listener:
-        watch = reading_watch(opened_data(data)[1], limits, listener)
+    name = title_of(data) if is_path(data) else "data"
+    cluster = _cluster(data, executor, of, threads)
+    with (
+        _display("reading the data", show_progress) as listener,
+        nullcontext() if cluster is None else cluster.held() as held,
+    ):
+        watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
         dialect = Dialect(header, separator)
-        table = _read(data, of, _coding(coding), dialect, size=treewidth + 1, strict=strict, watch=watch)
+        size = treewidth + 1
+        table: AnyTable
+        if held is None:
+            table = _read(data, of, _coding(coding), dialect, size=size, strict=strict, watch=watch)
+        else:
+            heed = _heed(data, strict=strict)
+            table = read_partitioned(data, _coding(coding), held, size=size, tell=heed, watch=watch)
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
         tell(listener, "scoring")
@@ -181,6 +201,8 @@ def learn(
         result = solve_problem(problem, searcher, limits, listener)
         draws = None if average is None else draw_trees(problem, average, limits=limits, listener=listener)
     trees = () if draws is None else draws.trees
+    if isinstance(table, PartitionedTable) and cluster is not None:
+        table = replace(table, cluster=cluster)  # the connection ends here; `fit` makes another
     return Solution(problem, result, table, _style(data, table), getattr(of, "ess", 1.0), trees)
 
 
@@ -234,7 +256,7 @@ def select(
     screen = request.screening(_superset(superset), str(superset) if is_path(superset) else "superset")
     with _display("selecting", show_progress) as listener:
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
-        watch = reading_watch(opened_data(data)[1], limits, listener)
+        watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
         table = _read(data, of, coding, Dialect(header, separator), strict=strict, watch=watch)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
             found = within_limits(
@@ -404,7 +426,7 @@ class Solution:
 
     problem: Problem
     result: Result
-    table: Table | None = None
+    table: AnyTable | None = None
     style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
     ess: float = 1.0
     trees: tuple[JunctionTree, ...] = ()
@@ -505,7 +527,7 @@ class Solution:
             raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data)")
         facts = {"backend": self.result.backend, "status": self.status, "jtsolve": __version__}
         table = replace(table, provenance={**table.provenance, **facts})
-        if isinstance(table, DataTable):
+        if not isinstance(table, ContinuousTable):
             prior = self.ess if ess is None else ess
             trees = self.trees or (self.tree,)
             return Model(fit_averaged(trees, table, ess=prior), style)
@@ -573,19 +595,39 @@ def _read(
     watch: Watch = unwatched,
 ) -> Table:
     """Returns the table of states or of numbers, as the score needs, after the data check."""
-
-    def heed(findings: Sequence[Finding]) -> None:
-        if strict:
-            require_none(findings, opened_data(data)[1])
-        for finding in findings:
-            LOGGER.warning("%s", finding)
-
+    heed = _heed(data, strict=strict)
     discrete = is_discrete(score)
     return read_checked(data, coding, dialect, discrete=discrete, size=size, tell=heed, watch=watch)
 
 
-def _style(data: Frame, table: Table) -> FrameStyle:
-    states = dict(zip(table.names, table.states, strict=True)) if isinstance(table, DataTable) else {}
+def _heed(data: Frame, *, strict: bool) -> Callable[[Sequence[Finding]], None]:
+    """Returns what is done with the findings of the data check."""
+
+    def heed(findings: Sequence[Finding]) -> None:
+        if strict:
+            require_none(findings, str(data) if is_path(data) else FRAME)
+        for finding in findings:
+            LOGGER.warning("%s", finding)
+
+    return heed
+
+
+def _cluster(data: Frame, executor: Any, score: LocalScore, threads: int | None) -> Cluster | None:
+    """Returns the cluster that counts the data, or None for this process."""
+    cluster = Cluster.of(executor, threads or cores())
+    if cluster is None and is_dask_frame(data):
+        cluster = Cluster.default()
+        if cluster is None:
+            raise ChoiceError('a Dask DataFrame needs a client of Dask; make one, or give executor="dask"')
+    if cluster is not None:
+        require_counts(score)
+    return cluster
+
+
+def _style(data: Frame, table: AnyTable) -> FrameStyle:
+    states = {} if isinstance(table, ContinuousTable) else dict(zip(table.names, table.states, strict=True))
+    if isinstance(table, PartitionedTable):
+        return replace(FrameStyle.of("partitions", states), pandas=is_dask_frame(data))
     return FrameStyle.of(data, states)
 
 

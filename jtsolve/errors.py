@@ -69,6 +69,10 @@ class InputError(JtsolveError):
         parts = [part for part in (source, place, f"{reason}. Fix: {remedy}.") if part]
         super().__init__(": ".join(on_one_line(part, _LONGEST_PART) for part in parts))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str]]:
+        """Returns the error for another process."""
+        return type(self), (self.source, self.place, self.reason, self.remedy)
+
 
 class ChoiceError(JtsolveError):
     """The user's choice is not available; the message lists the available ones."""

@@ -6,12 +6,17 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 from numba.core import event
 from tally import Tally
+
+from jtsolve.cluster import Workers, local_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # A deadline would be a timed assertion: a busy machine must not fail a test.
 settings.register_profile("unhurried", deadline=None)
@@ -51,6 +56,14 @@ def shared() -> Path:
             pytest.fail(f"{folder} is missing, and CI must run the tests that need it")
         pytest.skip(f"{folder} is missing: the data of DESIGN, section 5, are not beside this checkout")
     return folder
+
+
+@pytest.fixture(scope="session")
+def workers() -> Iterator[Workers]:
+    """Two workers of Dask in this process: no start, and what a test replaces is replaced on them too."""
+    pytest.importorskip("distributed")
+    with local_workers(2, processes=False) as found:
+        yield found
 
 
 TALLY = pytest.StashKey[Tally]()

@@ -130,7 +130,7 @@ def test_progress_counts_resamples() -> None:
 
 
 def failing(error: BaseException) -> Callable[..., Strengths]:
-    def fail(*_: Any) -> Strengths:
+    def fail(*_: Any, **__: Any) -> Strengths:
         raise error
 
     return fail

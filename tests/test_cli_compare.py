@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 import shlex
-import sys
+import threading
 import time
 from math import inf
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -16,29 +16,30 @@ from comparisons import make_instance, make_row, make_spec
 from problems import gaussian, named
 from rich.console import Console
 
-import jtsolve.compare.running.cluster
+import jtsolve.compare.running.dask
 import jtsolve.compare.running.local
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.cli.recommend import advise
 from jtsolve.cli.watching import duration, live_view, speaker, view
+from jtsolve.cluster import Cluster, ClusterLostError, Workers
 from jtsolve.compare.folder import Folder
-from jtsolve.compare.running.cluster import DaskExecutor, require_dask
+from jtsolve.compare.running.dask import DaskExecutor
 from jtsolve.compare.running.live import Board
-from jtsolve.compare.spec import RunStatus, new_row, read_row, to_json
+from jtsolve.compare.spec import RunStatus, read_row, to_json
 from jtsolve.core.backend import Estimate, Limits
 from jtsolve.core.problem import Constraints
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import LimitError
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.solving import choose
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from jtsolve.compare.running.supervise import Watcher
-    from jtsolve.compare.spec import InstanceFile, Spec
+    from jtsolve.compare.spec import InstanceFile, Row, Spec
 
 
 class Command:
@@ -76,7 +77,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
             watcher.finished(make_row(spec))
 
     monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
-    monkeypatch.setattr(jtsolve.compare.running.cluster.DaskExecutor, "execute", execute)
+    monkeypatch.setattr(jtsolve.compare.running.dask.DaskExecutor, "execute", execute)
     return ran
 
 
@@ -289,70 +290,6 @@ def test_every_command_of_comparisons_has_help(command: Command, name: str) -> N
 # Dask
 
 
-def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    with pytest.raises(ChoiceError, match=r"jtsolve\[dask\]"):
-        require_dask()
-
-
-class FakeFuture:
-    def __init__(self, key: str, answer: Any) -> None:
-        self.key, self.answer = key, answer
-
-    def cancelled(self) -> bool:
-        return self.answer is None
-
-    def exception(self) -> BaseException | None:
-        return self.answer if isinstance(self.answer, BaseException) else None
-
-    def result(self) -> Any:
-        return self.answer
-
-
-class FakeDask:
-    """Stands for the package: a cluster whose runs end as told."""
-
-    def __init__(self, answers: list[Any]) -> None:
-        self.answers = answers
-        self.address: object = None
-        self.cancelled = 0
-        self.told: list[object] = []
-
-    def Client(self, address: object, timeout: float = 0) -> FakeDask:  # noqa: N802 - the package's name
-        del timeout
-        if address == "nowhere":
-            raise OSError("refused")
-        self.address = address
-        return self
-
-    def LocalCluster(self, **options: object) -> FakeDask:  # noqa: N802 - the package's name
-        assert options["n_workers"] == 2
-        return self
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        pass
-
-    def run(self, function: object) -> None:
-        self.told.append(function)
-
-    run_on_scheduler = run
-
-    def submit(self, work: Any, spec: Spec, program: tuple[str, ...], key: str, *, pure: bool) -> FakeFuture:
-        assert not pure
-        answer = self.answers.pop(0)
-        return FakeFuture(key, work(spec, program) if answer == "run" else answer)
-
-    def as_completed(self, futures: list[FakeFuture]) -> list[FakeFuture]:
-        return futures
-
-    def cancel(self, futures: list[FakeFuture]) -> None:
-        self.cancelled += len(futures)
-
-
 @pytest.fixture
 def board(small: InstanceFile, tmp_path: Path) -> Any:
     specs = [make_spec(small, seed=seed) for seed in range(2)]
@@ -360,48 +297,61 @@ def board(small: InstanceFile, tmp_path: Path) -> Any:
         yield Board(journal, specs, [], 2, lambda _text: None)
 
 
-@pytest.mark.parametrize("address", [None, "tcp://a:1"])
 def test_a_run_that_takes_its_workers_down_is_a_crash(
-    board: Board, monkeypatch: pytest.MonkeyPatch, address: str | None
+    board: Board, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake = FakeDask(["run", RuntimeError("the worker died three times")])
-    monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: fake)
-    DaskExecutor(address, 2, (sys.executable, "-c", "")).execute(board.specs, board)
-    assert board.statuses == {RunStatus.CRASHED: 2}
-    assert fake.address in (fake, "tcp://a:1")
+    def work(spec: Spec, _program: object) -> Row:
+        if spec.seed:
+            raise RuntimeError("the worker died three times")
+        return make_row(spec)
+
+    monkeypatch.setattr(jtsolve.compare.running.dask, "_work", work)
+    DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board)
+    assert board.statuses == {RunStatus.CRASHED: 1, RunStatus.OPTIMAL: 1}
 
 
 def test_a_lost_cluster_ends_the_comparison_and_says_how_to_go_on(
-    board: Board, monkeypatch: pytest.MonkeyPatch
+    board: Board, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: FakeDask([None, None]))
+    def lose(workers: Workers, futures: Sequence[Any]) -> Iterator[Any]:
+        workers.cancel(futures)
+        raise ClusterLostError("repeat the command with --resume")
+        yield
+
+    monkeypatch.setattr(Workers, "as_completed", lose)
+    monkeypatch.setattr(jtsolve.compare.running.dask, "_work", lambda *_: None)
     with pytest.raises(LimitError, match="--resume"):
-        DaskExecutor("x", 2).execute(board.specs, board)
-    with pytest.raises(ChoiceError, match="no Dask scheduler at 'nowhere'"):
-        DaskExecutor("nowhere", 2).execute(board.specs, board)
+        DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board)
 
 
-def test_ctrl_c_cancels_what_the_cluster_has_not_done(board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = FakeDask([new_row(spec, RunStatus.CRASHED) for spec in board.specs])
-    monkeypatch.setattr(jtsolve.compare.running.cluster, "_distributed", lambda: fake)
+def test_ctrl_c_cancels_what_the_cluster_has_not_done(
+    board: Board, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancelled: list[Any] = []
+    join = threading.Thread.join
 
-    class Interrupted:
-        def __init__(self, **_options: object) -> None:
-            pass
-
-        def start(self) -> None:
-            pass
-
-        def is_alive(self) -> bool:
-            return True
-
-        def join(self, _seconds: float) -> None:
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        if thread.name.endswith("(collect)"):
             raise KeyboardInterrupt
+        join(thread, timeout)
 
-    monkeypatch.setattr("threading.Thread", Interrupted)
+    monkeypatch.setattr(jtsolve.compare.running.dask, "_work", _endless)
+    monkeypatch.setattr(Workers, "cancel", lambda _workers, futures: cancelled.extend(futures))
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        DaskExecutor("x", 2).execute(board.specs, board)
-    assert fake.cancelled == 2
+        DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board)
+    GATE.set()
+    assert len(cancelled) == 2
+    assert board.statuses == {}
+
+
+GATE = threading.Event()
+
+
+def _endless(*_arguments: object) -> None:
+    """Works until the test says so."""
+    GATE.wait()
+    raise AssertionError("nobody asks for it")
 
 
 # The live view

@@ -25,9 +25,9 @@ import jtsolve.core.backend
 from jtsolve.backends.parse import FILES, option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
+from jtsolve.cluster import Cluster
 from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
-from jtsolve.compare.running.cluster import DaskExecutor
 from jtsolve.compare.running.run import run as run_spec
 from jtsolve.compare.spec import RunStatus
 from jtsolve.core.files import guard_reading, read_file
@@ -230,7 +230,8 @@ def test_other_threads_keep_their_standard_error(capfd: pytest.CaptureFixture[st
 
 def test_dask_serves_no_pages_unasked() -> None:
     pytest.importorskip("distributed")
-    with DaskExecutor(None, 1)._client() as client:
+    with Cluster().connected() as workers:
+        client = workers.client
         known = {client.cluster.scheduler.port, *(nanny.port for nanny in client.cluster.workers.values())}
         known |= {int(address.rpartition(":")[2]) for address in client.scheduler_info()["workers"]}
         ours = psutil.Process()

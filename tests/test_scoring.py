@@ -25,7 +25,7 @@ from jtsolve.scoring.lazy import _MANY, _PIECE_NANOSECONDS, DataScores, _Cache
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.registry import DISCRETE, GAUSSIAN, REGISTRY
 from jtsolve.scoring.score import is_discrete, is_gaussian
-from jtsolve.scoring.scorer import CountingScorer, distinct_rows, make_scorer
+from jtsolve.scoring.scorer import CountingScorer, make_scorer
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bdj import Bdj
 from jtsolve.scoring.scores.bge import Bge
@@ -36,6 +36,7 @@ from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
 from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
 from jtsolve.solving import solve
+from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_numbers, read_states
 from jtsolve.tables.table import ContinuousTable, DataTable

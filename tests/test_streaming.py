@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.errors import InputError, LimitError
-from jtsolve.scoring.scorer import distinct_rows
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.tables.distinct import DistinctRows
+from jtsolve.tables.distinct import DistinctRows, distinct_rows
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.reading import read_numbers, read_states
 

@@ -8,6 +8,7 @@ A. Wyner, Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -18,17 +19,21 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.progress import tell
 from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
-from jtsolve.solving import Recorder, choose, interruptible, require_backend, verified
+from jtsolve.solving import Interruption, Recorder, choose, interruptible, require_backend, verified
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
+    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.solving import Interruption, Listener
+    from jtsolve.solving import Listener
     from jtsolve.tables.table import Table
 
 
@@ -88,11 +93,18 @@ class Search:
 
 
 def bootstrap(
-    table: Table, count: int, search: Search, limits: Limits | None = None, listener: Listener | None = None
+    table: Table,
+    count: int,
+    search: Search,
+    limits: Limits | None = None,
+    listener: Listener | None = None,
+    *,
+    cluster: Cluster | None = None,
 ) -> Strengths:
     """Searches for the trees of resampled data.
 
     Ctrl-C and the end of the time keep the resamples done. Each may take an equal share of the time left.
+    Without a time limit, workers find the same strengths as this process.
 
     Args:
         table: the data; rows weigh as much as they stand for.
@@ -100,6 +112,7 @@ def bootstrap(
         search: finds a tree.
         limits: time, memory, threads and seed; None for the defaults.
         listener: receives progress.
+        cluster: searches, a task for each resample; None for this process, one after the other.
 
     Raises:
         ChoiceError: the count is not positive, the backend refuses the problem, or no tree meets the
@@ -114,26 +127,94 @@ def bootstrap(
     seen = np.zeros((table.n, table.n))
     done = optimal = 0
     name = ""
+    seeds = np.random.SeedSequence(limits.seed).spawn(count)
     with interruptible() as interruption:
-        for seed in np.random.SeedSequence(limits.seed).spawn(count):
-            left = None if limits.time is None else limits.time - limits.elapsed
-            if interruption.wanted or (left is not None and left <= 0):
-                break
-            own = replace(limits, time=None if left is None else left / (count - done), started=monotonic())
-            counted = None if listener is None else _Counted(listener, done, count)
-            result = search(resampled(table, np.random.default_rng(seed)), own, counted, interruption)
-            if interruption.wanted:  # this search was cut short
-                break
-            for u, v in _tree_of(result).graph_edges:
+        job = _Job(table, search, limits, listener, interruption)
+        for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
+            for u, v in found.edges:
                 seen[u, v] += 1
                 seen[v, u] += 1
-            done, name = done + 1, result.backend
-            optimal += result.status is Status.OPTIMAL
+            done, name = done + 1, found.backend
+            optimal += found.optimal
         if not done and interruption.wanted:
             raise KeyboardInterrupt
     if not done:
         raise LimitError("the time ended before the first resample; allow more time")
     return Strengths(seen / done, done, count, optimal, name, limits.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is kept of the tree of a resample."""
+
+    edges: tuple[tuple[int, int], ...]
+    optimal: bool
+    backend: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """The searches of all resamples."""
+
+    table: Table
+    search: Search
+    limits: Limits
+    listener: Listener | None
+    interruption: Interruption
+
+    @property
+    def left(self) -> float | None:
+        """The seconds left, or None for no limit."""
+        return None if self.limits.time is None else self.limits.time - self.limits.elapsed
+
+    @property
+    def ended(self) -> bool:
+        """Whether to begin nothing any more."""
+        return self.interruption.wanted or (self.left is not None and self.left <= 0)
+
+    def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Found]:
+        """Yields what is found one after the other."""
+        for done, seed in enumerate(seeds):
+            left = self.left
+            if self.ended:
+                return
+            share = None if left is None else left / (len(seeds) - done)
+            own = replace(self.limits, time=share, started=monotonic())
+            counted = None if self.listener is None else _Counted(self.listener, done, len(seeds))
+            result = self.search(_drawn(self.table, seed), own, counted, self.interruption)
+            if self.interruption.wanted:  # this search was cut short
+                return
+            yield _found(result)
+
+    def on(self, cluster: Cluster, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Found]:
+        """Yields what workers find, as it comes."""
+        with cluster.connected() as workers:
+            data = workers.share(self.table)
+            left = self.left
+            if self.ended:
+                return
+            turns = -(-len(seeds) // workers.threads)
+            own = replace(self.limits, time=None if left is None else left / turns, threads=1)
+            futures = [workers.submit(_searched, data, self.search, own, seed) for seed in seeds]
+            with closing(workers.as_completed(futures, stop=lambda: self.ended)) as finished:
+                for done, future in enumerate(finished):
+                    tell(self.listener, f"{done + 1} of {len(seeds)} resamples", (done + 1) / len(seeds))
+                    yield future.result()
+
+
+def _searched(table: Table, search: Search, limits: Limits, seed: np.random.SeedSequence) -> _Found:
+    """Returns what is found for a resample; called on a worker."""
+    own = replace(limits, started=monotonic())
+    return _found(search(_drawn(table, seed), own, None, Interruption()))
+
+
+def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
+    return resampled(table, np.random.default_rng(seed))
+
+
+def _found(result: Result) -> _Found:
+    edges = tuple(sorted(_tree_of(result).graph_edges))
+    return _Found(edges, result.status is Status.OPTIMAL, result.backend)
 
 
 def resampled(table: Table, generator: np.random.Generator) -> Table:

@@ -16,6 +16,7 @@ References: see `kernels.edge_chain` and `diagnostics`.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
 
@@ -88,12 +90,14 @@ class Ladder:
         temperatures: graphs in a chain; 1 for no tempering.
         hottest: the exponent of the weights at the last temperature; the others are between it and 1.
         rounds: the most rounds of 100 proposals a temperature; they end when they have converged.
+        cluster: runs each chain as tasks, with the same result; None for threads of this process.
     """
 
     chains: int = 4
     temperatures: int = 12
     hottest: float = 0.05
     rounds: int = 40_000
+    cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
         if self.chains < 2:  # noqa: PLR2004 - two can be compared
@@ -244,6 +248,19 @@ def run_chains(
     return sample
 
 
+def _advanced(
+    shared: tuple[NDArray[np.float64], tuple[Any, ...]], rounds: int, state: list[NDArray[Any]]
+) -> tuple[list[NDArray[Any]], NDArray[np.int64], NDArray[np.float64]]:
+    """Returns the state of a chain after some rounds, and its trace; called on a worker."""
+    from jtsolve.averaging.kernels.edge_chain import run_chain
+
+    betas, scores = shared
+    states, rows, logs, order, counts = (array.copy() for array in state)
+    graphs, heights = np.zeros((rounds, rows.shape[1]), np.int64), np.zeros(rounds)
+    run_chain(states, rows, logs, order, betas, rounds, CHAINS.steps, *scores, graphs, heights, counts)
+    return [states, rows, logs, order, counts], graphs, heights
+
+
 def _stages(rounds: int) -> Iterator[int]:
     """Yields the rounds after which the chains are compared: doubling from 2,000."""
     stage = min(2000, rounds)
@@ -291,6 +308,37 @@ class _Run:
 
     def until(self, rounds: int, report: Report) -> None:
         """Runs all chains up to a number of rounds."""
+        if self.ladder.cluster is None:
+            self._in_threads(rounds, report)
+        else:
+            self._on(self.ladder.cluster, rounds, report)
+
+    def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
+        """Runs each chain as a task, which returns its state and trace."""
+        part = slice(self.done, rounds)
+        own = (self.states, self.rows, self.logs, self.order, self.counts)
+        with cluster.connected() as workers:
+            shared = workers.share((self.ladder.betas, self.scores))
+            futures = [
+                workers.submit(_advanced, shared, part.stop - part.start, [array[i].copy() for array in own])
+                for i in range(self.ladder.chains)
+            ]
+            places = {future.key: i for i, future in enumerate(futures)}
+            found = {}
+            with closing(workers.as_completed(futures, stop=lambda: not report(note="chains"))) as finished:
+                for future in finished:
+                    found[places[future.key]] = future.result()
+        if len(found) < self.ladder.chains:
+            raise StoppedError
+        for i, (state, graphs, heights) in found.items():
+            for array, value in zip(own, state, strict=True):
+                array[i] = value
+            self.graphs[i, part], self.heights[i, part] = graphs, heights
+        self.done = rounds
+        report(done=rounds / self.ladder.rounds, note="chains")
+
+    def _in_threads(self, rounds: int, report: Report) -> None:
+        """Runs the chains a hundred rounds at a time."""
         from jtsolve.averaging.kernels.edge_chain import run_chain
         from jtsolve.core.compiling import announced
 

@@ -24,6 +24,7 @@ from jtsolve.cli.decode import decode
 from jtsolve.cli.encode import encode
 from jtsolve.cli.export import export
 from jtsolve.cli.fit import fit
+from jtsolve.cli.impute import impute
 from jtsolve.cli.loglik import loglik
 from jtsolve.cli.mpe import mpe
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur
@@ -61,7 +62,7 @@ for command in (
     sample_trees,
 ):
     app.command("run" if command is run_one else None)(command)
-for of_models in (fit, loglik, query, mpe, sample, export):
+for of_models in (fit, loglik, impute, query, mpe, sample, export):
     app.command()(of_models)
 app.add_typer(data, name="data")
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jtsolve.cli.options import (
+    LOCAL,
     DataOptions,
+    Executor,
     Instance,
     Json,
     LimitOptions,
@@ -17,8 +19,10 @@ from jtsolve.cli.options import (
     SearchOptions,
     Seed,
     Treewidth,
+    cluster_named,
     flags_given,
     grouped,
+    held,
     make_score,
 )
 from jtsolve.cli.output import (
@@ -37,9 +41,10 @@ from jtsolve.progress import is_watched
 from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.bootstrap import Strengths
+    from jtsolve.averaging.bootstrap import Search, Strengths
     from jtsolve.cli.scoring import Say
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.cluster import Cluster
+    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
     from jtsolve.scoring.score import LocalScore
 
@@ -77,6 +82,7 @@ def average(
         int, typer.Option(metavar="N", min=100, help="The most rounds of 100 proposals a temperature.")
     ] = 40_000,
     spend: LimitOptions,
+    executor: Executor = LOCAL,
     seed: Seed = 0,
     output: ResultFile = None,
     plot: Annotated[
@@ -98,7 +104,8 @@ def average(
     converged.
 
     --bootstrap B searches B resamples of the rows for their best trees, by --backend, and says in which
-    share each edge is. Ctrl-C and the time limit keep the resamples done.
+    share each edge is. Ctrl-C and the time limit keep the resamples done. --executor dask takes chains and
+    resamples as tasks, on --threads workers of this machine or on those of a scheduler.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits; 5: the chains
     did not converge.
@@ -113,14 +120,15 @@ def average(
         raise ChoiceError(f"{', '.join(given)}: for the trees of --bootstrap B only")
     if bootstrap and not _is_data(instance, scoring):
         raise ChoiceError("--bootstrap draws rows, and an instance has none; give data, and --score")
-    backend = search.chosen()
-    limits = spend.limits(context.obj, seed)
+    limits, backend = spend.limits(context.obj, seed), search.chosen()
+    cluster = context.with_resource(held(cluster_named(executor, spend.threads)))
     shown = not quiet and is_watched()
     problem = read_or_score(
         instance, scoring, table, treewidth, limits, silent if json or quiet else emit, shown=shown
     )
 
     from jtsolve.averaging.average import average as average_over
+    from jtsolve.averaging.bootstrap import Search
     from jtsolve.averaging.chains import Ladder
     from jtsolve.averaging.document import posterior_to_json
     from jtsolve.cli.posterior import describe_posterior
@@ -137,7 +145,7 @@ def average(
             threshold=threshold,
             treewidths=treewidths,
             draws=draws,
-            ladder=Ladder(temperatures=temperatures, rounds=rounds),
+            ladder=Ladder(temperatures=temperatures, rounds=rounds, cluster=cluster),
         )
     if posterior is None:
         complain("no graph meets the constraints")
@@ -146,7 +154,8 @@ def average(
     if bootstrap:
         file = DataFile.of(instance, _score(scoring), table, quiet=True)
         try:
-            strengths = _strengths(file, bootstrap, problem.max_clique_size - 1, backend, limits, shown=shown)
+            trees = Search(file.score, problem.max_clique_size - 1, backend)
+            strengths = _strengths(file, bootstrap, trees, limits, cluster, shown=shown)
             posterior = replace(posterior, bootstrap=strengths)
         except (LimitError, KeyboardInterrupt) as error:  # the posterior is not to be lost
             lost = error
@@ -168,15 +177,21 @@ def average(
 
 
 def _strengths(
-    file: DataFile, count: int, treewidth: int, backend: "Backend | None", limits: "Limits", *, shown: bool
+    file: DataFile,
+    count: int,
+    search: "Search",
+    limits: "Limits",
+    cluster: "Cluster | None",
+    *,
+    shown: bool,
 ) -> "Strengths":
     """Returns the strengths of edges in resamples of a data file."""
-    from jtsolve.averaging.bootstrap import Search, bootstrap
+    from jtsolve.averaging.bootstrap import bootstrap
     from jtsolve.progress import progress
 
     with progress("resampling", shown=shown) as listener:
         table = file.read(limits, listener)
-        return bootstrap(table, count, Search(file.score, treewidth, backend), limits, listener)
+        return bootstrap(table, count, search, limits, listener, cluster=cluster)
 
 
 def _is_data(path: Path, scoring: ScoringOptions) -> bool:

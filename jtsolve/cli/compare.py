@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli.options import (
+    LOCAL,
     ConstraintOptions,
     DataOptions,
+    Executor,
     ScoringOptions,
+    cluster_named,
     flags_given,
     flags_of,
     grouped,
@@ -25,7 +28,7 @@ from jtsolve.tables.suffixes import DATA_SUFFIXES
 if TYPE_CHECKING:
     from jtsolve.compare.folder import ComparisonPlan, Folder
     from jtsolve.compare.grid import Grid, ScoreChoice
-    from jtsolve.compare.running.local import Executor
+    from jtsolve.compare.running.local import Executor as Place
     from jtsolve.compare.spec import Spec
     from jtsolve.core.problem import Problem
 
@@ -72,9 +75,7 @@ def compare(
     ] = None,
     grid: GridOptions,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
-    executor: Annotated[
-        str, typer.Option(metavar="NAME", help="local, dask (workers on this machine), or dask=ADDRESS.")
-    ] = "local",
+    executor: Executor = LOCAL,
     resume: Annotated[
         bool, typer.Option("--resume", help="Do the missing runs of the comparison in RUN/.")
     ] = False,
@@ -128,19 +129,16 @@ def compare(
         raise typer.Exit(FAULTY)
 
 
-def _executor(name: str, jobs: int) -> "Executor":
+def _executor(name: str, jobs: int) -> "Place":
     """Returns where to run."""
-    if name == "local":
+    cluster = cluster_named(name, jobs)
+    if cluster is None:
         from jtsolve.compare.running.local import LocalExecutor
 
         return LocalExecutor(jobs)
-    kind, _, address = name.partition("=")
-    if kind != "dask":
-        raise ChoiceError(f"there is no executor '{name}'; there are local, dask and dask=ADDRESS")
-    from jtsolve.compare.running.cluster import DaskExecutor, require_dask
+    from jtsolve.compare.running.dask import DaskExecutor
 
-    require_dask()
-    return DaskExecutor(address or None, jobs)
+    return DaskExecutor(cluster)
 
 
 def _request(instances: "Sequence[str]", *groups: Any) -> dict[str, Any]:
@@ -300,7 +298,7 @@ def _scored(
 
 
 def _execute(
-    folder: "Folder", plan: "ComparisonPlan", executor: "Executor", jobs: int, *, quiet: bool, warm: bool
+    folder: "Folder", plan: "ComparisonPlan", executor: "Place", jobs: int, *, quiet: bool, warm: bool
 ) -> None:
     """Does the missing runs, and journals every row."""
     from jtsolve.cli.watching import live_view, speaker

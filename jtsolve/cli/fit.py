@@ -11,18 +11,22 @@ from jtsolve.cli.fit_average import fit_average
 from jtsolve.cli.fit_task import FitTask
 from jtsolve.cli.mixtures import MixtureOptions, fit_components, read_sizes
 from jtsolve.cli.options import (
+    LOCAL,
     ConstraintOptions,
     Data,
     DataOptions,
     Ess,
+    Executor,
     Json,
     LimitOptions,
     Quiet,
     ScoreName,
     SearchOptions,
     Seed,
+    cluster_named,
     flags_given,
     grouped,
+    held,
     make_score,
 )
 from jtsolve.cli.output import emit, require_writable
@@ -36,7 +40,8 @@ if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.tables.table import Codes, Table
+    from jtsolve.tables.partitions import AnyTable
+    from jtsolve.tables.table import Codes
 
 
 @grouped
@@ -100,6 +105,7 @@ def fit(
     ] = 1,
     search: SearchOptions,
     spend: LimitOptions,
+    executor: Executor = LOCAL,
     seed: Seed = 0,
     columns: DataOptions,
     constrain: ConstraintOptions,
@@ -121,6 +127,9 @@ def fit(
     --average M draws M trees of at most treewidth K from the posterior, that of the score bdeu unless you
     name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
     the chains that draw where exact draws do not fit have not converged.
+
+    --executor dask scores and counts Parquet files by partitions. A mixture then learns its trees from one
+    partition, and tables and weights from all.
     """
     require_writable(
         output, data, *(path for path in (tree, graph, validate, columns.schema) if path is not None)
@@ -130,7 +139,7 @@ def fit(
     if features is None:
         _require_structure(tree, graph, treewidth, columns, constrain)
     else:
-        _require_features(components, graph)
+        _require_features(components, graph, executor)
     if triangulate is not None and graph is None:
         raise ChoiceError("--triangulate is for --graph; leave it out")
     if smoothing is not None and validate is not None:
@@ -140,14 +149,16 @@ def fit(
         score = structure_of_graph.score
     if average is not None:
         others = {"--components": components, "--features": features, "--graph": graph, "--tree": tree}
+        others["--executor"] = None if executor == LOCAL else executor
         _require_alone([*(name for name, value in others.items() if value is not None)], restarts, search)
         score = score or "bdeu"
-    file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet)
-    task = FitTask(file, smoothing, validate, unseen)
-    limits = spend.limits(context.obj, seed)
+    file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet).on(
+        context.with_resource(held(cluster_named(executor, spend.threads)))
+    )
+    task, limits = FitTask(file, smoothing, validate, unseen), spend.limits(context.obj, seed)
     shown = not (json or quiet) and is_watched()
     model: AnyModel
-    table: Table
+    table: AnyTable
     if components is not None:
         if treewidth is None:
             raise ChoiceError(
@@ -181,8 +192,10 @@ def fit(
     _report(model, table, output, json=json, quiet=quiet)
 
 
-def _require_features(components: str | None, graph: Path | None) -> None:
+def _require_features(components: str | None, graph: Path | None, executor: str) -> None:
     """Refuses what has no meaning for a feature tree."""
+    if executor != LOCAL:
+        raise ChoiceError("--features takes all rows in one place; leave --executor out")
     if components is not None:
         raise ChoiceError("--features is one feature tree, and --components a mixture; give one of the two")
     if graph is not None:
@@ -257,7 +270,7 @@ def _require_structure(
 
 def _given(
     task: FitTask, structure: Structure, limits: "Limits"
-) -> "tuple[JunctionTree, Table, Codes | None, dict[str, Any]]":
+) -> "tuple[JunctionTree, AnyTable, Codes | None, dict[str, Any]]":
     """Returns the tree of a file, and the columns of the data that it is over."""
     coding = replace(task.data.coding, columns=structure.names)
     data = replace(task.data, coding=coding)
@@ -280,7 +293,7 @@ def _searched(
     constrain: ConstraintOptions,
     *,
     shown: bool,
-) -> "tuple[JunctionTree, Table, Codes | None, dict[str, Any]]":
+) -> "tuple[JunctionTree, AnyTable, Codes | None, dict[str, Any]]":
     """Returns the best tree that the backend finds, the data, and the rows for validation."""
     from jtsolve.core.result import Status
     from jtsolve.progress import progress
@@ -317,16 +330,16 @@ def _searched(
 
 
 def _model(
-    task: FitTask, tree: "JunctionTree", table: "Table", rows: "Codes | None", facts: dict[str, Any]
+    task: FitTask, tree: "JunctionTree", table: "AnyTable", rows: "Codes | None", facts: dict[str, Any]
 ) -> "JunctionTreeModel | GaussianTreeModel":
     """Returns the fitted model."""
     from jtsolve.core.version import __version__
     from jtsolve.models.learning.fit import fit as fit_tables
     from jtsolve.models.learning.fit import fit_gaussian, fit_validated
-    from jtsolve.tables.table import DataTable
+    from jtsolve.tables.table import ContinuousTable
 
     remarks = {**table.provenance, **facts, "jtsolve": __version__}
-    if not isinstance(table, DataTable):
+    if isinstance(table, ContinuousTable):
         return fit_gaussian(tree, replace(table, provenance=remarks), ess=task.smoothing or 0.0)
     table = replace(table, provenance=remarks)
     if rows is not None:
@@ -334,7 +347,7 @@ def _model(
     return fit_tables(tree, table, ess=task.ess)
 
 
-def _report(model: "AnyModel", table: "Table", output: Path, *, json: bool, quiet: bool) -> None:
+def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
     """Prints a summary of the model."""
     from jtsolve.cli.models import json_text
     from jtsolve.cli.models import table as text_table

@@ -11,7 +11,8 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from jtsolve.core.backend import Limits
     from jtsolve.solving import Listener
-    from jtsolve.tables.table import Codes, Table
+    from jtsolve.tables.partitions import AnyTable
+    from jtsolve.tables.table import Codes
 
 UNSEEN = ("share", "error")
 
@@ -47,21 +48,22 @@ class FitTask:
 
     def read(
         self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None
-    ) -> "tuple[Table, Codes | None]":
+    ) -> "tuple[AnyTable, Codes | None]":
         """Returns the data, with the states of both files, and the codes of the rows for validation, if any.
 
         Raises:
             InputError: a file cannot be read, or a value for validation is not among declared states.
-            ChoiceError: there are rows for validation, but the data are numbers.
+            ChoiceError: there are rows for validation, but the data are numbers, or partitions without their
+                states.
         """
         from jtsolve.models.columns import columns_of, open_rows, states_of
         from jtsolve.tables.coding import widened
-        from jtsolve.tables.table import DataTable
+        from jtsolve.tables.table import ContinuousTable, DataTable
 
-        table = self.data.read(limits, listener, size)
+        table = self.data.surveyed(limits, listener, size)
         if self.validate is None:
             return table, None
-        if not isinstance(table, DataTable):
+        if isinstance(table, ContinuousTable):
             raise ChoiceError("--validate is for models of states; give --smoothing A, or 0 for none")
         coding = self.data.coding
         rows = open_rows(
@@ -75,7 +77,12 @@ class FitTask:
         )
         if self.unseen == "share":
             more = rows.new_states(table, coding.schema)
-            if more:
+            if more and not isinstance(table, DataTable):
+                raise ChoiceError(
+                    f"{self.validate} has states of '{next(iter(more))}' that the partitions lack; declare "
+                    "them in a --schema, or give --unseen error"
+                )
+            if more and isinstance(table, DataTable):
                 remarks = {**table.provenance, "states_of_validation": more}
                 table = replace(widened(table, more), provenance=MappingProxyType(remarks))
         return table, rows.codes(columns_of(table))

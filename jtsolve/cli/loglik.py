@@ -1,18 +1,34 @@
 """`jtsolve loglik`: the log-likelihood of rows under a model."""
 
+import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import Data, DataOptions, Json, Model, flags_given, grouped, names_in
+from jtsolve.cli.options import (
+    LOCAL,
+    Data,
+    DataOptions,
+    Executor,
+    Json,
+    Model,
+    Threads,
+    cluster_named,
+    flags_given,
+    grouped,
+    names_in,
+)
 from jtsolve.cli.output import emit, murmur, require_writable
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
+    from jtsolve.cluster import Cluster
     from jtsolve.models.columns import FileRows
     from jtsolve.models.files.document import AnyModel
     from jtsolve.networks.network import Network
+    from jtsolve.tables.frames import Frame
 
 OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states")
 """Options that say how columns become states: a model has its own coding."""
@@ -25,9 +41,15 @@ def loglik(
     data: Data,
     output: Annotated[
         Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write ln P of each row here, one per line."),
+        typer.Option(
+            readable=False,
+            metavar="FILE",
+            help="Write ln P of each row here, one per line; of partitions, a folder of Parquet files.",
+        ),
     ] = None,
     columns: DataOptions,
+    executor: Executor = LOCAL,
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Compute the log-likelihood of the rows of a data file, in nats.
@@ -35,6 +57,8 @@ def loglik(
     Missing values are summed out, and so are the columns that --drop or --columns leaves out; --missing
     drop-rows leaves out rows with missing values, and --missing refuse refuses them. --weights counts the
     rows. States, and how numbers are cut, are those of the model; options about them change nothing.
+
+    --executor dask takes Parquet files by partitions.
     """
     if output is not None:
         require_writable(output, model, data)
@@ -51,15 +75,23 @@ def loglik(
     from jtsolve.core.files import write_atomically
     from jtsolve.models.files.opening import open_model
 
-    rows, times = _log_likelihood(open_model(model), data, columns)
-    if output is not None:
-        write_atomically(output, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
+    found = open_model(model)
+    cluster = cluster_named(executor, threads)
+    if cluster is None:
+        rows, times = _log_likelihood(found, data, columns)
+        sums = _sums(rows, times)
+        if output is not None and sums.rows:
+            write_atomically(output, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
+    else:
+        sums = _by_partitions(cluster, found, data, columns, output)
+    if not sums.rows:
+        raise InputError(str(data), "missing values", "every row has some", "leave out --missing")
     facts = {
-        "rows": int(times.sum()),
-        "mean": float(rows @ times / times.sum()),
-        "total": float(rows @ times),
-        "least": float(rows.min()),
-        "impossible_rows": int(times[rows == -float("inf")].sum()),
+        "rows": sums.rows,
+        "mean": sums.total / sums.rows,
+        "total": sums.total,
+        "least": sums.least,
+        "impossible_rows": sums.impossible,
     }
     if json:
         emit(json_text(facts))
@@ -67,7 +99,66 @@ def loglik(
         emit(table(["ln P(row), nats", ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
 
 
-def _log_likelihood(model: "AnyModel | Network", data: Path, options: DataOptions) -> tuple[Any, Any]:
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is said of the log-likelihoods of rows: their number and sum, counting weights, and the least."""
+
+    rows: int
+    total: float
+    least: float
+    impossible: int
+
+
+def _sums(rows: Any, times: Any) -> Sums:
+    """Returns the sums over rows that occur so often."""
+    impossible = int(times[rows == -math.inf].sum())
+    return Sums(int(times.sum()), float(rows @ times), float(rows.min(initial=math.inf)), impossible)
+
+
+def _by_partitions(
+    cluster: "Cluster", model: "AnyModel | Network", data: Path, options: DataOptions, output: Path | None
+) -> Sums:
+    """Returns the sums over all partitions; writes a file for each into a folder."""
+    from jtsolve.tables.partitions import each_frame, partitions_of
+
+    _, parts = partitions_of(data)
+    if output is not None:
+        output.mkdir(exist_ok=True)
+    with cluster.connected() as workers:
+        shared = workers.share((model, options))
+        futures = [
+            each_frame(workers, [part], _of_partition, shared, place_in(output, number))[0]
+            for number, part in enumerate(parts)
+        ]
+        found = [future.result() for future in workers.as_completed(futures)]
+    # Summed exactly, so that the order in which partitions come does not matter.
+    return Sums(
+        sum(one.rows for one in found),
+        math.fsum(one.total for one in found),
+        min(one.least for one in found),
+        sum(one.impossible for one in found),
+    )
+
+
+def place_in(folder: Path | None, number: int) -> str | None:
+    """Returns the file of a partition in a folder, for workers whose working folder may be another."""
+    return None if folder is None else str(folder.absolute() / f"part.{number}.parquet")
+
+
+def _of_partition(frame: Any, shared: "tuple[AnyModel | Network, DataOptions]", place: str | None) -> Sums:
+    """Returns the sums over a partition, and writes ln P of its rows; called on a worker."""
+    import polars as pl
+
+    model, options = shared
+    if not len(frame):
+        return Sums(0, 0.0, math.inf, 0)
+    rows, times = _log_likelihood(model, frame, options)
+    if place is not None:
+        pl.DataFrame({"loglik": rows}).write_parquet(place)
+    return _sums(rows, times)
+
+
+def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOptions) -> tuple[Any, Any]:
     """Returns ln P of each row that counts, and how often it does."""
     import numpy as np
 
@@ -87,7 +178,7 @@ def _log_likelihood(model: "AnyModel | Network", data: Path, options: DataOption
         weights=coding.weights,
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
-        tell=heeding(data, strict=options.strict),
+        tell=heeding(data, strict=options.strict) if isinstance(data, Path) else None,
     )
     values: Any = (
         values_of(file, model.names)
@@ -96,8 +187,6 @@ def _log_likelihood(model: "AnyModel | Network", data: Path, options: DataOption
     )
     times = np.ones(values.shape[1], dtype=np.int64) if file.weights is None else file.weights
     counted = (times > 0) & _complete(values[kept], file, options)
-    if not counted.any():
-        raise InputError(str(data), "missing values", "every row has some", "leave out --missing")
     values, times = values[:, counted], times[counted]
     if isinstance(model, GaussianTreeModel):
         values[~kept] = np.nan

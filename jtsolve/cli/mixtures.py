@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
+    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
 
@@ -58,7 +59,7 @@ def read_sizes(text: str) -> tuple[int, ...]:
 
 def fit_components(
     task: "FitTask", options: MixtureOptions, limits: "Limits", *, shown: bool
-) -> "tuple[StateModel, DataTable]":
+) -> "tuple[StateModel, DataTable | PartitionedTable]":
     """Returns the fitted mixture, or its tree if it has only one, and the data.
 
     Raises:
@@ -67,8 +68,10 @@ def fit_components(
         LimitError: the time ended before there was a mixture.
     """
     from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
+    from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
     from jtsolve.progress import progress, tell
-    from jtsolve.tables.table import DataTable
+    from jtsolve.tables import partitions
+    from jtsolve.tables.table import ContinuousTable
 
     if len(options.sizes) > 1 and task.validate is None:
         raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose one")
@@ -80,10 +83,16 @@ def fit_components(
             tell(listener, words)
 
         table, rows = task.read(limits, listener, options.treewidth + 1)
-        assert isinstance(table, DataTable), "a score of states has read states"
+        assert not isinstance(table, ContinuousTable), "a score of states has read states"
         learner = replace(how.learner, constraints=options.constrain.of(table.names))
         how = replace(how, learner=learner)
-        if rows is None:
+        if isinstance(table, partitions.PartitionedTable):
+            if rows is not None:
+                raise ChoiceError(
+                    "--validate chooses among mixtures of rows in one place; leave --executor out"
+                )
+            mixture = fit_mixture_by_partitions(table, options.sizes[0], how, told, deadline=deadline)
+        elif rows is None:
             mixture = fit_mixture(table, options.sizes[0], how, told, deadline=deadline)
         else:
             mixture = fit_mixture_validated(

@@ -6,6 +6,7 @@
 import csv
 import math
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -18,8 +19,9 @@ from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.scoring.score import DEFAULT_SCORE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Constraints, Problem
     from jtsolve.io.documents import ConstraintsDocument
@@ -63,6 +65,11 @@ MemoryLimit = Annotated[
     float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of the free memory.")
 ]
 Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; the default is all cores.")]
+
+LOCAL = "local"
+Executor = Annotated[
+    str, typer.Option(metavar="NAME", help="local, dask (workers on this machine), or dask=ADDRESS.")
+]
 
 # Data
 
@@ -378,6 +385,26 @@ class ConstraintOptions:
         """The treewidth that the file of constraints allows, or None."""
         bounds = [document.max_treewidth for document, _ in self.documents()]
         return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def cluster_named(executor: str, workers: int | None) -> "Cluster | None":
+    """Returns the Dask cluster of an executor, by default with a worker a core of this machine."""
+    if executor == LOCAL:
+        return None
+    from jtsolve.cluster import Cluster
+    from jtsolve.core.machine import cores
+
+    return Cluster.named(executor, workers or cores())
+
+
+@contextmanager
+def held(cluster: "Cluster | None") -> "Iterator[Cluster | None]":
+    """Yields a cluster with its connection; None for None."""
+    if cluster is None:
+        yield None
+        return
+    with cluster.held() as connected:
+        yield connected
 
 
 def memory_bytes(gigabytes: float | None) -> int | None:

@@ -6,14 +6,18 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import (
+    LOCAL,
     ConstraintOptions,
     Data,
     DataOptions,
     Ess,
+    Executor,
     LimitOptions,
     Quiet,
     ScoreName,
+    cluster_named,
     grouped,
+    held,
     make_score,
     names_in,
 )
@@ -55,28 +59,44 @@ def score(
         ),
     ] = None,
     spend: LimitOptions,
+    executor: Executor = LOCAL,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            file_okay=False,
+            readable=False,
+            metavar="FOLDER",
+            help="Of partitions: keep what is counted here.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Score all small sets of the columns of a data file.
 
     Reads CSV, TSV, blank-separated text, Parquet, Arrow, Weka's ARFF, GOBNILP's and blip's .dat; compressed
-    ones too. Predicts time and size first, and refuses what exceeds the limits. Ctrl-C leaves no file.
+    ones too; a folder or a pattern of Parquet files as one table. Predicts time and size first, and refuses
+    what exceeds the limits. Ctrl-C leaves no file.
+
+    --executor dask counts Parquet files by partitions on --threads workers of this machine, or on those of a
+    scheduler. With --keep FOLDER, the same command goes on where it was stopped.
     """
     from jtsolve.scoring.prior import StructurePrior
 
     outputs = _outputs(output, also)
     for path in outputs:
         require_writable(path, data, *([table.schema] if table.schema else []))
-    problem = score_file(
-        DataFile.of(data, make_score(score, ess), table, quiet=quiet),
-        max_size,
-        spend.limits(context.obj),
-        say := silent if quiet else emit,
-        prior=StructurePrior(edge_penalty, parameter_penalty),
-        named=constrain.of,
-        also=tuple(path.suffix.removeprefix(".") for path in outputs[1:]),
-        shown=not quiet and is_watched(),
-    )
+    limits = spend.limits(context.obj)
+    with held(cluster_named(executor, spend.threads)) as cluster:
+        problem = score_file(
+            DataFile.of(data, make_score(score, ess), table, quiet=quiet).on(cluster, keep),
+            max_size,
+            limits,
+            say := silent if quiet else emit,
+            prior=StructurePrior(edge_penalty, parameter_penalty),
+            named=constrain.of,
+            also=tuple(path.suffix.removeprefix(".") for path in outputs[1:]),
+            shown=not quiet and is_watched(),
+        )
 
     from jtsolve.io.instance import write_problem
 

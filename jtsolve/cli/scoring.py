@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jtsolve.errors import LimitError
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.tables.suffixes import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jtsolve.cli.options import DataOptions
+    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
     from jtsolve.scoring.prior import StructurePrior
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.solving import Listener
     from jtsolve.tables.check import Finding
     from jtsolve.tables.options import Coding
+    from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.reading import Dialect
     from jtsolve.tables.table import Table
 
@@ -42,6 +45,8 @@ class DataFile:
     dialect: "Dialect"
     strict: bool = False
     quiet: bool = False
+    cluster: "Cluster | None" = None
+    folder: Path | None = None
 
     @classmethod
     def of(
@@ -50,11 +55,24 @@ class DataFile:
         """Returns a data file to be read as the options say; raises what they raise."""
         return cls(path, score, options.coding(), options.dialect(), options.strict, quiet)
 
+    def on(self, cluster: "Cluster | None", folder: Path | None = None) -> "DataFile":
+        """Returns the file to be read by partitions on a cluster; by this process if that is None.
+
+        Raises:
+            ChoiceError: a folder keeps what is counted, but there is no cluster; or the score is Gaussian.
+        """
+        from jtsolve.scoring.score import require_counts
+
+        if folder is not None and cluster is None:
+            raise ChoiceError("--keep is for counts by partitions; give --executor dask, or leave it out")
+        if cluster is not None:
+            require_counts(self.score)
+        return replace(self, cluster=cluster, folder=folder)
+
     @property
     def name(self) -> str:
         """The name of a problem made of it."""
-        name = self.path.name.removesuffix(".gz")
-        return name.rpartition(".")[0] or name
+        return title_of(self.path)
 
     def read(self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None) -> "Table":
         """Returns its table, of states or numbers as the score needs; stops at the limits.
@@ -76,6 +94,25 @@ class DataFile:
             self.dialect,
             discrete=is_discrete(self.score),
             size=size,
+            tell=heeding(self.path, strict=self.strict, quiet=self.quiet),
+            watch=reading_watch(str(self.path), limits, listener),
+        )
+
+    def surveyed(
+        self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None
+    ) -> "AnyTable":
+        """Returns its table as `read` does, or in partitions if it is on a cluster."""
+        if self.cluster is None:
+            return self.read(limits, listener, size)
+        from jtsolve.progress import reading_watch
+        from jtsolve.tables.partitions import read_partitioned
+
+        return read_partitioned(
+            self.path,
+            self.coding,
+            self.cluster,
+            size=size,
+            folder=self.folder,
             tell=heeding(self.path, strict=self.strict, quiet=self.quiet),
             watch=reading_watch(str(self.path), limits, listener),
         )
@@ -117,12 +154,12 @@ def plan_file(
     from jtsolve.progress import progress
 
     with progress(f"reading {data.path.name}", shown=shown) as listener:
-        table = data.read(limits, listener, max_size)
+        table = data.surveyed(limits, listener, max_size)
     return plan_table(table, data.score, max_size, limits, tabulation, prior=prior, shown=shown)
 
 
 def plan_table(
-    table: "Table",
+    table: "AnyTable",
     score: "LocalScore",
     max_size: int,
     limits: "Limits",
@@ -209,7 +246,24 @@ def forecast(plan: "ScoringPlan") -> str:
         return f"{size}; scores are computed on demand: a table would need {plan.obstacle}"
     seconds = plan.cost.seconds
     duration = "less than a second" if seconds < 1 else f"about {seconds:.2g} s"
-    return f"{size}; {plan.cost.sets} sets, {duration}"
+    return f"{size}; {plan.cost.sets} sets{_passes(plan)}, {duration}"
+
+
+def _passes(plan: "ScoringPlan") -> str:
+    """Returns how sets and partitions are divided into tasks; nothing for a table on one machine."""
+    from jtsolve.scoring.tabulate import passes
+    from jtsolve.tables.partitions import PartitionedTable
+
+    table = plan.scorer.table
+    if not isinstance(table, PartitionedTable):
+        return ""
+    with table.cluster.connected() as workers:
+        blocks, threads = passes(table, plan.max_size, workers), workers.threads
+    parts = len(table.parts)
+    return (
+        f" in {blocks} block{'s' * (blocks > 1)} × {parts} partition{'s' * (parts > 1)} on {threads} "
+        f"worker{'s' * (threads > 1)}"
+    )
 
 
 def _forecast_also(plan: "ScoringPlan", also: tuple[str, ...]) -> str:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Decimal
+    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.raw import RawColumn
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import Codes, DataTable
@@ -93,7 +94,7 @@ def position(names: Sequence[str], name: str) -> int:
     return names.index(name)
 
 
-def columns_of(table: DataTable) -> tuple[Column, ...]:
+def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
     """Returns the columns of a table, with the cuts that its provenance records."""
     cuts: dict[str, Sequence[float]] = table.provenance.get("cuts", {})
     return tuple(
@@ -145,7 +146,9 @@ class FileRows:
     source: str
     weights: NDArray[np.int64] | None = None
 
-    def new_states(self, table: DataTable, declared: Collection[str]) -> dict[str, list[str]]:
+    def new_states(
+        self, table: DataTable | PartitionedTable, declared: Collection[str]
+    ) -> dict[str, list[str]]:
         """Returns the values that the columns of a table do not have, by column.
 
         Args:

@@ -13,18 +13,19 @@ from jtsolve.core.backend import Backend, Limits, ReadsLargerSets
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.version import __version__
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.scoring.tabulate import TableEstimate, TabulationProgress, estimate, tabulate_with
-from jtsolve.tables.table import DataTable
+from jtsolve.tables.partitions import PartitionedTable
+from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.partitions import AnyTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,17 @@ class ScoringPlan:
 
         table = self.scorer.table
         scores: LocalScores
+        if self.obstacle is not None and isinstance(table, PartitionedTable):
+            raise LimitError(
+                f"a table of all scores needs {self.obstacle}, and scores of partitions are not computed on "
+                "demand. Ways out: smaller sets (--max-size), fewer columns (--columns), or a larger limit"
+            )
         if self.obstacle is None:
             workers = self.limits.workers
             scores = tabulate_with(self.scorer, self.max_size, workers=workers, progress=goes_on)
         else:
             scores = DataScores.from_scorer(self.scorer, self.max_size)
-        states = table.states if isinstance(table, DataTable) else (None,) * table.n
+        states = (None,) * table.n if isinstance(table, ContinuousTable) else table.states
         return Problem(
             tuple(map(Variable, table.names, states)),
             scores,
@@ -129,7 +135,7 @@ class ScoringPlan:
 
 
 def plan_scores(
-    table: Table,
+    table: AnyTable,
     score: LocalScore,
     max_size: int,
     limits: Limits,
@@ -140,12 +146,17 @@ def plan_scores(
     """Decides how to provide the scores of all sets of at most `max_size` columns; scores nothing yet."""
     max_size = min(max_size, table.n)
     scorer = make_scorer(table, score, max_size, prior)
-    cost = estimate(scorer, max_size, limits.workers)
+    workers = limits.workers
+    if isinstance(table, PartitionedTable):
+        tabulation = WITHIN_LIMITS
+        with table.cluster.connected() as connection:
+            workers = connection.threads
+    cost = estimate(scorer, max_size, workers)
     return ScoringPlan(scorer, max_size, limits, cost, tabulation.obstacle(cost, limits))
 
 
 def problem_from_table(
-    table: Table,
+    table: AnyTable,
     score: LocalScore,
     *,
     treewidth: int | None = None,
@@ -160,7 +171,7 @@ def problem_from_table(
     """Returns the problem of finding the best junction tree over the columns of a table.
 
     Args:
-        table: the data; see `jtsolve.tables.reading`.
+        table: the data; see `jtsolve.tables.reading`, and for partitions `jtsolve.tables.partitions`.
         score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
         treewidth: a bound, besides that of the constraints; None for none.
         max_size: the size of the largest scored sets; None for the treewidth plus one.

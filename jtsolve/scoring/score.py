@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
 
+from jtsolve.errors import ChoiceError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -123,3 +125,16 @@ def is_discrete(score: LocalScore) -> TypeGuard[DiscreteScore]:
 def is_gaussian(score: LocalScore) -> TypeGuard[GaussianScore]:
     """Tells whether a score is for continuous data."""
     return not is_discrete(score)
+
+
+def require_counts(score: LocalScore) -> None:
+    """Checks that a score can be computed from counts by partitions.
+
+    Raises:
+        ChoiceError: it is for real numbers.
+    """
+    if not is_discrete(score):
+        raise ChoiceError(
+            f"partitions are counted, and '{score.name}' scores real numbers; take a discrete score, or "
+            "leave the executor out"
+        )

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.partitions import Heed, require_keys, sums_over_partitions, unheeded
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
-from jtsolve.tables.distinct import DistinctRows
+from jtsolve.tables.distinct import distinct_rows
+from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.partitions import AnyTable
 
 _LOG_LARGEST = 90 * log(10)
 """The penalty of a marginal table of more than 10^90 cells could exceed 10^100, the largest valid score."""
@@ -34,7 +36,7 @@ class Scorer(Protocol):
     """Computes local scores in batches; immutable and thread-safe."""
 
     @property
-    def table(self) -> Table:
+    def table(self) -> AnyTable:
         """The data."""
         ...
 
@@ -72,7 +74,7 @@ class Scorer(Protocol):
 
 
 def make_scorer(
-    table: Table, score: LocalScore, max_size: int, prior: StructurePrior | None = None
+    table: AnyTable, score: LocalScore, max_size: int, prior: StructurePrior | None = None
 ) -> Scorer:
     """Returns the scorer of sets of at most `max_size` columns.
 
@@ -86,20 +88,12 @@ def make_scorer(
             f"1 to {table.n}"
         )
     prior = prior or StructurePrior()
-    if isinstance(table, DataTable) and is_discrete(score):
+    if isinstance(table, DataTable | PartitionedTable) and is_discrete(score):
         return _counting(table, score, max_size, prior)
     if isinstance(table, ContinuousTable) and is_gaussian(score):
         return _gaussian(table, score, max_size, prior)
     needed, given = ("states", "real numbers") if is_discrete(score) else ("real numbers", "states")
     raise ChoiceError(f"the score '{score.name}' is for columns of {needed}, but these hold {given}")
-
-
-def distinct_rows(table: DataTable) -> DataTable:
-    """Returns the distinct rows of a table in order of first occurrence, with their counts as weights."""
-    rows = DistinctRows(table.n)
-    rows.add(list(table.codes), int(table.arities.max()) - 1, table.weights)
-    codes, weights = rows.taken()
-    return table if weights.size == table.rows else replace(table, codes=codes, weights=weights)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,19 +139,23 @@ def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -
 class CountingScorer:
     """Scores of discrete data: counts, and a sum over the cells."""
 
-    table: DataTable
+    table: DataTable | PartitionedTable
     score: DiscreteScore
     prior: StructurePrior
-    counted: DataTable
+    counted: DataTable | PartitionedTable
     """The rows to count: the distinct ones if they are much fewer."""
     arities: NDArray[np.int64]
     """The table's, at hand for small batches."""
     bits: BitColumns | None = None
     """The columns as bit sets, if counting by them is faster."""
+    heed: Heed = unheeded
+    """Is told of the progress of a pass over partitions."""
 
     @property
     def steps(self) -> float:
         """See `Scorer`."""
+        if isinstance(self.counted, PartitionedTable):
+            return 500 + 1.0 * self.counted.total
         return 500 + 0.8 * self.counted.rows if self.bits is None else self.bits.steps
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -167,10 +165,13 @@ class CountingScorer:
 
         terms = self.score.cell_terms
         shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
+        if isinstance(self.counted, PartitionedTable):
+            sums, cells = sums_over_partitions(self.counted, sets, shared, each, self.heed)
+            return _with_rest(sets, sums, cells, self._rest)
         if self.bits is not None and sets.shape[1] <= self.bits.width:
             columns, entropy = self.bits.columns, self.bits.terms
             sums, cells = sums_over_binary_cells(
-                sets, columns, self.table.rows, self.arities, entropy, shared, each
+                sets, columns, self.table.total, self.arities, entropy, shared, each
             )
             return _with_rest(sets, sums, cells, self._rest)
         weights = self.counted.weights
@@ -241,7 +242,9 @@ class CountingScorer:
         return self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
 
 
-def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: StructurePrior) -> CountingScorer:
+def _counting(
+    table: DataTable | PartitionedTable, score: DiscreteScore, max_size: int, prior: StructurePrior
+) -> CountingScorer:
     largest = np.sort(np.log(table.arities))[-max_size:]
     if largest.sum() > _LOG_LARGEST:
         raise InputError(
@@ -250,6 +253,9 @@ def _counting(table: DataTable, score: DiscreteScore, max_size: int, prior: Stru
             f"the product of the largest {max_size} exceeds 10^90 cells",
             "score smaller sets, or discretise or leave out columns with many states",
         )
+    if isinstance(table, PartitionedTable):
+        require_keys(table.arities, max_size)
+        return CountingScorer(table, score, prior, table, table.arities)
     distinct = distinct_rows(table)
     # Weighted rows take longer to count, so merging has to halve the rows to pay.
     counted = distinct if table.weights is not None or 2 * distinct.rows <= table.rows else table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +14,14 @@ from jtsolve.core.machine import cores
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
-from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.partitions import (
+    LackOfMemoryError,
+    cells_of,
+    room_for_statistics,
+    sets_that_fit,
+)
+from jtsolve.scoring.scorer import CountingScorer, make_scorer
+from jtsolve.tables.partitions import PartitionedTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.cluster import Workers
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
@@ -74,7 +82,8 @@ def estimate(scorer: Scorer, max_size: int, workers: int | None = None) -> Table
     """
     sets = count_bounded_subsets(scorer.table.n, max_size)
     text = sets * _BYTES_PER_NUMBER
-    each = scorer.steps if scorer.steps < _TRIED_NANOSECONDS else _tried(scorer, max_size)
+    untried = scorer.steps < _TRIED_NANOSECONDS or isinstance(scorer.table, PartitionedTable)
+    each = scorer.steps if untried else _tried(scorer, max_size)
     seconds = sets * each * 1e-9 / (workers or cores())
     # The array, and the text twice at the end: in parts and joined.
     return TableEstimate(sets, seconds, 8 * sets + 2 * text, text, int(_PACKED_SHARE * text))
@@ -126,6 +135,8 @@ def tabulate_with(
     """Returns the table of a scorer; see `tabulate`."""
     from jtsolve.scoring.kernels.counting import colex_sets
 
+    if isinstance(scorer, CountingScorer) and isinstance(scorer.table, PartitionedTable):
+        return _by_passes(scorer, scorer.table, max_size, progress)
     n = scorer.table.n
     order = _Colex(n, max_size)
     values = np.empty(order.count)
@@ -171,11 +182,69 @@ def _run(
         finished, running = wait(running, return_when=FIRST_COMPLETED)
         for future in finished:
             done += future.result()
-        if progress is not None and not progress(done=done / total):
-            raise LimitError(
-                f"scoring was stopped after {100 * done / total:.0f} % of the {total} sets; nothing is "
-                "written. Score smaller sets (--max-size), or allow more time"
-            )
+        _ask(progress, done / total, total)
+
+
+def _ask(progress: TabulationProgress | None, done: float, total: int) -> None:
+    """Reports the fraction done; ends the work if the answer is no."""
+    if progress is not None and not progress(done=done):
+        raise LimitError(
+            f"scoring was stopped after {100 * done:.0f} % of the {total} sets; nothing is written. Score "
+            "smaller sets (--max-size), or allow more time"
+        )
+
+
+def _by_passes(
+    scorer: CountingScorer, table: PartitionedTable, max_size: int, progress: TabulationProgress | None
+) -> DenseScores:
+    """Returns the table of a scorer of partitions, which counts a block of sets in a pass over the data.
+
+    A block for which a worker lacks the memory is halved, and so are those that follow.
+    """
+    order = _Colex(table.n, max_size)
+    values = np.empty(order.count)
+    with table.cluster.connected() as workers:
+        room = room_for_statistics(workers)
+    start = 0
+    while start < order.count:
+        sets = _block(order, start, table, room)
+        share = len(sets) / order.count
+
+        def heed(part: float, before: float = start / order.count, share: float = share) -> None:
+            _ask(progress, before + part * share, order.count)
+
+        try:
+            values[start : start + len(sets)] = replace(scorer, heed=heed).values(sets)
+        except LackOfMemoryError as error:
+            if len(sets) == 1:
+                raise LimitError(
+                    f"a worker lacks the memory to count a single set ({error}). Ways out: workers with more "
+                    "memory, smaller sets (--max-size), or fewer states (--discretise, --drop)"
+                ) from None
+            room = cells_of(sets, table).sum() // 2
+            continue
+        start += len(sets)
+    _ask(progress, 1.0, order.count)
+    values.setflags(write=False)
+    return DenseScores(table.n, max_size, values)
+
+
+def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:
+    """Returns the number of passes over the data, each of a block of sets, if no worker lacks memory."""
+    order, room = _Colex(table.n, max_size), room_for_statistics(workers)
+    start = count = 0
+    while start < order.count:
+        start += len(_block(order, start, table, room))
+        count += 1
+    return count
+
+
+def _block(order: _Colex, start: int, table: PartitionedTable, room: float) -> NDArray[np.int64]:
+    """Returns the sets of a pass that begins with the one of rank `start`."""
+    from jtsolve.scoring.kernels.counting import colex_sets
+
+    sets: NDArray[np.int64] = colex_sets(order.members(start), min(_PIECE_SETS, order.count - start), table.n)
+    return sets[: sets_that_fit(sets, table, room)]
 
 
 class _Colex:

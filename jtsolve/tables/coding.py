@@ -46,19 +46,9 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     """
     selection = selected(raw, coding, source)
     columns, remarks = selection.columns, selection.remarks
-    continuous = [
-        column.name for column in columns if coding.discretise is None and is_continuous(column, coding)
-    ]
-    if continuous:
-        raise InputError(
-            source,
-            f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
-            "numbers with many distinct values are not states",
-            "cut them with --discretise quantile:4, declare states with --states or cuts in a --schema, "
-            "leave them out with --drop, or use a Gaussian score (--score gaussian-bic)",
-        )
+    require_states(columns, coding, source)
     cuts: dict[str, tuple[float, ...]] = {}
-    coded = [_coded(column, coding, source, cuts, selection) for column in columns]
+    coded = [coded_column(column, coding, source, cuts, selection) for column in columns]
     names = tuple(column.name for column in columns)
     states = tuple(labels for labels, _ in coded)
     kind = code_type(max(map(len, states)))
@@ -74,6 +64,25 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     if coding.discretise is not None and coding.discretise.method == "mdlp":
         remarks["cut_by"] = coding.classes
     return DataTable(names, states, codes, selection.weights, MappingProxyType(remarks))
+
+
+def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) -> None:
+    """Checks that no column is to be cut that the coding does not cut.
+
+    Raises:
+        InputError: some are; all are named.
+    """
+    if coding.discretise is not None:
+        return
+    continuous = [column.name for column in columns if is_continuous(column, coding)]
+    if continuous:
+        raise InputError(
+            source,
+            f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
+            "numbers with many distinct values are not states",
+            "cut them with --discretise quantile:4, declare states with --states or cuts in a --schema, "
+            "leave them out with --drop, or use a Gaussian score (--score gaussian-bic)",
+        )
 
 
 def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
@@ -130,14 +139,18 @@ def is_continuous(column: RawColumn, coding: Coding) -> bool:
     return different.size > coding.max_states or bool((different % 1 != 0).any())
 
 
-def _coded(
+def coded_column(
     column: RawColumn,
     coding: Coding,
     source: str,
     cuts: dict[str, tuple[float, ...]],
     selection: Subtable,
 ) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
-    """Returns the states of a column and the code of each row; records the cuts in `cuts`."""
+    """Returns the states of a column and the code of each row; records the cuts in `cuts`.
+
+    Raises:
+        InputError: it has too many states, undeclared values, or a class that cannot cut it.
+    """
     declared = coding.schema.get(column.name, column.states)
     if declared is not None and isinstance(declared[0], float):
         cuts[column.name] = tuple(float(cut) for cut in declared)

@@ -5,6 +5,7 @@ Memory for each distinct row: its values, in the smallest type that holds them a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from jtsolve.tables.table import DataTable
 
 _BLOCK = 1 << 16
 """Rows inserted at a time."""
@@ -95,3 +98,11 @@ class DistinctRows:
         """Returns the values, shape (columns, rows), and the counts; drops the hash table."""
         self._slots = np.zeros(1, np.int32)
         return self._rows[: self._used].T, self._times[: self._used].copy()
+
+
+def distinct_rows(table: DataTable) -> DataTable:
+    """Returns the distinct rows of a table in order of first occurrence, with their counts as weights."""
+    rows = DistinctRows(table.n)
+    rows.add(list(table.codes), int(table.arities.max()) - 1, table.weights)
+    codes, weights = rows.taken()
+    return table if weights.size == table.rows else replace(table, codes=codes, weights=weights)

@@ -11,7 +11,6 @@ import os
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,11 @@ from jtsolve.errors import InputError
 from jtsolve.tables.frames import FRAME, Frame, has_index, label_of, not_a_state, polars_frame
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import require_distinct
+from jtsolve.tables.selection import name_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import polars as pl
 
@@ -35,32 +36,112 @@ _ROWS = 1 << 19
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
-    """Returns the table in a file.
+    """Returns the table in a file, or that of several Parquet files.
 
     Raises:
-        InputError: the file cannot be read, or a needed column is of a nested or binary type.
+        InputError: a file cannot be read, has other columns or types than the first, or a needed column is of
+            a nested or binary type.
     """
-    import polars as pl
-
     is_pattern = not _PATTERN.isdisjoint(source.name)  # polars would expand it
-    if Path(source.path).is_file() and not is_pattern and not is_packed(source.path):
+    if len(source.files) > 1 or (
+        source.files[0].is_file() and not is_pattern and not is_packed(source.files[0])
+    ):
         for _ in source.pieces():  # for the hash
             pass
-        content: Path | io.BytesIO = Path(source.path)
+        contents: list[Path | io.BytesIO] = list(source.files)
     else:
-        content = io.BytesIO(source.whole())
+        contents = [io.BytesIO(source.whole())]
+    names = [str(file) for file in source.files] if len(contents) > 1 else [source.name]
+    lazies = []
+    for name, content in zip(names, contents, strict=True):
+        with readable(name, suffix):
+            lazies.append(scanned(content, suffix))
+    require_same([(name, lazy.collect_schema()) for name, lazy in zip(names, lazies, strict=True)])
+    with readable(source.name, suffix):
+        return _gathered(lazies, source.name, intake)
+
+
+def read_slice(path: Path, start: int, rows: int, intake: Intake) -> RawTable:
+    """Returns consecutive rows of a Parquet file.
+
+    Raises:
+        InputError: as `read_columnar`.
+    """
+    with readable(str(path), "parquet"):
+        return _gathered([scanned(path, "parquet").slice(start, rows)], str(path), intake)
+
+
+def frame_of_slice(path: Path, start: int, rows: int | None) -> pl.DataFrame:
+    """Returns consecutive rows of a Parquet file, as they are.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    with readable(str(path), "parquet"):
+        return _collected(scanned(path, "parquet").slice(start, rows))
+
+
+def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
+    """Returns a file as a lazy frame, of which the schema is read."""
+    import polars as pl
+
+    with _hushed():
+        lazy = pl.scan_parquet(content, glob=False) if suffix == "parquet" else pl.scan_ipc(content)
+        lazy.collect_schema()
+    return lazy
+
+
+def height(lazy: pl.LazyFrame) -> int:
+    """Returns the number of rows of a file, from its metadata."""
+    import polars as pl
+
+    return int(_collected(lazy.select(pl.len())).item()) if lazy.collect_schema() else 0
+
+
+def require_same(schemas: Sequence[tuple[str, Mapping[str, object]]]) -> None:
+    """Checks that files have the columns of the first, of the same types, in any order.
+
+    Raises:
+        InputError: they have not; names the file.
+    """
+    (first, expected), *others = schemas
+    for name, schema in others:
+        absent = [column for column in expected if column not in schema]
+        more = [column for column in schema if column not in expected]
+        changed = [column for column in expected if column in schema and schema[column] != expected[column]]
+        if absent or more:
+            reason = " and ".join(
+                f"{word} {name_list(columns)}"
+                for word, columns in (("there is no column", absent), ("there is a column", more))
+                if columns
+            )
+        elif changed:
+            column = changed[0]
+            reason = f"'{column}' is of type {schema[column]}, but of type {expected[column]}"
+        else:
+            continue
+        raise InputError(
+            name,
+            "columns",
+            f"{reason}, unlike in {first}",
+            "give files of the same columns and types, or write this one again",
+        )
+
+
+@contextmanager
+def readable(name: str, suffix: str) -> Iterator[None]:
+    """Turns what polars says of a file into an InputError."""
+    import polars as pl
+
     try:
-        lazy = pl.scan_parquet(content) if suffix == "parquet" else pl.scan_ipc(content)
-        return _gathered(lazy, source.name, intake)
+        yield
     except pl.exceptions.PanicException:  # a BaseException: damage that polars does not foresee
         raise InputError(
-            source.name, "", f"it is damaged: polars fails to read it as {suffix}", "write the file again"
+            name, "", f"it is damaged: polars fails to read it as {suffix}", "write the file again"
         ) from None
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
         cause = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(
-            source.name, "", f"it cannot be read as {suffix} ({cause})", "check the file"
-        ) from None
+        raise InputError(name, "", f"it cannot be read as {suffix} ({cause})", "check the file") from None
 
 
 _HUSHING = threading.Lock()
@@ -108,18 +189,18 @@ def read_frame(data: Frame, intake: Intake) -> RawTable:
     Raises:
         InputError: it is not a frame, or a needed column cannot be read; see `frames.polars_frame`.
     """
-    table = _gathered(polars_frame(data).lazy(), FRAME, intake)
+    table = _gathered([polars_frame(data).lazy()], FRAME, intake)
     return replace(table, index=table.index or has_index(data))
 
 
-def _gathered(lazy: pl.LazyFrame, source: str, intake: Intake) -> RawTable:
-    """Returns the table in a lazy frame."""
+def _gathered(lazies: Sequence[pl.LazyFrame], source: str, intake: Intake) -> RawTable:
+    """Returns the table in lazy frames of the same columns and types."""
     import polars as pl
 
     with _hushed():
-        schema = lazy.collect_schema()
-    height = _collected(lazy.select(pl.len())).item() if schema else 0
-    if not height:
+        schema = lazies[0].collect_schema()
+    heights = [height(lazy) for lazy in lazies]
+    if not any(heights):
         raise InputError(source, "", "there are no rows", "give a table with rows")
     require_distinct(schema.names(), source, index=True)
     gatherer = Gatherer(schema.names(), intake)
@@ -128,9 +209,10 @@ def _gathered(lazy: pl.LazyFrame, source: str, intake: Intake) -> RawTable:
     for name, kind in zip(wanted, kinds, strict=True):
         if kind.is_nested() or kind in (pl.Binary, pl.Object):
             raise not_a_state(source, name, kind)
-    chosen = lazy.select(_readable(name, kind) for name, kind in zip(wanted, kinds, strict=True))
-    for start in range(0, height, _ROWS):
-        gatherer.add(_collected(chosen.slice(start, _ROWS)).get_columns(), label_of)
+    chosen = [_readable(name, kind) for name, kind in zip(wanted, kinds, strict=True)]
+    for lazy, rows in zip(lazies, heights, strict=True):
+        for start in range(0, rows, _ROWS):
+            gatherer.add(_collected(lazy.select(chosen).slice(start, _ROWS)).get_columns(), label_of)
     states = [
         tuple(kind.categories.to_list()) if isinstance(kind, pl.Enum) else None for kind in schema.values()
     ]

@@ -5,7 +5,8 @@
     .arff                              Weka
     .parquet .arrow .feather .ipc      typed columns, read by polars
 
-Data frames are read like the last; see `frames`. Any file may be gzipped. Text is UTF-8; blanks around values
+A folder, or a pattern such as 'folder/*.parquet', stands for all its Parquet files, one after the other. Data
+frames are read like these; see `frames`. Any single file may be gzipped. Text is UTF-8; blanks around values
 and blank lines do not count. Every row must have as many values as there are columns. A first column without
 a name is an index, as pandas writes it, and left out.
 """
@@ -60,7 +61,7 @@ def read_raw(
     if not isinstance(data, Source):
         return read_frame(data, intake)
     source = data
-    suffix = source.name.removesuffix(".gz").rpartition(".")[2].lower()
+    suffix = source.files[0].name.removesuffix(".gz").rpartition(".")[2].lower()
     if suffix in ("parquet", "arrow", "feather", "ipc"):
         return read_columnar(source, suffix, intake)
     lines = Lines(source)

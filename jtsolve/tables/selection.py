@@ -11,7 +11,7 @@ from jtsolve.errors import InputError
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -125,8 +125,41 @@ def _without_gaps(selection: Subtable, coding: Coding, source: str) -> Subtable:
     if not counts:
         return selection
     selection.remarks["missing_values"] = counts
-    if coding.missing == "refuse":
-        listed = ", ".join(f"{gaps} in '{name}'" for name, gaps in counts.items())
+    empty = [column.name for column in columns if not column.present().any()]
+    require_treated(counts, empty, len(columns), coding, source)
+    if coding.missing == "drop-columns":
+        return replace(selection, columns=[column for column in columns if column.name not in counts])
+    if coding.missing == "drop-rows":
+        full = full_rows(columns)
+        if not full.any():
+            raise InputError(source, "missing values", "every row has some", "give --missing state")
+        return selection.where(full)
+    return selection  # "state" and "impute-mode" are applied by `coding`
+
+
+def full_rows(columns: Sequence[RawColumn]) -> NDArray[np.bool_]:
+    """Returns which rows have a value in every column."""
+    full: NDArray[np.bool_] = np.logical_and.reduce([column.present() for column in columns])
+    return full
+
+
+def require_treated(
+    gaps: Mapping[str, int], empty: Sequence[str], columns: int, coding: Coding, source: str
+) -> None:
+    """Checks that the coding says what to do with missing values.
+
+    Args:
+        gaps: their number by column, above 0.
+        empty: columns without values.
+        columns: the number of columns.
+        coding: what the user has chosen.
+        source: the file, for messages.
+
+    Raises:
+        InputError: it refuses them, or its treatment leaves nothing.
+    """
+    if coding.missing == "refuse" and gaps:
+        listed = ", ".join(f"{count} in '{name}'" for name, count in gaps.items())
         raise InputError(
             source,
             "missing values",
@@ -134,27 +167,18 @@ def _without_gaps(selection: Subtable, coding: Coding, source: str) -> Subtable:
             "say what to do: --missing state, drop-rows, drop-columns or impute-mode; or --missing-values to "
             "name the words for one",
         )
-    empty = [column.name for column in columns if not column.present().any()]
-    if empty and coding.missing != "drop-columns":
+    if coding.missing == "drop-columns":
+        if len(gaps) == columns:
+            raise InputError(
+                source, "missing values", "every column has some", "give --missing state or drop-rows"
+            )
+    elif empty:
         raise InputError(
             source,
             f"column{'s' * (len(empty) > 1)} {name_list(empty)}",
             "every value is missing",
             "leave it out with --drop, or give --missing drop-columns",
         )
-    if coding.missing == "drop-columns":
-        kept = [column for column in columns if column.name not in counts]
-        if not kept:
-            raise InputError(
-                source, "missing values", "every column has some", "give --missing state or drop-rows"
-            )
-        return replace(selection, columns=kept)
-    if coding.missing == "drop-rows":
-        full = np.logical_and.reduce([column.present() for column in columns])
-        if not full.any():
-            raise InputError(source, "missing values", "every row has some", "give --missing state")
-        return selection.where(full)
-    return selection  # "state" and "impute-mode" are applied by `coding`
 
 
 def name_list(names: Sequence[str]) -> str:

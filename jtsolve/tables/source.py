@@ -1,9 +1,12 @@
-"""Streams a data file: decompressed blocks of bytes with their SHA-256, or blocks of whole lines."""
+"""Streams data files, or all Parquet files of a folder: blocks of bytes, hashed, or blocks of whole lines."""
 
 from __future__ import annotations
 
 import codecs
 import hashlib
+import re
+from glob import glob
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import LARGEST, opened
@@ -11,7 +14,6 @@ from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 _PIECE = 1 << 23
 """Bytes read and parsed at a time."""
@@ -21,15 +23,47 @@ _LONGEST_LINE = 1 << 28
 """Bytes; a longer line is taken for binary data."""
 
 
+def files_of(path: str | Path) -> tuple[Path, ...]:
+    """Returns the Parquet files of a folder or of a pattern, in natural order; of any other path, itself.
+
+    Numbers within names count as such: part.2 comes before part.10.
+
+    Raises:
+        InputError: there are none.
+    """
+    place = Path(path)
+    if place.is_dir():
+        found = list(place.glob("*.parquet"))
+    elif place.exists() or _PATTERN.isdisjoint(str(path)) or not place.name.endswith(".parquet"):
+        return (place,)
+    else:
+        found = [Path(name) for name in glob(str(path), recursive=True)]  # noqa: PTH207 - from any root
+    if not found:
+        raise InputError(str(path), "", "there is no Parquet file", "give a folder or pattern with some")
+    return tuple(sorted(found, key=_natural))
+
+
+_PATTERN = frozenset("*?[")
+
+
+def _natural(file: Path) -> list[str | int]:
+    """Returns the words, at even places, and the numbers of a path."""
+    return [int(word) if word.isdigit() else word for word in re.split(r"(\d+)", str(file))]
+
+
 class Source:
-    """A data file, read once from start to end.
+    """A data file, or the Parquet files of a folder or pattern, read once from start to end.
 
     Args:
-        path: of the file, gzipped or not.
+        path: of the file, gzipped or not, of the folder, or the pattern.
         encoding: of its text, if it is text.
 
     Attributes:
         name: the path as text, for messages.
+        files: the files.
+
+    Raises:
+        InputError: a folder or pattern has no Parquet file.
     """
 
     def __init__(self, path: str | Path, encoding: str = "utf-8") -> None:
@@ -42,6 +76,7 @@ class Source:
         self.is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
         self.path = path
         self.name = str(path)
+        self.files = files_of(path)
         self._sha = hashlib.sha256()
 
     @property
@@ -55,14 +90,16 @@ class Source:
         Raises:
             InputError: the file cannot be read, is empty, or is damaged gzip data.
         """
-        with opened(self.path) as stream:
-            empty = True
-            while piece := stream.read(_PIECE):
-                empty = False
-                self._sha.update(piece)
-                yield piece
-            if empty:
-                raise InputError(self.name, "", "the file is empty", "give a table with rows")
+        for file in self.files:
+            # As given, where it is itself the file: a Path would lose a trailing slash.
+            with opened(self.path if file == Path(self.path) else file) as stream:
+                empty = True
+                while piece := stream.read(_PIECE):
+                    empty = False
+                    self._sha.update(piece)
+                    yield piece
+                if empty:
+                    raise InputError(str(file), "", "the file is empty", "give a table with rows")
 
     def whole(self) -> bytes:
         """Returns the whole content, for formats that cannot be streamed.

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.queries import StateModel
+    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
 
-def fit_averaged(trees: Sequence[JunctionTree], table: DataTable, *, ess: float = 1.0) -> StateModel:
+def fit_averaged(
+    trees: Sequence[JunctionTree], table: DataTable | PartitionedTable, *, ess: float = 1.0
+) -> StateModel:
     """Returns the mixture of trees, each as heavy as its share of the draws; one tree is not a mixture.
 
     Args:

@@ -37,7 +37,7 @@ from jtsolve.models.features.tree import FeatureTree, leaf_columns
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import CANDIDATES, Counts, count
 from jtsolve.models.learning.learner import Learner
-from jtsolve.scoring.scorer import distinct_rows
+from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from jtsolve.models.gaussian import GaussianTreeModel
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
 from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
     from jtsolve.models.layout import Layout
-    from jtsolve.tables.table import Codes, ContinuousTable, Table
+    from jtsolve.tables.partitions import AnyTable
+    from jtsolve.tables.table import Codes, ContinuousTable
 
 CANDIDATES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Equivalent sample sizes tried by `fit_validated`: half a decade apart, from almost none to 1000 rows."""
@@ -72,19 +74,23 @@ class Counts:
         return model_of(self.columns, self.tree, values, {**self.provenance, "smoothing_ess": ess})
 
 
-def count(tree: JunctionTree, table: DataTable, weights: ArrayLike | None = None) -> Counts:
+def count(
+    tree: JunctionTree, table: DataTable | PartitionedTable, weights: ArrayLike | None = None
+) -> Counts:
     """Returns the counts in the cells of the cliques.
 
     Args:
         tree: over the columns of the table, in their order.
-        table: the data, with its weights.
-        weights: shape (rows,), additional non-negative weights; None for 1.
+        table: the data, with its weights; partitions are counted where they lie.
+        weights: shape (rows,), additional non-negative weights; None for 1, as for partitions.
 
     Raises:
         InputError: the tree does not match the table, or the weights are invalid.
         LimitError: the tables do not fit in memory.
     """
     _require_match(tree, table)
+    if isinstance(table, PartitionedTable):
+        return _by_partitions(tree, table)
     columns = columns_of(table)
     layout = layout_of(tree, tuple(column.arity for column in columns))
     each = _row_weights(table, weights)
@@ -93,8 +99,31 @@ def count(tree: JunctionTree, table: DataTable, weights: ArrayLike | None = None
     return Counts(columns, tree, cells, total, dict(table.provenance))
 
 
+def _by_partitions(tree: JunctionTree, table: PartitionedTable) -> Counts:
+    """Returns the counts of all partitions: whole numbers below 2^53, so that their order does not matter."""
+    with table.cluster.connected() as workers:
+        shared = workers.share(tree)
+        cells = workers.result(workers.total(table.each(workers, _cells, shared), _added))
+    return Counts(columns_of(table), tree, cells, float(table.total), dict(table.provenance))
+
+
+def _cells(table: DataTable, tree: JunctionTree) -> NDArray[np.float64]:
+    """Returns the counts of a partition; called on a worker."""
+    return count(tree, table).cells
+
+
+def _added(several: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+    """Returns the sum of counts; None stands for those of no rows."""
+    present = [one for one in several if one is not None]
+    return np.sum(present, axis=0) if present else None
+
+
 def fit(
-    tree: JunctionTree, table: DataTable, *, ess: float = 1.0, weights: ArrayLike | None = None
+    tree: JunctionTree,
+    table: DataTable | PartitionedTable,
+    *,
+    ess: float = 1.0,
+    weights: ArrayLike | None = None,
 ) -> JunctionTreeModel:
     """Returns the model of a tree with tables fitted to data.
 
@@ -120,7 +149,7 @@ def fit(
 
 def fit_validated(
     tree: JunctionTree,
-    table: DataTable,
+    table: DataTable | PartitionedTable,
     validation: DataTable | Codes,
     *,
     candidates: Sequence[float] = CANDIDATES,
@@ -201,7 +230,7 @@ def fit_gaussian(
         ) from None
 
 
-def _require_match(tree: JunctionTree, table: Table) -> None:
+def _require_match(tree: JunctionTree, table: AnyTable) -> None:
     if tree.n != table.n:
         reason = f"it has {tree.n} variables, but the table has {table.n} columns"
         raise InputError("tree", "", reason, "give the tree of this table")

@@ -44,7 +44,7 @@ from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.queries import log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.fit import CANDIDATES
-from jtsolve.scoring.scorer import distinct_rows
+from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from jtsolve.models.layout import require_room
 from jtsolve.models.learning.fit import CANDIDATES, fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
-from jtsolve.scoring.scorer import distinct_rows
+from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -116,6 +116,43 @@ def refine(cells, groups, column, arity, refined, space, turn):
 
 
 @kernel
+def fill_bins(cells, possible, column, width, weights, bins):
+    """Writes the counts of the cells of A ∪ {v} to bins, at their keys cell(A) · arity(v) + value(v).
+
+    Args:
+        cells: shape (rows,): the cells of A.
+        possible: number of keys; those bins are zero on entry.
+        column: shape (rows,): the values of v.
+        width: number of states of v, uint64.
+        weights: shape (rows,), int64: multiplicities; empty for 1.
+        bins: shape (at least possible,), int64.
+    """
+    rows = cells.size
+    whole = 0
+    if 4 * possible <= bins.size:
+        # Four interleaved histograms, so that runs of equal keys do not stall on the same bin.
+        one, two, three = uint64(possible), uint64(2 * possible), uint64(3 * possible)
+        whole = rows - rows % 4
+        if weights.size:
+            for row in range(0, whole, 4):
+                bins[uint64(cells[row]) * width + uint64(column[row])] += weights[row]
+                bins[one + uint64(cells[row + 1]) * width + uint64(column[row + 1])] += weights[row + 1]
+                bins[two + uint64(cells[row + 2]) * width + uint64(column[row + 2])] += weights[row + 2]
+                bins[three + uint64(cells[row + 3]) * width + uint64(column[row + 3])] += weights[row + 3]
+        else:
+            for row in range(0, whole, 4):
+                bins[uint64(cells[row]) * width + uint64(column[row])] += 1
+                bins[one + uint64(cells[row + 1]) * width + uint64(column[row + 1])] += 1
+                bins[two + uint64(cells[row + 2]) * width + uint64(column[row + 2])] += 1
+                bins[three + uint64(cells[row + 3]) * width + uint64(column[row + 3])] += 1
+        for cell in range(possible):
+            bins[cell] += bins[cell + possible] + bins[cell + 2 * possible] + bins[cell + 3 * possible]
+        bins[possible : 4 * possible] = 0
+    for row in range(whole, rows):
+        bins[uint64(cells[row]) * width + uint64(column[row])] += weights[row] if weights.size else 1
+
+
+@kernel
 def count_cells(cells, groups, column, arity, weights, space, turn):
     """Writes the counts of the occupied cells of A ∪ {v} to `found`, and returns their number.
 
@@ -134,28 +171,7 @@ def count_cells(cells, groups, column, arity, weights, space, turn):
     bins, found = space.bins, space.found
     used = 0
     if possible <= bins.size:
-        whole = 0
-        if 4 * possible <= bins.size:
-            # Four interleaved histograms, so that runs of equal keys do not stall on the same bin.
-            one, two, three = uint64(possible), uint64(2 * possible), uint64(3 * possible)
-            whole = rows - rows % 4
-            if weights.size:
-                for row in range(0, whole, 4):
-                    bins[uint64(cells[row]) * width + uint64(column[row])] += weights[row]
-                    bins[one + uint64(cells[row + 1]) * width + uint64(column[row + 1])] += weights[row + 1]
-                    bins[two + uint64(cells[row + 2]) * width + uint64(column[row + 2])] += weights[row + 2]
-                    bins[three + uint64(cells[row + 3]) * width + uint64(column[row + 3])] += weights[row + 3]
-            else:
-                for row in range(0, whole, 4):
-                    bins[uint64(cells[row]) * width + uint64(column[row])] += 1
-                    bins[one + uint64(cells[row + 1]) * width + uint64(column[row + 1])] += 1
-                    bins[two + uint64(cells[row + 2]) * width + uint64(column[row + 2])] += 1
-                    bins[three + uint64(cells[row + 3]) * width + uint64(column[row + 3])] += 1
-            for cell in range(possible):
-                bins[cell] += bins[cell + possible] + bins[cell + 2 * possible] + bins[cell + 3 * possible]
-            bins[possible : 4 * possible] = 0
-        for row in range(whole, rows):
-            bins[uint64(cells[row]) * width + uint64(column[row])] += weights[row] if weights.size else 1
+        fill_bins(cells, possible, column, width, weights, bins)
         for cell in range(possible):
             if bins[cell]:
                 found[used] = bins[cell]

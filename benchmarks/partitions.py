@@ -1,0 +1,186 @@
+"""Scoring by partitions on Dask workers beside threads of one process, and a model of larger clusters.
+
+    python benchmarks/partitions.py --rows 5000000 --columns 20 --size 3 --output docs/benchmarks/partitions
+
+makes a Markov chain of columns with 2 to 4 states in Parquet files of a million rows, and runs `jtsolve
+score` on them with two threads, one worker and two workers, for sets of one column and for sets of --size.
+Processor seconds are those of the command and its workers, loading and starting included; a small run before
+has compiled the kernels. The scores have to be equal to the last bit.
+
+The model is fitted to the runs of one worker, and compared with the run of two:
+
+    processor seconds = c + workers · s + rows · (p + q · sets)
+
+The command takes c, a worker s to start; p surveys, reads and codes a row, and q counts it in one set. The
+time of a large cluster is that over its workers, or that of the scheduler if it is longer, which handles a
+task in about a millisecond: a survey and a count of each partition, and the sums.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from jtsolve.core.machine import describe
+from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.io.instance import read_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FILE = 1_000_000
+PARTITION = 1 << 20
+TASK = 1e-3
+"""Seconds that Dask's scheduler takes for a task, as its documentation gives it."""
+TASKS = 1 + 8 / 7 + 1 / 32
+"""Of a partition: its survey, its count and a share of the tree that adds counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of the command."""
+
+    executor: str
+    workers: int
+    rows: int
+    sets: int
+    seconds: float
+    processor: float
+
+
+def write_rows(folder: Path, rows: int, columns: int) -> None:
+    """Writes a Markov chain of columns, whose rows are nearly all different from about 20 columns on."""
+    random = np.random.default_rng(0)
+    for part, start in enumerate(range(0, rows, FILE)):
+        count = min(FILE, rows - start)
+        chain = [random.integers(0, 3, count, dtype=np.int8)]
+        for v in range(1, columns):
+            fresh = random.integers(0, 2 + v % 3, count, dtype=np.int8)
+            chain.append(np.where(random.random(count) < 0.5, fresh, np.minimum(chain[-1], 1 + v % 3)))
+        frame = pl.DataFrame({f"V{v}": column for v, column in enumerate(chain)})
+        frame.write_parquet(folder / f"part.{part}.parquet")
+
+
+def timed(folder: Path, shape: tuple[int, int], size: int, plan: tuple[str, int]) -> Run:
+    """Runs the command on data of so many rows and columns, on an executor with so many workers."""
+    (rows, columns), (executor, workers) = shape, plan
+    words = [sys.executable, "-m", "jtsolve", "score", str(folder / "*.parquet"), "--quiet"]
+    words += ["--max-size", str(size), "--threads", str(workers), "--executor", executor]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run([*words, "--output", str(folder / f"{executor}-{workers}-{size}.json")], check=True)
+    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Run(executor, workers, rows, count_bounded_subsets(columns, size), seconds, spent)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """Processor seconds: of the command, to start a worker, of a row, and of a row and set."""
+
+    command: float
+    worker: float
+    row: float
+    count: float
+
+    @classmethod
+    def of(cls, starts: Sequence[float], small: Run, large: Run) -> Model:
+        """Returns the model of runs without rows, on one and two workers, and of two runs on one worker."""
+        worker = max(0.0, starts[1] - starts[0])
+        count = (large.processor - small.processor) / (large.sets - small.sets) / large.rows
+        row = (small.processor - starts[0]) / small.rows - count * small.sets
+        return cls(starts[0] - worker, worker, max(0.0, row), count)
+
+    def seconds(self, workers: int, rows: int, sets: int) -> float:
+        """Returns the processor seconds of a run."""
+        return self.command + workers * self.worker + rows * (self.row + self.count * sets)
+
+
+def main() -> None:
+    """Runs the benchmark, and writes OUTPUT.csv and OUTPUT.md."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--size", type=int, default=3)
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "few").mkdir()
+        write_rows(folder / "few", 1000, options.columns)
+        write_rows(folder, options.rows, options.columns)
+        plans = [("local", 2), ("dask", 1), ("dask", 2)]
+        few, many = (1000, options.columns), (options.rows, options.columns)
+        for plan in plans:  # compiles
+            timed(folder / "few", few, options.size, plan)
+        starts = [timed(folder / "few", few, 1, plan).processor for plan in plans]
+        runs = [timed(folder, many, size, plan) for plan in plans for size in (1, options.size)]
+        scores = [
+            read_problem(folder / f"{executor}-{workers}-{options.size}.json").scores
+            for executor, workers in plans
+        ]
+        equal = len({scores[0].extremes(), *(score.extremes() for score in scores)}) == 1
+        masks = [0b1, 0b11, (1 << options.size) - 1]
+        equal = equal and all(len({score.score(mask) for score in scores}) == 1 for mask in masks)
+    report(options.output, runs, starts, equal=equal)
+
+
+def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -> None:
+    """Writes the table of the runs, and the page with the model."""
+    model = Model.of(starts[1:], runs[2], runs[3])
+    names = [entry.name for entry in fields(Run)]
+    with output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
+        table = csv.writer(stream)
+        table.writerow(names)
+        table.writerows(astuple(run) for run in runs)
+    machine = describe(2)
+    threads, two = runs[1].processor, runs[5].processor
+    without = (two - starts[2]) / (threads - starts[0])
+    lines = [
+        f"{machine['cores']} cores ({machine['processor']}), Python {machine['python']}:",
+        f"`{machine['command']}`",
+        "",
+        "| executor | workers or threads | rows | sets | seconds | processor seconds |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for run in runs:
+        facts = f"{run.rows} | {run.sets} | {run.seconds:.1f} | {run.processor:.1f}"
+        lines.append(f"| {run.executor} | {run.workers} | {facts} |")
+    lines += [
+        "",
+        f"Scores equal to the last bit: {'yes' if equal else 'NO'}.",
+        f"Two workers take {two / threads:.2f} times the processor time of two threads, {without:.2f} times",
+        f"without what starting takes ({starts[0]:.1f} s of threads, {starts[2]:.1f} s of workers).",
+        "",
+        f"Model: {model.command:.1f} s, {model.worker:.1f} s a worker, {1e9 * model.row:.0f} ns a row and",
+        f"{1e9 * model.count:.2f} ns a row and set; for two workers it predicts",
+        f"{model.seconds(2, runs[5].rows, runs[5].sets):.1f} s of processor time; measured: {two:.1f} s.",
+        f"For {runs[5].sets} sets:",
+        "",
+        "| rows | workers | hours of work for each | hours of the scheduler | bottleneck |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for power in (9, 11):
+        for workers in (10, 100, 1000):
+            work = model.seconds(0, 10**power, runs[5].sets) / workers / 3600
+            scheduler = 10**power / PARTITION * TASKS * TASK / 3600
+            slower = "counting" if work > scheduler else "the scheduler"
+            lines.append(f"| 10^{power} | {workers} | {work:.3g} | {scheduler:.3g} | {slower} |")
+    output.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""Tasks on a Dask cluster: workers on this machine, or those of a scheduler that the user names.
+
+What several parts of the package need of Dask, and nothing beside it: connecting, comparing versions, waiting
+so that Ctrl-C cancels what is not done, and sums over many tasks by a tree. Workers on this machine listen on
+the loopback interface only, and serve no pages; for a dashboard, start `dask scheduler` and name its address.
+Encryption is Dask's own: an address `tls://…` with the files that Dask's configuration names.
+
+Reference: M. Rocklin, Dask: parallel computation with blocked algorithms and task scheduling, SciPy 2015.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.errors import ChoiceError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+
+    Future = Any
+    """Dask's: a task on the cluster, and its result."""
+
+LOCAL = "local"
+"""What the user says for this process."""
+DASK = "dask"
+"""What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
+_PATIENCE = 10
+"""Seconds until a scheduler answers, or has a worker."""
+_PULSE = 0.02
+"""Seconds between two looks at what has finished."""
+_FAN_IN = 8
+"""Results that one task of a tree adds up."""
+
+
+class ClusterLostError(LimitError):
+    """The scheduler, and with it everything that is not here yet, is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where tasks run.
+
+    Args:
+        address: of a scheduler; None starts workers on this machine.
+        workers: on this machine, processes of one thread each.
+        client: a client of Dask to use in place of either; it is left open.
+    """
+
+    address: str | None = None
+    workers: int = 1
+    client: Any = None
+
+    @classmethod
+    def named(cls, name: str, workers: int) -> Cluster:
+        """Returns the cluster that "dask" or "dask=ADDRESS" stands for.
+
+        Raises:
+            ChoiceError: it stands for none, or Dask is not installed.
+
+        >>> Cluster.named("dask=tcp://127.0.0.1:8786", 2).address
+        'tcp://127.0.0.1:8786'
+        """
+        kind, _, address = name.partition("=")
+        if kind != DASK:
+            raise ChoiceError(f"there is no executor '{name}'; there are {LOCAL}, dask and dask=ADDRESS")
+        if importlib.util.find_spec("distributed") is None:
+            raise ChoiceError(
+                "the executor dask needs the package 'distributed', which is not installed; "
+                "pip install 'jtsolve[dask]'"
+            )
+        return cls(address or None, workers)
+
+    @contextmanager
+    def connected(self) -> Iterator[Workers]:
+        """Yields the workers, once they are known to run the versions of this process.
+
+        Raises:
+            ChoiceError: there is no scheduler at the address, it has no workers, or they run other versions.
+        """
+        if self.client is not None:
+            yield _checked(self.client, "of the client")
+            return
+        dask = _distributed()
+        if self.address is None:
+            with local_workers(self.workers) as workers:
+                yield workers
+            return
+        # The client logs a lost scheduler with its traceback; it is said once, by `_lost`.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        try:
+            client = dask.Client(self.address, timeout=_PATIENCE)
+        except (OSError, ValueError, TypeError) as error:  # TypeError: encryption without its files
+            raise ChoiceError(
+                f"there is no Dask scheduler at '{self.address}' ({error}); start one with 'dask scheduler', "
+                "or check the address, and the TLS files in Dask's configuration"
+            ) from None
+        with client:
+            yield _checked(client, f"at '{self.address}'")
+
+    @contextmanager
+    def held(self) -> Iterator[Cluster]:
+        """Yields this cluster with its connection, which all uses in the body share.
+
+        Raises:
+            ChoiceError: as `connected`.
+        """
+        with self.connected() as workers:
+            yield replace(self, client=workers.client)
+
+    @classmethod
+    def of(cls, executor: str | Any | None, workers: int) -> Cluster | None:
+        """Returns the cluster that an argument stands for: a name, or a client of Dask; None is none.
+
+        Raises:
+            ChoiceError: as `named`.
+        """
+        if executor is None or executor == LOCAL:
+            return None
+        return cls.named(executor, workers) if isinstance(executor, str) else cls(client=executor)
+
+    @classmethod
+    def default(cls) -> Cluster | None:
+        """Returns the cluster of the client that Dask takes by default, or None if there is none."""
+        try:
+            return cls(client=_distributed().default_client())
+        except ValueError:
+            return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workers:
+    """A connection to workers.
+
+    Args:
+        client: Dask's.
+    """
+
+    client: Any
+
+    @property
+    def threads(self) -> int:
+        """The number of tasks that run at a time."""
+        return max(1, sum(map(int, self.client.nthreads().values())))
+
+    def memory(self, free: int) -> float:
+        """Returns the bytes that a task may take on the smallest worker.
+
+        Args:
+            free: the memory of this machine, for workers on it, which have no limit of their own.
+        """
+        limits = [
+            (facts.get("memory_limit") or free / len(self.known)) / facts["nthreads"]
+            for facts in self.known.values()
+        ]
+        return min(limits, default=float(free))
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What the scheduler knows of each worker."""
+        return dict(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, key: str | None = None) -> Future:
+        """Returns the future of a call, which awaits the futures among its arguments.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+        """
+        if self.client.status in ("closing", "closed"):
+            raise _lost()
+        return self.client.submit(function, *arguments, key=key, pure=False)
+
+    def share(self, value: Any) -> Future:
+        """Returns a future that stands for a value in the arguments of `submit`; it travels once a worker.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+        """
+        try:
+            return self.client.scatter(value, broadcast=True, hash=False)
+        except (OSError, TimeoutError):
+            raise _lost() from None
+
+    def as_completed(
+        self, futures: Sequence[Future], stop: Callable[[], bool] = lambda: False
+    ) -> Generator[Future, None, None]:
+        """Yields futures as they finish or fail; leaving early, as by Ctrl-C, cancels the others.
+
+        Args:
+            futures: at most once each.
+            stop: is asked again and again while none has finished; True leaves early.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+        """
+        left = {future.key: future for future in futures}
+        finished = _distributed().as_completed(list(futures))
+        try:
+            while not finished.is_empty():
+                if not finished.has_ready():
+                    if stop():
+                        return
+                    sleep(_PULSE)
+                    continue
+                future = next(finished)
+                if future.cancelled():
+                    raise _lost()
+                del left[future.key]
+                yield future
+        finally:
+            if left and self.client.status == "running":
+                self.cancel(list(left.values()))
+
+    def cancel(self, futures: Sequence[Future]) -> None:
+        """Cancels tasks that have not started, and forgets results."""
+        self.client.cancel(futures)
+
+    def result(self, future: Future) -> Any:
+        """Returns the result of one future, waiting for it; Ctrl-C cancels it.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+            Exception: what the task raised.
+        """
+        for finished in self.as_completed([future]):
+            return finished.result()
+        raise _lost()
+
+    def total(
+        self, parts: Sequence[Future], add: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
+    ) -> Future:
+        """Returns the future of a sum, added up on the workers by a tree.
+
+        Args:
+            parts: the summands, at least one.
+            add: returns the sum of a list.
+            fan_in: the length of the lists.
+        """
+        level = list(parts)
+        while len(level) > 1:
+            groups = [level[at : at + fan_in] for at in range(0, len(level), fan_in)]
+            level = [group[0] if len(group) == 1 else self.submit(add, group) for group in groups]
+        return level[0]
+
+
+@contextmanager
+def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
+    """Yields workers on this machine, of one thread each, in processes of their own or in this one."""
+    dask = _distributed()
+    # Dask listens for browsers even without a dashboard: no page is there, and soon no port.
+    nothing: dict[str, list[str]] = {
+        f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")
+    }
+    with (
+        importlib.import_module("dask").config.set(nothing),
+        dask.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=processes,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+            memory_limit=0,
+            silence_logs=logging.ERROR,  # not a slow end of a worker
+        ) as cluster,
+        dask.Client(cluster) as client,
+    ):
+        client.run_on_scheduler(_close_pages)
+        client.run(_close_pages)
+        yield Workers(client)
+
+
+def lost_memory(error: BaseException) -> bool:
+    """Tells whether a task failed for want of memory: in its own words, or by the death of its workers."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "KilledWorker"
+
+
+def _distributed() -> Any:
+    """Returns the package, which is an extra, slow to load, and untyped."""
+    return importlib.import_module("distributed")
+
+
+def _lost() -> ClusterLostError:
+    return ClusterLostError(
+        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. What is done is "
+        "kept; start it again, and repeat the command, with --resume or --keep if it has that option"
+    )
+
+
+def _close_pages(dask_scheduler: Any = None, dask_worker: Any = None) -> None:
+    """Closes the port for browsers; called on the scheduler or a worker, which Dask passes by these names."""
+    (dask_worker if dask_scheduler is None else dask_scheduler).http_server.stop()
+
+
+def _checked(client: Any, place: str) -> Workers:
+    """Returns the workers of a client if there are any, all with the versions of this process.
+
+    Raises:
+        ChoiceError: there are none, or one has others.
+    """
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except TimeoutError:
+        raise ChoiceError(
+            f"the Dask scheduler {place} has no workers; start some with 'dask worker'"
+        ) from None
+    known = client.get_versions(packages=["jtsolve"])
+    ours = _versions(known["client"])
+    for address, facts in sorted(known["workers"].items()):
+        theirs = _versions(facts)
+        if theirs != ours:
+            raise ChoiceError(
+                f"the Dask worker {address} has {_in_words(theirs)}, but here is {_in_words(ours)}; install "
+                "the same versions there"
+            )
+    return Workers(client)
+
+
+def _versions(facts: Mapping[str, Any]) -> tuple[str, str | None]:
+    """Returns the versions of Python, without the third number, and of this package; None if it is absent."""
+    return ".".join(facts["host"]["python"].split(".")[:2]), facts["packages"]["jtsolve"]
+
+
+def _in_words(versions: tuple[str, str | None]) -> str:
+    python, package = versions
+    return f"Python {python} and {'no jtsolve' if package is None else f'jtsolve {package}'}"

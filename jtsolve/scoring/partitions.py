@@ -1,0 +1,224 @@
+"""Sums over the cells of sets of a table in partitions: each is counted where it lies, and counts are added.
+
+A pass takes a block of sets over all partitions. A task counts the distinct rows of its partition into the
+sufficient statistics of the block (`kernels.statistics`), a tree of tasks adds them, and the sums are
+computed once, from the counts of the whole table: equal, to the last bit, to the sums of one machine. A block
+has as many sets as the statistics of eight summands fit the memory of a worker.
+
+Finished groups of partitions are kept in the folder of the table, if it has one, under names that
+depend on data and sets only: a pass that was stopped counts what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from jtsolve.cluster import lost_memory
+from jtsolve.core.files import write_atomically
+from jtsolve.core.machine import free_memory
+from jtsolve.errors import InputError
+from jtsolve.tables.distinct import distinct_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from jtsolve.cluster import Workers
+    from jtsolve.tables.partitions import PartitionedTable
+    from jtsolve.tables.table import DataTable
+
+    Statistics: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    """See `kernels.statistics.count_sets`."""
+
+Heed: TypeAlias = "Callable[[float], None]"
+"""Takes the fraction of a pass that is done; raises an error to stop it."""
+
+_GROUPS = 32
+"""Groups of partitions in a pass: as often progress is told, and so much is kept when it ends early."""
+_BYTES_PER_CELL = 16
+"""A key and a count."""
+_COPIES = 24
+"""Statistics that a worker may hold at a time: eight summands, their sum, as many in transit, and slack."""
+
+
+class LackOfMemoryError(Exception):
+    """A block of sets is too large for a worker."""
+
+
+def unheeded(_done: float) -> None:
+    """Lets a pass go on."""
+
+
+def require_keys(arities: NDArray[np.int64], max_size: int) -> None:
+    """Checks that the cells of every set of at most `max_size` columns can be numbered in 63 bits.
+
+    Raises:
+        InputError: they cannot.
+    """
+    if np.sort(np.log2(arities.astype(float)))[-max_size:].sum() >= 63:  # noqa: PLR2004
+        raise InputError(
+            "table",
+            "numbers of states",
+            f"the product of the largest {max_size} exceeds 2^63 cells, more than are counted by partitions",
+            "score smaller sets, or discretise or leave out columns with many states",
+        )
+
+
+def cells_of(sets: NDArray[np.int64], table: PartitionedTable) -> NDArray[np.float64]:
+    """Returns an upper bound of the occupied cells of each set, shape (count,)."""
+    return np.minimum(_possible(sets, table.arities), float(table.total))
+
+
+def _possible(sets: NDArray[np.int64], arities: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns the product of the arities of each set."""
+    possible: NDArray[np.float64] = np.append(arities, 1)[sets].astype(float).prod(axis=1)  # -1: of no member
+    return possible
+
+
+def room_for_statistics(workers: Workers) -> float:
+    """Returns the cells that the statistics of a block may have."""
+    return workers.memory(free_memory()) / (_COPIES * _BYTES_PER_CELL)
+
+
+def sets_that_fit(sets: NDArray[np.int64], table: PartitionedTable, room: float) -> int:
+    """Returns how many of the first sets fit this number of cells; at least 1."""
+    return max(1, int(np.searchsorted(np.cumsum(cells_of(sets, table)), room, side="right")))
+
+
+def sums_over_partitions(
+    table: PartitionedTable, sets: NDArray[np.int64], shared: float, each: float, heed: Heed = unheeded
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns what `kernels.counting.sums_over_cells` does, for the rows of all partitions, in one pass.
+
+    Args:
+        table: the partitions.
+        sets: see there; so are the others.
+        shared: see there.
+        each: see there.
+        heed: is told of progress.
+
+    Raises:
+        InputError: a partition cannot be coded.
+        LackOfMemoryError: the block is too large for a worker.
+        LimitError: the cluster is lost.
+    """
+    possible = _possible(sets, table.arities)
+    groups = [
+        group.tolist()
+        for group in np.array_split(np.arange(len(table.parts)), min(_GROUPS, len(table.parts)))
+    ]
+    kept = [_kept(table, sets, group) for group in groups]
+    missing = [place for place, statistics in enumerate(kept) if statistics is None]
+    with table.cluster.connected() as workers:
+        totals = {}
+        block = workers.share(sets)
+        for place in missing:
+            leaves = table.each(workers, _counted, block, among=groups[place])
+            totals[workers.total(leaves, _added)] = place
+            del leaves  # so that Dask forgets them as soon as they are added
+        done = len(kept) - len(missing)
+        with closing(workers.as_completed(list(totals))) as finished:
+            for future in finished:
+                error = future.exception()
+                if error is not None and lost_memory(error):
+                    raise LackOfMemoryError(str(error) or type(error).__name__)
+                if error is not None:
+                    raise error
+                if table.folder is not None:
+                    kept[totals[future]] = future.result()
+                    _keep(table, sets, groups[totals[future]], kept[totals[future]])
+                done += 1
+                heed(done / len(groups))
+        if table.folder is not None:
+            return _summed(kept, possible, shared, each), possible
+        return workers.result(workers.submit(_summed, list(totals), possible, shared, each)), possible
+
+
+# On the workers
+
+
+def _counted(table: DataTable, sets: NDArray[np.int64]) -> Statistics:
+    """Returns the statistics of a partition, from its distinct rows."""
+    from jtsolve.scoring.kernels.statistics import count_sets
+
+    rows = distinct_rows(table)
+    weights = np.empty(0, np.int64) if rows.weights is None else rows.weights
+    largest = float(np.sort(table.arities)[-sets.shape[1] :][1:].astype(float).prod())
+    kind = np.int32 if largest < 1 << 31 else np.int64
+    prefixes = np.zeros((max(1, sets.shape[1]), rows.rows), kind)
+    found: Statistics = count_sets(sets, rows.codes, table.arities, weights, prefixes)
+    return found
+
+
+def _added(several: Sequence[Statistics | None]) -> Statistics | None:
+    """Returns the sum of statistics; None stands for no rows."""
+    from jtsolve.scoring.kernels.statistics import added_cells
+
+    summands = [one for one in several if one is not None]
+    while len(summands) > 1:  # two by two: the cells of a long sum would be merged again for each summand
+        pairs = [summands[at : at + 2] for at in range(0, len(summands), 2)]
+        summands = [added_cells(*pair[0], *pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]  # noqa: PLR2004
+    return summands[0] if summands else None
+
+
+def _summed(
+    several: Sequence[Statistics | None], possible: NDArray[np.float64], shared: float, each: float
+) -> NDArray[np.float64]:
+    """Returns the sums over the cells of the sum of statistics."""
+    from jtsolve.scoring.kernels.statistics import sums_over_statistics
+
+    total = _added(several)
+    if total is None:
+        return np.zeros(possible.size)
+    starts, _, counts = total
+    sums: NDArray[np.float64] = sums_over_statistics(starts, counts, possible, shared, each)
+    return sums
+
+
+# In the folder
+
+
+def _path(table: PartitionedTable, sets: NDArray[np.int64], group: Sequence[int]) -> Path | None:
+    """Returns the file of the statistics of a block in a group of partitions; None if nothing is kept."""
+    if table.folder is None:
+        return None
+    parts = [table.parts[i] for i in group]
+    name = hashlib.sha256(repr((table.columns, table.coding, parts, sets.shape)).encode())
+    name.update(sets.data)
+    return table.folder / f"counts-{name.hexdigest()[:32]}.npz"
+
+
+def _kept(table: PartitionedTable, sets: NDArray[np.int64], group: Sequence[int]) -> Statistics | None:
+    """Returns the statistics in a file, or None if there is none."""
+    path = _path(table, sets, group)
+    if path is None or not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return found["starts"], found["keys"], found["counts"]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(
+            str(path), "", f"it is damaged ({error})", "delete it; it is counted again"
+        ) from None
+
+
+def _keep(
+    table: PartitionedTable, sets: NDArray[np.int64], group: Sequence[int], statistics: Statistics | None
+) -> None:
+    """Writes statistics into a file; those of no rows are not kept."""
+    path = _path(table, sets, group)
+    if path is None or statistics is None:
+        return
+    starts, keys, counts = statistics
+    stream = io.BytesIO()
+    np.savez(stream, starts=starts, keys=keys, counts=counts)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, stream.getvalue())

@@ -1,0 +1,285 @@
+"""Tables that no machine holds: Parquet files and Dask DataFrames, read by partitions on a cluster.
+
+A first pass surveys all partitions (`survey`); a schema of all columns skips it. From then on each is coded
+by itself: `PartitionedTable.each` has a function computed of every partition where it lies. A partition is
+one of Dask, or at most `ROWS` consecutive rows of a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import msgspec
+import numpy as np
+
+from jtsolve.core.files import write_atomically
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tables.distinct import Watch, unwatched
+from jtsolve.tables.frames import FRAME, is_path, label_of
+from jtsolve.tables.gatherer import KEPT
+from jtsolve.tables.parquet import height, readable, require_same, scanned
+from jtsolve.tables.source import files_of
+from jtsolve.tables.survey import (
+    CodedColumn,
+    Part,
+    Survey,
+    added,
+    coded_part,
+    framed,
+    settled_coding,
+    settled_columns,
+    surveyed,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.cluster import Cluster, Future, Workers
+    from jtsolve.tables.check import Finding
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.options import Coding
+    from jtsolve.tables.table import Table
+
+ROWS = KEPT
+"""Most rows of a file in a partition."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartitionedTable:
+    """A table of states in partitions; what `DataTable` is for one machine.
+
+    Args:
+        columns: their coding.
+        total: the number of rows, counting weights.
+        parts: the partitions.
+        coding: what the user has chosen.
+        cluster: reads them.
+        folder: where what is counted is kept; None for nowhere.
+        provenance: remarks on data and coding.
+    """
+
+    columns: tuple[CodedColumn, ...]
+    total: int
+    parts: tuple[Part, ...]
+    coding: Coding
+    cluster: Cluster
+    folder: Path | None = None
+    provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def states(self) -> tuple[tuple[str, ...], ...]:
+        """The labels of each column's states."""
+        return tuple(column.states for column in self.columns)
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    @property
+    def arities(self) -> NDArray[np.int64]:
+        """The number of states of each column."""
+        return np.array([len(column.states) for column in self.columns], dtype=np.int64)
+
+    @property
+    def largest(self) -> int:
+        """An upper bound of the rows of a partition; the total where that is unknown."""
+        return max(self.total if part.rows is None else part.rows for part in self.parts)
+
+    def digest(self) -> str:
+        """Returns "sha256:…" over the coding, and the names and sizes of the partitions."""
+        parts = [(part.name, part.start, part.rows) for part in self.parts]
+        return f"sha256:{hashlib.sha256(repr((self.columns, self.total, parts)).encode()).hexdigest()}"
+
+    def each(
+        self,
+        workers: Workers,
+        function: Callable[..., Any],
+        *shared: Any,
+        among: Sequence[int] | None = None,
+    ) -> list[Future]:
+        """Returns the futures of function(table, *shared) for the partitions; None for one without rows.
+
+        Args:
+            workers: of `self.cluster`.
+            function: takes the partition as a `DataTable`.
+            shared: further arguments; large ones as futures of `Workers.share`.
+            among: the places of the partitions; None for all.
+        """
+        how = workers.share((settled_coding(self.coding, self.columns), self.columns))
+        parts = self.parts if among is None else [self.parts[i] for i in among]
+        return [_submitted(workers, part, _applied, how, function, *shared) for part in parts]
+
+
+AnyTable: TypeAlias = "Table | PartitionedTable"
+
+
+def is_dask_frame(data: Frame) -> TypeGuard[Any]:
+    """Tells whether data are a Dask DataFrame, without importing Dask."""
+    return hasattr(data, "to_delayed") and hasattr(data, "npartitions")
+
+
+def read_partitioned(
+    data: str | Path | Frame,
+    coding: Coding,
+    cluster: Cluster,
+    *,
+    size: int | None = None,
+    folder: Path | None = None,
+    tell: Callable[[tuple[Finding, ...]], None],
+    watch: Watch = unwatched,
+) -> PartitionedTable:
+    """Returns the table of the columns of Parquet files or of a Dask DataFrame; states, not numbers.
+
+    The data check sees one column at a time: copies and functions of other columns are not sought.
+
+    Args:
+        data: the path of a file, of a folder, or a pattern; or the frame.
+        coding: how to code the cells.
+        cluster: reads the partitions.
+        size: see `check.examine`.
+        folder: where the survey and counts are kept, and taken from if they are there; None for nowhere.
+        tell: see `reading.read_checked`.
+        watch: called as partitions come in; stops the reading by raising an error.
+
+    Raises:
+        InputError: as `reading.read_states`; a partition with other columns or types is named.
+        ChoiceError: the data are no partitions, or the coding needs all rows in one place.
+        LimitError: a column has too many different values, or the cluster is lost.
+    """
+    if coding.discretise is not None and coding.discretise.method == "mdlp":
+        raise ChoiceError(
+            "mdlp cuts by a class, which needs all rows in one place; give --discretise quantile:4, or cuts "
+            "in a --schema"
+        )
+    source, parts = partitions_of(data)
+    found = None if folder is None else _kept(folder, parts, coding)
+    if found is None:
+        found = _survey(parts, coding, cluster, watch)
+        if folder is not None:
+            _keep(folder, parts, coding, found)
+    if found.rows == 0:
+        raise InputError(source, "", "there are no rows", "give a table with rows")
+    columns, remarks = settled_columns(found, coding, source, size, tell)
+    facts = {"data": source, "partitions": len(parts), "rows": found.rows, **remarks}
+    return PartitionedTable(columns, found.rows, parts, coding, cluster, folder, MappingProxyType(facts))
+
+
+def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
+    """Returns the name of the data, and their partitions, not read.
+
+    Raises:
+        InputError: the files cannot be read, have different columns, or no rows.
+        ChoiceError: the data have no partitions.
+    """
+    if is_dask_frame(data):
+        kinds = {label_of(name): str(kind) for name, kind in data.dtypes.items()}
+        frames = data.to_delayed()
+        parts = [Part(f"partition {i}", None, 0, None, kinds, frame=frame) for i, frame in enumerate(frames)]
+        return FRAME, tuple(parts)
+    if not is_path(data):
+        raise ChoiceError(
+            "a data frame in memory has no partitions; give Parquet files or a Dask DataFrame, or leave the "
+            "executor out"
+        )
+    parts, schemas = [], []
+    for file in files_of(data):
+        if not file.name.endswith(".parquet"):
+            raise ChoiceError(
+                f"{data}: partitions are of Parquet files; write it as Parquet, or leave the executor out"
+            )
+        with readable(str(file), "parquet"):
+            lazy = scanned(file, "parquet")
+            rows = height(lazy)
+        schemas.append((str(file), lazy.collect_schema()))
+        kinds = {name: str(kind) for name, kind in schemas[-1][1].items()}
+        place, facts = str(file.absolute()), file.stat()
+        stamp = facts.st_size, facts.st_mtime_ns
+        parts += [
+            Part(str(file), place, start, min(ROWS, rows - start), kinds, stamp)
+            for start in range(0, rows, ROWS)
+        ]
+    require_same(schemas)
+    if not parts:
+        raise InputError(str(data), "", "there are no rows", "give a table with rows")
+    return Path(data).name, tuple(parts)
+
+
+def each_frame(
+    workers: Workers, parts: Sequence[Part], function: Callable[..., Any], *shared: Any
+) -> list[Future]:
+    """Returns the futures of function(frame, *shared) for every partition as it is, not coded.
+
+    Args:
+        workers: that see the files.
+        parts: see `partitions_of`.
+        function: takes a data frame, of polars or of pandas.
+        shared: see `PartitionedTable.each`.
+    """
+    return [_submitted(workers, part, framed, function, *shared) for part in parts]
+
+
+def _submitted(workers: Workers, part: Part, function: Callable[..., Any], *arguments: Any) -> Future:
+    """Returns the future of function(part, frame, *arguments)."""
+    frame = None if part.frame is None else workers.client.compute(part.frame)
+    return workers.submit(function, replace(part, frame=None), frame, *arguments)
+
+
+def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, watch: Watch) -> Survey:
+    """Returns the survey of all partitions; only of the first where everything is declared."""
+    rows = [part.rows for part in parts]
+    declared = all(name in coding.schema for name in parts[0].kinds if coding.reads(name))
+    skipped = declared and coding.missing == "refuse" and coding.weights is None and None not in rows
+    asked = parts[:1] if skipped else parts
+    found: list[Survey] = []
+    with cluster.connected() as workers:
+        futures = [_submitted(workers, part, surveyed, coding) for part in asked]
+        with closing(workers.as_completed(futures)) as finished:
+            for future in finished:
+                found = [added([*found, future.result()])]
+                watch(rows=found[0].rows, memory=0)
+    return replace(found[0], rows=sum(map(int, filter(None, rows)))) if skipped else found[0]
+
+
+def _survey_path(folder: Path, parts: Sequence[Part], coding: Coding) -> Path:
+    return folder / f"survey-{hashlib.sha256(repr((parts, coding)).encode()).hexdigest()[:32]}.json"
+
+
+def _kept(folder: Path, parts: Sequence[Part], coding: Coding) -> Survey | None:
+    """Returns the survey of these partitions that is in a folder, or None."""
+    path = _survey_path(folder, parts, coding)
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Survey)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InputError(str(path), "", f"it is damaged ({error})", "delete it; it is made again") from None
+
+
+def _keep(folder: Path, parts: Sequence[Part], coding: Coding, survey: Survey) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(_survey_path(folder, parts, coding), msgspec.json.encode(survey))
+
+
+def _applied(
+    part: Part,
+    frame: Any,
+    how: tuple[Coding, Sequence[CodedColumn]],
+    function: Callable[..., Any],
+    *shared: Any,
+) -> Any:
+    """Returns the result of a function for a partition, or None if it has no rows."""
+    table = coded_part(part, frame, *how)
+    return None if table is None else function(table, *shared)

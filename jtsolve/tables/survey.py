@@ -1,0 +1,300 @@
+"""What the partitions of a table hold: read on the workers, added up, and turned into one coding.
+
+A survey counts the values of every column. That of all partitions decides states, cuts and what stands for a
+missing value, by the rules of `coding`; from then on a partition can be coded anywhere by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.errors import InputError, LimitError
+from jtsolve.tables.check import examine, plain_finding
+from jtsolve.tables.coding import coded_column, require_states
+from jtsolve.tables.frames import label_of
+from jtsolve.tables.gatherer import Intake
+from jtsolve.tables.parquet import frame_of_slice, read_frame, read_slice, require_same
+from jtsolve.tables.raw import GAP, RawColumn, RawTable
+from jtsolve.tables.selection import Subtable, chosen, full_rows, name_list, require_treated
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.tables.check import Finding
+    from jtsolve.tables.options import Coding
+    from jtsolve.tables.table import Codes
+
+_MOST_LABELS = 1 << 20
+"""Most distinct values of a column that are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A partition, not read.
+
+    Args:
+        name: for messages.
+        path: of a Parquet file, seen by all workers; None for a partition of Dask.
+        start: the first row in the file.
+        rows: their number; None if unknown.
+        kinds: the types of the columns, by name.
+        stamp: size and time of the file, by which a changed one is known.
+        frame: of a partition of Dask, its task, or on a worker its frame.
+    """
+
+    name: str
+    path: str | None
+    start: int
+    rows: int | None
+    kinds: Mapping[str, str]
+    stamp: tuple[int, int] = (0, 0)
+    frame: Any = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedColumn:
+    """How a column becomes codes, the same in all partitions.
+
+    Args:
+        name: of the column.
+        states: their labels.
+        cuts: boundaries of the ranges that are the states, or None.
+        gap: the code of a missing value; None if there is none.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    cuts: tuple[float, ...] | None = None
+    gap: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What the first pass knows of some partitions.
+
+    Args:
+        part: the name of one of them.
+        rows: their number, counting weights.
+        values: by column, how often each value occurs.
+        gaps: by column, the number of missing values.
+        states: by column, those that its type declares, or None.
+        remarks: on the selection of columns.
+    """
+
+    part: str
+    rows: int
+    values: dict[str, dict[str, int]]
+    gaps: dict[str, int]
+    states: dict[str, tuple[str, ...] | None]
+    remarks: dict[str, Any]
+
+
+def _raw(part: Part, frame: Any, coding: Coding) -> RawTable | None:
+    """Returns the columns of a partition, uncoded; None if it has no rows."""
+    intake = Intake(coding.reads)
+    if part.path is not None:
+        assert part.rows, "files without rows make no partition"
+        return read_slice(Path(part.path), part.start, part.rows, intake)
+    kinds = {label_of(name): str(kind) for name, kind in frame.dtypes.items()}
+    require_same([("the first partition", part.kinds), (part.name, kinds)])
+    with _named(part.name):
+        return read_frame(frame, intake) if len(frame) else None
+
+
+def framed(part: Part, frame: Any, function: Callable[..., Any], *shared: Any) -> Any:
+    """Returns the result of a function of a partition as a data frame."""
+    if part.path is not None:
+        frame = frame_of_slice(Path(part.path), part.start, part.rows)
+    with _named(part.name):
+        return function(frame, *shared)
+
+
+@contextmanager
+def _named(part: str) -> Iterator[None]:
+    """Names the partition in errors."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(part, error.place, error.reason, error.remedy) from None
+
+
+def _selected(part: Part, frame: Any, coding: Coding) -> tuple[Subtable, dict[str, int]] | None:
+    """Returns the columns and rows of a partition that count, and the gaps by column; None without rows."""
+    raw = _raw(part, frame, coding)
+    if raw is None:
+        return None
+    selection = chosen(raw, coding, part.name)
+    gaps = {column.name: column.gaps(selection.weights) for column in selection.columns}
+    if coding.missing == "drop-rows":
+        selection = selection.where(full_rows(selection.columns))
+    return selection, gaps
+
+
+def surveyed(part: Part, frame: Any, coding: Coding) -> Survey:
+    """Returns what is known of a partition."""
+    found = _selected(part, frame, coding)
+    if found is None:
+        return Survey(part.name, 0, {}, {}, {}, {})
+    selection, gaps = found
+    times = selection.weights
+    values = {}
+    for column in selection.columns:
+        counts = np.bincount(column.codes.astype(np.int64) - GAP, times, len(column.labels) + 1)
+        pairs = zip(column.labels, map(int, counts[1:].tolist()), strict=True)
+        values[column.name] = {label: count for label, count in pairs if count}
+    rows = selection.columns[0].codes.size if times is None else int(times.sum())
+    states = {column.name: column.states for column in selection.columns}
+    return _bounded(Survey(part.name, rows, values, gaps, states, selection.remarks))
+
+
+def added(surveys: Sequence[Survey]) -> Survey:
+    """Returns the survey of all partitions of several."""
+    first, *others = [survey for survey in surveys if survey.values] or surveys[:1]
+    values: dict[str, Counter[str]] = {name: Counter(counts) for name, counts in first.values.items()}
+    gaps = Counter(first.gaps)
+    for other in others:
+        changed = [name for name in first.states if first.states[name] != other.states[name]]
+        if changed:
+            raise InputError(
+                other.part,
+                f"column '{changed[0]}'",
+                f"its categories are other than those of {first.part}",
+                "give all partitions the same ones, with categorize() of Dask",
+            )
+        for name, counts in other.values.items():
+            values[name].update(counts)
+        gaps.update(other.gaps)
+    rows = sum(survey.rows for survey in surveys)
+    return _bounded(replace(first, rows=rows, values=dict(values), gaps=dict(gaps)))
+
+
+def _bounded(survey: Survey) -> Survey:
+    """Returns a survey; refuses columns with too many values."""
+    many = [name for name, values in survey.values.items() if len(values) > _MOST_LABELS]
+    if many:
+        raise LimitError(
+            f"column{'s' * (len(many) > 1)} {name_list(many)} of {survey.part}: more than {_MOST_LABELS} "
+            "distinct values are not counted. Ways out: --drop, or cuts in a --schema of all columns"
+        )
+    return survey
+
+
+def coded_part(part: Part, frame: Any, coding: Coding, columns: Sequence[CodedColumn]) -> DataTable | None:
+    """Returns the table of a partition, with the states of all; None if it has no rows.
+
+    Args:
+        part: the partition.
+        frame: its frame, if it is one of Dask.
+        coding: see `settled_coding`.
+        columns: their coding.
+
+    Raises:
+        InputError: a value is none of the states.
+    """
+    found = _selected(part, frame, coding)
+    if found is None or not found[0].columns[0].codes.size:
+        return None
+    selection = found[0]
+    gaps = {column.name: count for column in selection.columns if (count := column.gaps(selection.weights))}
+    require_treated(gaps, [], len(columns), coding, part.name)
+    codes: list[Codes] = []
+    for raw, column in zip(selection.columns, columns, strict=True):
+        _, own = coded_column(raw, coding, part.name, {}, selection)
+        if raw.name in gaps:  # `coded_column` has coded them as a further state, if "?" is not declared
+            assert column.gap is not None, "the survey has seen them"
+            own = np.where(raw.present(), own, np.int32(column.gap))
+        codes.append(own)
+    return DataTable(
+        tuple(column.name for column in columns),
+        tuple(column.states for column in columns),
+        np.array(codes),
+        selection.weights,
+    )
+
+
+def settled_columns(
+    survey: Survey,
+    coding: Coding,
+    source: str,
+    size: int | None,
+    tell: Callable[[tuple[Finding, ...]], None],
+) -> tuple[tuple[CodedColumn, ...], dict[str, Any]]:
+    """Returns the coding of the columns, and remarks; checks the columns as `reading.checked` does."""
+    remarks = dict(survey.remarks)
+    raws = [_raw_column(name, survey) for name in survey.values]
+    findings = tuple(
+        finding
+        for raw, times in raws
+        for finding in examine(
+            RawTable((raw.name,), (raw,), typed=True, times=times),
+            _alone(coding, raw.name),
+            source,
+            size=size,
+        )
+    )
+    tell(findings)
+    if findings:
+        remarks["warnings"] = [plain_finding(finding) for finding in findings]
+    gaps = {name: count for name, count in survey.gaps.items() if count}
+    empty = [name for name, values in survey.values.items() if not values]
+    require_treated(gaps, empty, len(raws), coding, source)
+    if gaps:
+        remarks["missing_values"] = gaps
+    if coding.missing == "drop-columns":
+        raws = [(raw, times) for raw, times in raws if raw.name not in gaps]
+    require_states([raw for raw, _ in raws], coding, source)
+    columns = []
+    for raw, times in raws:
+        cuts: dict[str, tuple[float, ...]] = {}
+        states, codes = coded_column(raw, coding, source, cuts, Subtable([raw], times, None, {}))
+        gap = int(codes[-1]) if raw.name in gaps else None
+        columns.append(CodedColumn(raw.name, states, cuts.get(raw.name), gap))
+    remarks["states"] = "declared, or the distinct values of all partitions as they are written"
+    if cut := {column.name: list(column.cuts) for column in columns if column.cuts is not None}:
+        remarks["cuts"] = cut
+    return tuple(columns), remarks
+
+
+def _raw_column(name: str, survey: Survey) -> tuple[RawColumn, NDArray[np.int64]]:
+    """Returns a column with a row for every value, and for a gap; and the weights of the rows."""
+    values, gaps = survey.values[name], survey.gaps[name]
+    codes = np.array([*range(len(values)), *[GAP] * bool(gaps)], dtype=np.int32)
+    times = np.array([*values.values(), *[gaps] * bool(gaps)], dtype=np.int64)
+    return RawColumn(name, tuple(values), codes, survey.states[name]), times
+
+
+def _alone(coding: Coding, name: str) -> Coding:
+    """Returns the coding of one column."""
+    return replace(
+        coding,
+        columns=(name,),
+        drop=(),
+        weights=None,
+        class_column=None,
+        schema={key: value for key, value in coding.schema.items() if key == name},
+        states=tuple({name}.intersection(coding.states)),
+    )
+
+
+def settled_coding(coding: Coding, columns: Sequence[CodedColumn]) -> Coding:
+    """Returns the coding by which a partition is coded alone: all states and cuts are declared."""
+    filled = coding.missing in ("state", "impute-mode")
+    return replace(
+        coding,
+        columns=tuple(column.name for column in columns),
+        drop=(),
+        missing="state" if filled else "drop-rows" if coding.missing == "drop-rows" else "refuse",
+        discretise=None,
+        schema={column.name: column.cuts or column.states for column in columns},
+        class_column=None,
+        states=(),
+    )

@@ -1,0 +1,136 @@
+"""Tests of `jtsolve.cluster`: connecting to Dask, and losing it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from problems import gaussian, named
+
+from jtsolve.averaging.average import average
+from jtsolve.averaging.bootstrap import Search, bootstrap
+from jtsolve.averaging.chains import Ladder
+from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers, lost_memory
+from jtsolve.core.backend import Limits
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.tables.table import DataTable
+
+
+def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    with pytest.raises(ChoiceError, match=r"jtsolve\[dask\]"):
+        Cluster.named("dask", 1)
+    with pytest.raises(ChoiceError, match="no executor 'slurm'"):
+        Cluster.named("slurm", 1)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere:x", "tls://127.0.0.1:1"])
+def test_a_scheduler_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.1)
+    with pytest.raises(ChoiceError, match="start one with 'dask scheduler'"), Cluster(address).connected():
+        pass
+
+
+def test_workers_without_the_versions_of_this_process_are_refused(workers: Workers) -> None:
+    with Cluster(client=workers.client).connected() as same:
+        assert same.client is workers.client
+        assert same.threads == 2
+
+    class Other:
+        """A client whose workers run something else."""
+
+        def __init__(self, python: str, package: str | None) -> None:
+            self.known = workers.client.get_versions(packages=["jtsolve"])
+            facts = next(iter(self.known["workers"].values()))
+            other = {"host": {"python": python}, "packages": {**facts["packages"], "jtsolve": package}}
+            self.known["workers"] = {"tcp://w:1": other}
+
+        def wait_for_workers(self, _least: int, timeout: float) -> None:
+            del timeout
+
+        def get_versions(self, packages: list[str]) -> Any:
+            assert packages == ["jtsolve"]
+            return self.known
+
+    ours = workers.client.get_versions(packages=["jtsolve"])["client"]["packages"]["jtsolve"]
+    for python, package, words in (("2.7.1", ours, "Python 2.7"), ("3.11.0", None, "no jtsolve")):
+        with (
+            pytest.raises(ChoiceError, match=f"tcp://w:1 has .*{words}"),
+            Cluster(client=Other(python, package)).connected(),
+        ):
+            pass
+
+
+def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.1)
+    with (
+        local_workers(0, processes=False) as empty,
+        pytest.raises(ChoiceError, match="has no workers"),
+        Cluster(empty.client.scheduler.address).connected(),
+    ):
+        pass
+
+
+def test_sums_are_added_by_a_tree(workers: Workers) -> None:
+    shared = workers.share(10)
+    parts = [workers.submit(lambda i, ten: i + ten, i, shared) for i in range(11)]
+    assert workers.result(workers.total(parts, sum, fan_in=3)) == sum(range(11)) + 110
+
+
+def test_leaving_early_cancels_the_rest(workers: Workers) -> None:
+    futures = [workers.submit(abs, -i) for i in range(3)]
+    waiting = workers.submit(lambda *_: None, *futures)
+    for _ in workers.as_completed([*futures, waiting]):
+        break
+    assert sum(future.cancelled() for future in [*futures, waiting]) == 3
+
+
+def test_a_scheduler_that_goes_away_is_said() -> None:
+    pytest.importorskip("distributed")
+    with (
+        local_workers(1, processes=False) as own,
+        Cluster(own.client.scheduler.address).connected() as workers,
+    ):
+        assert workers.result(workers.submit(abs, -1)) == 1
+        pending = workers.submit(abs, workers.submit(lambda: __import__("time").sleep(1)))
+        own.client.cluster.close()
+        with pytest.raises(ClusterLostError, match="start it again"):
+            workers.result(pending)
+
+
+def test_the_death_of_workers_counts_as_a_want_of_memory() -> None:
+    killed = pytest.importorskip("distributed.scheduler").KilledWorker
+    assert lost_memory(MemoryError())
+    assert lost_memory(killed("task", None, 3))
+    assert not lost_memory(ValueError())
+
+
+def test_resamples_on_workers_are_those_of_one_process(workers: Workers) -> None:
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 2, (4, 60))
+    codes[1] = codes[0] ^ (random.random(60) < 0.2)
+    table = DataTable(tuple("abcd"), (("no", "yes"),) * 4, codes)
+    search = Search(Bic(), 1, ChowLiu())
+    here = bootstrap(table, 5, search, Limits(seed=3))
+    there = bootstrap(table, 5, search, Limits(seed=3), cluster=Cluster(client=workers.client))
+    assert (there.edges == here.edges).all()
+    assert (there.resamples, there.optimal, there.backend) == (here.resamples, here.optimal, here.backend)
+    with pytest.raises(LimitError, match="before the first resample"):
+        bootstrap(table, 5, search, Limits(time=1e-9), cluster=Cluster(client=workers.client))
+
+
+def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
+    problem = named(gaussian(3, 5, 3))
+    here = average(problem, method="chains", ladder=Ladder(temperatures=2, rounds=300))
+    ladder = Ladder(temperatures=2, rounds=300, cluster=Cluster(client=workers.client))
+    there = average(problem, method="chains", ladder=ladder)
+    assert here is not None
+    assert there is not None
+    assert (there.edges == here.edges).all()
