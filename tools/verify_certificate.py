@@ -219,6 +219,7 @@ class Verifier:
         most, rules = self.rules.most["max_separator_size"], self.rules
         listed = rules.any_separator or mask in rules.sets["allowed_separators"]
         fits = rules.least <= mask.bit_count() <= (self.n if most is None else most)
+        fits = fits and rules.most["max_cliques"] != 1  # one clique has no separator
         return fits and listed and mask in self.scores and mask not in rules.sets["forbidden_separators"]
 
     def run(self) -> None:
