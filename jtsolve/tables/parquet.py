@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _PATTERN = frozenset("*?[")
 _ROWS = 1 << 19
-"""Rows converted to text at a time."""
+"""Most rows converted to text at a time."""
+_VALUES = 1 << 24
+"""Most values, some tenths of a second of work: polars cannot be stopped."""
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
@@ -129,8 +131,9 @@ def _gathered(lazy: pl.LazyFrame, source: str, intake: Intake) -> RawTable:
         if kind.is_nested() or kind in (pl.Binary, pl.Object):
             raise not_a_state(source, name, kind)
     chosen = lazy.select(_readable(name, kind) for name, kind in zip(wanted, kinds, strict=True))
-    for start in range(0, height, _ROWS):
-        gatherer.add(_collected(chosen.slice(start, _ROWS)).get_columns(), label_of)
+    rows = min(_ROWS, max(1, _VALUES // len(wanted)))
+    for start in range(0, height, rows):
+        gatherer.add(_collected(chosen.slice(start, rows)).get_columns(), label_of)
     states = [
         tuple(kind.categories.to_list()) if isinstance(kind, pl.Enum) else None for kind in schema.values()
     ]

@@ -2,7 +2,7 @@
 
 *Tolerances.* Solvers stop when the remaining gap is within their tolerances, which are absolute: some 10^-6
 of the objective. The objective is scaled by a power of two to a largest coefficient of about 2^20, so that
-for usual scores a tolerance is some 10^-9 nats, and relative to the largest weight some 10^-14. So a gap above
+for usual scores a tolerance is some 10^-9 nats, and relative to the largest weight some 10^-14. A gap above
 the tolerance of "optimal" is left only where large scores cancel to a tree's score some thirty times smaller,
 or with CBC, which gets 13 digits. The gap limits are set to 0, and every bound is raised by the tolerances
 that the solver still has.
