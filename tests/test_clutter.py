@@ -687,6 +687,10 @@ def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("jtsolve.backends.clutter.backend.PRICING", fewer)
     priced = ALONE.solve(many, Limits(memory=between), Recording(patience=200, reason=Stop.TIME))
     assert priced.stats["passes"] >= 1
+    late = REGISTRY["clutter"].solve(many, Limits(memory=between), Recording(patience=0, reason=Stop.TIME))
+    assert late.tree is not None  # the first one
+    assert late.stop is Stop.TIME
+    assert not late.stats
 
 
 @pytest.mark.parametrize("seed", range(3))
