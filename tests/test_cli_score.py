@@ -260,6 +260,7 @@ def test_the_time_limit_ends_the_work(
     monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e-9)  # the forecast is too low
     output = tmp_path / "i.json"
     output.write_text("old")
+    monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", 0.0)
     tabulate = jtsolve.scoring.tabulate._run
 
     def late(*arguments: Any, **more: Any) -> None:
