@@ -270,11 +270,11 @@ def findings_of(problem: Problem, tree: JunctionTree | None) -> tuple[Finding, .
     arities = [len(s) if isinstance(s, tuple) else s for s in (v.states for v in problem.variables)]
     if tree is None or not isinstance(rows, int):
         return ()
-    cliques = []
+    cliques, names = [], problem.names
     for clique in tree.cliques:
         sizes = [arity for v in members(clique) if (arity := arities[v]) is not None]
         if len(sizes) == clique.bit_count():
-            cliques.append(([problem.names[v] for v in members(clique)], sizes))
+            cliques.append(([names[v] for v in members(clique)], sizes))
     finding = judge(cliques, rows)
     return () if finding is None else (finding,)
 

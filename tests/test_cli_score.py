@@ -11,9 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -261,8 +260,14 @@ def test_the_time_limit_ends_the_work(
     monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e-9)  # the forecast is too low
     output = tmp_path / "i.json"
     output.write_text("old")
-    monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", property(lambda _limits: next(clock)))
-    clock = chain([0.0, 0.0, 0.0], repeat(5.0))
+    monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", 0.0)
+    tabulate = jtsolve.scoring.tabulate._run
+
+    def late(*arguments: Any, **more: Any) -> None:
+        monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", 5.0)
+        tabulate(*arguments, **more)
+
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "_run", late)
     assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
     assert "scoring was stopped after" in command.err
     assert output.read_text() == "old"

@@ -698,6 +698,10 @@ def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("jtsolve.backends.clutter.backend.PRICING", fewer)
     priced = ALONE.solve(many, Limits(memory=between), Recording(patience=200, reason=Stop.TIME))
     assert priced.stats["passes"] >= 1
+    late = REGISTRY["clutter"].solve(many, Limits(memory=between), Recording(patience=0, reason=Stop.TIME))
+    assert late.tree is not None  # the first one
+    assert late.stop is Stop.TIME
+    assert not late.stats
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -710,3 +714,24 @@ def test_constraints_that_no_graph_meets_are_refuted_at_the_root(seed: int, tmp_
     assert result.status is Status.INFEASIBLE
     assert result.stats["nodes"] == 1
     assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e12])
+def test_one_clique_has_no_separator(size: float, tmp_path: Path) -> None:
+    random = gaussian(0, 6, 6)
+    problem = named(replace(random, values=random.values * size), Constraints(max_cliques=1))
+    assert not any(map(problem.permits_separator, range(1 << 6)))
+    path = tmp_path / "proof.json"
+    result = solve(problem, replace(ALONE, certificate=str(path)), Limits(threads=1))
+    assert result.status is Status.OPTIMAL
+    assert result.stats["nodes"] == 1
+    assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+
+
+@pytest.mark.parametrize("power", [-9, 0, 6, 9, 15])
+def test_multipliers_have_room_beside_scores_of_any_size(power: int) -> None:
+    random = gaussian(0, 7, 7)
+    families = families_of(named(replace(random, values=random.values * 10.0**power)), root=0)
+    scale, scores = scaled(families)
+    assert scale.room > 64 * np.abs(scores).max()
+    assert scale.slack * scale.unit < 1.2e-7 * max(1.0, 1e-6 * 10.0**power)

@@ -227,6 +227,21 @@ def test_rounded_weights_are_whole_units_and_their_sums_are_scores_within_the_sl
         assert unit.slack < 1e-6
 
 
+@pytest.mark.parametrize("power", [5, 9, 15])
+def test_whole_scores_are_not_rounded(power: int) -> None:
+    scores = gaussian(0, 5)
+    whole = replace(scores, values=np.rint(10 * scores.values) * 10.0**power)
+    assert rounded(families_of(named(whole)))[1].slack == 0
+
+
+@pytest.mark.parametrize("text", [f"cpsat:{UNPRUNED}", f"ilp:{UNPRUNED}", f"maxsat:{UNPRUNED}"])
+def test_solvers_prove_optima_of_large_scores(text: str) -> None:
+    for seed in range(3):
+        scores = gaussian(seed, 4)
+        problem = named(replace(scores, values=scores.values * 1e9))
+        assert solve(problem, parse_backend(text), Limits(threads=1)).status is Status.OPTIMAL
+
+
 def test_weights_that_are_not_rounded_are_refused() -> None:
     _, unit = rounded(families_of(named(from_data(0, 4))))
     with pytest.raises(ValueError, match="not a multiple"):

@@ -18,7 +18,7 @@ from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.distinct import DistinctRows, distinct_rows
 from jtsolve.tables.options import Coding, Discretisation
-from jtsolve.tables.reading import read_numbers, read_states
+from jtsolve.tables.reading import Dialect, read_checked, read_numbers, read_states
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PIECES = {
     "jtsolve.tables.source._PIECE": 50,
-    "jtsolve.tables.csv_text._QUOTED_ROWS": 3,
+    "jtsolve.tables.csv_text._QUOTED_VALUES": 9,
     "jtsolve.tables.arff._ROWS": 3,
     "jtsolve.tables.parquet._ROWS": 3,
     "jtsolve.tables.gatherer.KEPT": 10,
@@ -249,6 +249,24 @@ def test_a_watch_is_told_of_rows_and_memory_and_may_end_the_reading(
         read_states(path, Coding(missing="state"), watch=watch)
     assert [rows for rows, _ in told] == sorted(rows for rows, _ in told)
     assert max(memory for _, memory in told) > 100 * 5
+
+
+def test_a_watch_is_asked_before_every_column_and_before_the_data_check(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c\n0,1,1\n1,0,1\n")
+    asked = 0
+
+    def watch(*, rows: int, memory: int) -> None:
+        nonlocal asked
+        del rows, memory
+        asked += 1
+        if asked > 3:
+            raise LimitError("enough")
+
+    told: list[object] = []
+    with pytest.raises(LimitError, match="enough"):
+        read_checked(path, Coding(), Dialect(), tell=told.append, watch=watch)
+    assert not told
 
 
 def test_rows_are_counted_with_any_hash() -> None:

@@ -219,6 +219,7 @@ class Verifier:
         most, rules = self.rules.most["max_separator_size"], self.rules
         listed = rules.any_separator or mask in rules.sets["allowed_separators"]
         fits = rules.least <= mask.bit_count() <= (self.n if most is None else most)
+        fits = fits and rules.most["max_cliques"] != 1  # one clique has no separator
         return fits and listed and mask in self.scores and mask not in rules.sets["forbidden_separators"]
 
     def run(self) -> None:
@@ -270,10 +271,10 @@ class Verifier:
         weights = sum(w for _, w in cuts) + sum(w for _, w in graphs) * comb(self.width, 2)
         weights += sum(w * max((abs(c) for _, c in row["sets"]), default=0) for row, w in balances)
         need(2 * self.n * weights < ROOM, "the weights are too large")
-        t = dict(self.units)
+        t = {mask: self.units[mask] for mask in self.table if mask in state[0]}  # others are in no family
         for start in range(0, len(cuts), 4096):  # at a time, for the memory
             block = cuts[start : start + 4096]
-            holds = dict.fromkeys(self.table, 0)  # bit i: whether the set includes one of the i-th cut
+            holds = dict.fromkeys(t, 0)  # bit i: whether the set includes one of the i-th cut
             for i, (cut, _) in enumerate(block):
                 for mask in holds.keys() & cut:
                     holds[mask] |= 1 << i
@@ -282,19 +283,19 @@ class Verifier:
                 sums.append([0])
                 for _, weight in block[first : first + 8]:
                     sums[-1] += [total + weight for total in sums[-1]]
-            for mask in self.table:
+            for mask in t:
                 for facet in self.facets[mask]:
                     holds[mask] |= holds[facet]
                 t[mask] += sum(map(getitem, sums, holds[mask].to_bytes(len(sums), "little")))
         value = -sum(w for _, w in cuts)
         for row, w in balances:
             for mask, c in self.balance(row):
-                t[mask] += w * c
+                t[mask] = t.get(mask, 0) + w * c
             value -= w * row["limit"]
         for graph, w in graphs:
             edges = distinct(map(bits, graph))
             need(edges in self.rules.graphs, "a graph is not forbidden")
-            for mask in self.table:
+            for mask in t:
                 t[mask] += w * (comb(mask.bit_count(), 2) - 2 * sum(edge & mask == edge for edge in edges))
             value -= w * (1 - len(edges))
         gains = {(mask, v): t[mask] - t[mask ^ 1 << v] for mask, v in state[1]}
@@ -319,21 +320,20 @@ class Verifier:
         while True:
             self.work += self.entries
             need(self.work <= MOST_WORK, "it would take too much work")
-            last = dict.fromkeys(self.table, 0)  # of each A the v with an allowed family (v,Q), Q ⊇ A∖v
-            for mask, v in allowed:
+            allowed = {family for family in allowed if family[0] in alive}
+            last = {mask: 0 for mask in self.table if mask in alive}
+            for mask, v in allowed:  # in the end, of each A the v with an allowed family (v,Q), Q ⊇ A∖v
                 last[mask] |= 1 << v
-            for mask in reversed(self.table):
+            for mask in reversed(last):
                 for facet in self.facets[mask]:
                     last[facet] |= last[mask] & facet
             kept: set[int] = set()
-            for mask in self.table:  # smaller ones first: a set goes if one of its facets went
-                below = last[mask] and kept.issuperset(self.facets[mask])
-                if mask in alive and (below or mask.bit_count() <= 1):
+            for mask, ends in last.items():  # smaller ones first: a set goes if one of its facets went
+                if mask.bit_count() <= 1 or (ends and kept.issuperset(self.facets[mask])):
                     kept.add(mask)
-            fewer = {family for family in allowed if family[0] in kept}
-            if kept == alive and fewer == allowed:
+            if kept == alive:
                 return alive, allowed
-            alive, allowed = kept, fewer
+            alive = kept
 
     def look_at(self, alive: set[int], complete: set[int]) -> None:
         """Refuses if the one graph that is left breaks the claim."""

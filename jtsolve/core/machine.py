@@ -81,6 +81,7 @@ def _program() -> str:
     return "jtsolve" if name == "__main__.py" else name
 
 
+@lru_cache(maxsize=1)
 def _processor() -> str:
     """Returns the model of the processor, as the system names it."""
     information = Path("/proc/cpuinfo")

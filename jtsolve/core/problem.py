@@ -277,11 +277,15 @@ class Problem:
         )
 
     def permits_separator(self, mask: VarSet) -> bool:
-        """Tells whether the set by itself meets the constraints on separators; ∅ separates components."""
+        """Tells whether the set by itself meets the constraints on separators; ∅ separates components.
+
+        A tree of one clique has no separator.
+        """
         limits = self.constraints
         largest = self.n if limits.max_separator_size is None else limits.max_separator_size
         return (
             limits.min_separator_size <= mask.bit_count() <= largest
+            and limits.max_cliques != 1
             and mask not in limits.forbidden_separators
             and (limits.allowed_separators is None or mask in limits.allowed_separators)
             and self.scores.score(mask) > -inf

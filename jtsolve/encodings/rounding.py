@@ -3,8 +3,8 @@
 The scores of sets are rounded to multiples of a unit of 2^-shift nats, the finest for which all sums over the
 subsets of a set are exact in float64. The weights of every formulation, differences for families or the
 Möbius inverse, are then multiples of the unit too: `whole` returns them as integers without further rounding.
-A tree's score is a sum of at most 2n − 1 scores of sets in any formulation, so all rounding together,
-including that of the scores themselves, moves it by at most `slack`.
+A tree's score is a sum of at most 2n − 1 scores of sets in any formulation, so all rounding together moves it
+by at most `slack`: nothing where all scores are multiples of the unit, as whole scores are.
 """
 
 from __future__ import annotations
@@ -71,12 +71,20 @@ def rounded(families: Families, finest: int = FINEST) -> tuple[Families, Unit]:
     True
     """
     n, width = families.n, families.width
-    # A sum over the subsets of a set has 2^width terms.
-    _, exponent = frexp(float(np.abs(families.values).max()))
-    shift = min(finest, _BITS - 1 - exponent - width)
-    values = np.ldexp(np.rint(np.ldexp(families.values, shift)), -shift)
-    known = families.scores[families.scores > -inf]
-    largest = float(np.abs(known).max())
-    # The constant is a sum of n scores; a normalised score is one of at most width + 1.
-    floats = n * (n + width * (width + 1)) * sys.float_info.epsilon * largest
-    return replace(families, values=values), Unit(shift, n * ldexp(1.0, -shift) + 2 * floats)
+    known = families.scores > -inf
+    largest, most = (float(np.abs(part).max()) for part in (families.scores[known], families.values))
+    # A sum over the subsets of a set has 2^width terms; a normalised score is one of at most width + 1.
+    spare = min(-frexp(most)[1] - width, -frexp(largest)[1] - (width + 1).bit_length())
+    shift = min(finest, _BITS - 1 + spare)
+    exact = np.ldexp(np.where(known, families.scores, 0.0), shift)
+    units = np.rint(exact)
+    single = np.flatnonzero(families.sizes == 1)
+    own = np.zeros(n + 1)
+    own[families.members[single, 0]] = units[single]
+    values = np.ldexp(np.where(known, units - own[families.members].sum(axis=1), 0.0), -shift)
+    slack = (2 * n - 1) * ldexp(float(np.abs(exact - units).max()), -shift)
+    total = n * (largest + 2 * most)  # of constants and bounds, which are sums in floats
+    if ldexp(total, shift) >= 1 << _BITS:
+        slack += 2 * sys.float_info.epsilon * total
+    rounded_families = replace(families, values=values, offset=ldexp(float(own.sum()), -shift))
+    return rounded_families, Unit(shift, slack)

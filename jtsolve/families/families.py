@@ -360,7 +360,7 @@ def _not_permitted(
     for edge in limits.forbidden_edges:
         a, b = members(edge)
         not_clique |= (rows == a).any(axis=1) & (rows == b).any(axis=1)
-    not_separator = ~(scores > -inf) | (sizes < limits.min_separator_size)
+    not_separator = ~(scores > -inf) | (sizes < limits.min_separator_size) | (limits.max_cliques == 1)
     if limits.max_separator_size is not None:
         not_separator |= sizes > limits.max_separator_size
     if limits.allowed_separators is not None:

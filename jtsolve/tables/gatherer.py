@@ -78,12 +78,11 @@ class Gatherer:
             label: turns values into labels, one function for all columns or one for each.
         """
         labels = [label] * len(columns) if callable(label) else label
-        coded = [
-            encoder.codes(values, name)
-            for encoder, values, name in zip(self._encoders, columns, labels, strict=True)
-        ]
+        coded = []
+        for encoder, values, name in zip(self._encoders, columns, labels, strict=True):
+            self._intake.watch(rows=self.rows, memory=0)
+            coded.append(encoder.codes(values, name))
         self.rows += coded[0].size
-        self._intake.watch(rows=self.rows, memory=0)
         if self._counted is None:
             for pieces, codes in zip(self._kept, coded, strict=True):
                 pieces.append(codes)

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 _PATTERN = frozenset("*?[")
 _ROWS = 1 << 19
-"""Rows converted to text at a time."""
+"""Most rows converted to text at a time."""
+_VALUES = 1 << 24
+"""Most values, some tenths of a second of work: polars cannot be stopped."""
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
@@ -210,9 +212,10 @@ def _gathered(lazies: Sequence[pl.LazyFrame], source: str, intake: Intake) -> Ra
         if kind.is_nested() or kind in (pl.Binary, pl.Object):
             raise not_a_state(source, name, kind)
     chosen = [_readable(name, kind) for name, kind in zip(wanted, kinds, strict=True)]
+    step = min(_ROWS, max(1, _VALUES // len(wanted)))
     for lazy, rows in zip(lazies, heights, strict=True):
-        for start in range(0, rows, _ROWS):
-            gatherer.add(_collected(lazy.select(chosen).slice(start, _ROWS)).get_columns(), label_of)
+        for start in range(0, rows, step):
+            gatherer.add(_collected(lazy.select(chosen).slice(start, step)).get_columns(), label_of)
     states = [
         tuple(kind.categories.to_list()) if isinstance(kind, pl.Enum) else None for kind in schema.values()
     ]

@@ -121,7 +121,8 @@ def read_checked(
     source, name = opened_data(data, dialect.encoding)
     intake = Intake(coding.reads, together=discrete, watch=watch)
     raw = read_raw(source, intake, header=dialect.header, separator=dialect.separator)
-    return _described(checked(raw, coding, name, discrete=discrete, size=size, tell=tell), source)
+    table = checked(raw, coding, name, discrete=discrete, size=size, tell=tell, watch=watch)
+    return _described(table, source)
 
 
 def checked(
@@ -132,10 +133,14 @@ def checked(
     discrete: bool = True,
     size: int | None = None,
     tell: Callable[[tuple[Finding, ...]], None],
+    watch: Watch = unwatched,
 ) -> Table:
     """Checks and codes columns, of a file or of a frame; the findings are in the provenance ("warnings")."""
+    rows = raw.columns[0].codes.size
+    watch(rows=rows, memory=0)
     findings = examine(raw, coding, source, size=size, discrete=discrete)
     tell(findings)
+    watch(rows=rows, memory=0)
     table: Table = to_states(raw, coding, source) if discrete else to_numbers(raw, coding, source)
     if not findings:
         return table

@@ -136,6 +136,8 @@ class ClutterCuts:
             return outcome
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             first, root = self._start(problem, limits, report)
+            if report.stop is not None:  # before the sets are listed, which may take seconds
+                return Outcome(first, stop=report.stop)
             with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
                 return ColumnGeneration(problem, root, limits, report, columns).run(first, pool)
 

@@ -36,6 +36,9 @@ _BITS = 61
 _SLACK_BITS = 23
 """Units are fine enough for a slack of n units below 2^-23 nats, a tenth of the tolerance of "optimal", and
 no finer: bits are also needed for multipliers, which grow large in proofs of infeasibility."""
+_RELATIVE_BITS = 46
+"""The same for large scores, of which 2^-40 is tolerated: the largest has so many bits, and multipliers up to
+a hundred times as large still fit. Where they do not, they are scaled down, and bounds stay far too high."""
 _NO_FAMILY = -(1 << 62)
 
 
@@ -94,7 +97,8 @@ def scaled(families: Families) -> tuple[FixedPoint, NDArray[np.int64]]:
     # A row's function is at most 1, or for forbidden graphs the number of pairs in a set.
     reach = max(1, comb(families.width, 2)) if families.constraints.forbidden_graphs else 1
     headroom = (4 * n * (families.width + 1) * reach).bit_length()
-    shift = min(_SLACK_BITS + n.bit_length(), _BITS - 1 - exponent - headroom)
+    needed = n.bit_length() + min(_SLACK_BITS, _RELATIVE_BITS - exponent)
+    shift = min(needed, _BITS - 1 - exponent - headroom)
     units = np.zeros(families.sizes.size, dtype=np.int64)
     units[known] = np.rint(np.ldexp(families.scores[known], shift)).astype(np.int64)
     single = np.flatnonzero(families.sizes == 1)

@@ -27,7 +27,7 @@ from jtsolve.backends.support.report import with_deadline
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import SparseScores
+from jtsolve.core.scores import SparseScores, StoppedError
 from jtsolve.core.varset import count_bounded_subsets, key_of, members, set_table, varset
 from jtsolve.errors import LimitError
 from jtsolve.families.families import families_of
@@ -72,6 +72,8 @@ class PricingConstants:
 PRICING = PricingConstants()
 _NEVER = -(1 << 62)
 _BITS = 60
+_LISTED = 1 << 16
+"""Masks made between two looks at the clock: a twentieth of a second."""
 
 CutMultipliers = dict[tuple["VarSet", ...], float]
 """Multipliers of clutters, given by the bit masks of their sets, in nats."""
@@ -151,7 +153,13 @@ class ColumnGeneration:
         self.problem, self.root, self.limits, self.report = problem, root, limits, report
         self.columns = columns
         small, _, sizes = all_sets(problem.n, problem.max_clique_size - 1)
-        self.small_masks = [varset(row[:size]) for row, size in zip(small.tolist(), sizes, strict=True)]
+        self.small_masks: list[VarSet] = []
+        for start in range(0, len(small), _LISTED):
+            if report.stop is not None:
+                raise StoppedError
+            part = slice(start, start + _LISTED)
+            pairs = zip(small[part].tolist(), sizes[part], strict=True)
+            self.small_masks += [varset(row[:size]) for row, size in pairs]
         self.small_scores: list[float] = [0.0]
         for size in range(1, problem.max_clique_size):
             rows = small[sizes == size, :size]

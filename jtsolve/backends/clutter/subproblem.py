@@ -10,6 +10,7 @@ import numpy as np
 
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.core.result import optimality_tolerance
 from jtsolve.core.varset import members
 from jtsolve.families.families import families_of_tree
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 _WORTH_FIXING = 0.9
 """Share of the families: if reduced costs leave more, rebuilding the sets costs more than it saves."""
-_CLOSE = 5e-7
-"""Nats above the best tree's score at which a bound counts as met: below the tolerance of "optimal"."""
+_CLOSE = 0.5
+"""Share of the tolerance of "optimal" above the best tree's score within which a bound counts as met."""
 
 
 class Stage(NamedTuple):
@@ -65,7 +66,7 @@ class BestTree:
             return False
         self.tree, self.score = tree, score
         self.target = self.scale.target(score - self.margin)
-        self.close = max(self.target, self.scale.target(score + _CLOSE))
+        self.close = max(self.target, self.scale.target(score + _CLOSE * optimality_tolerance(score)))
         self.report(tree=tree)
         return True
 

@@ -2,8 +2,10 @@
 
 *Tolerances.* Solvers stop when the remaining gap is within their tolerances, which are absolute: some 10^-6
 of the objective. The objective is scaled by a power of two to a largest coefficient of about 2^20, so that
-for usual scores a tolerance is some 10^-9 nats. The gap limits are set to 0, and every bound is raised by the
-tolerances that the solver still has.
+for usual scores a tolerance is some 10^-9 nats, and relative to the largest weight some 10^-14. A gap above
+the tolerance of "optimal" is left only where large scores cancel to a tree's score some thirty times smaller,
+or with CBC, which gets 13 digits. The gap limits are set to 0, and every bound is raised by the tolerances
+that the solver still has.
 
 *Messages.* HiGHS reports every better tree and bound by callbacks. CBC, a separate program, writes its bounds
 to a log, which is read while it runs, but its tree only at the end: it gets a little less than the time left.
@@ -52,7 +54,7 @@ _IN_LOG = re.compile(r"best possible:? ([-+.0-9e]+)|Lower bound: +([-+.0-9e]+)")
 class IntegerProgram:
     """A formula as an integer linear program that minimises, and the meaning of its answers."""
 
-    def __init__(self, send: Send, encoding: Encoding, unit: Unit) -> None:
+    def __init__(self, send: Send, encoding: Encoding, unit: Unit, *, by_file: bool = False) -> None:
         self.send, self.encoding = send, encoding
         formula = encoding.formula
         _, exponent = frexp(max(map(abs, formula.weights.tolist()), default=0.0))
@@ -66,12 +68,13 @@ class IntegerProgram:
         self.problem.setObjective(self._sum(range(1, len(costs) + 1), costs))
         for row in formula.linear_rows():
             self._add(row)
-        # PuLP writes 13 digits of a cost for CBC; `paid` bounds how many costs are paid at a time.
-        written = max((abs(float(f"{cost:.12e}") - cost) for cost in costs), default=0.0)
+        # PuLP writes 13 digits of a cost into a file; `paid` bounds how many costs are paid at a time.
+        written = max((abs(float(f"{cost:.12e}") - cost) for cost in costs), default=0.0) if by_file else 0.0
         grouped = {number for group in formula.exactly_one for number in group}
         alone = sum(weight != 0 for weight in formula.weights) - len(grouped)
         paid = len(formula.exactly_one) + max(0, alone)
-        tolerances = (1 + sum(formula.largest)) * _NUMERICS.tolerance + paid * written
+        summed = len(formula.exactly_one) + sum(formula.largest) - len(grouped)  # the most of any solution
+        tolerances = (1 + summed) * _NUMERICS.tolerance + paid * written
         self.tolerance = ldexp(tolerances, -self.shift)
         self.unit = unit
         self.whole = unit.whole(formula.weights)
@@ -168,7 +171,7 @@ def solve(send: Send, work: SolverInput) -> float:
     """
     began = time.monotonic()
     encoding, unit = encoded(work)
-    program = IntegerProgram(send, encoding, unit)
+    program = IntegerProgram(send, encoding, unit, by_file=work.options["solver"] == "cbc")
     known = None if work.tree is None else encoding.values_of(work.tree)
     if known is not None:
         for variable, value in zip(program.variables, known.tolist(), strict=True):
