@@ -283,7 +283,7 @@ def _selected() -> dict[str, Any]:
         (lambda v: v["arcs"].append(v["arcs"].pop()[::-1]), "'x3' → 'x2' does not follow"),
         (lambda v: v["selection"]["separators"][0]["given"].append("x2"), "does not follow"),
         (lambda v: v["selection"]["separators"].pop(), "needs one"),
-        (lambda v: v["selection"]["separators"].append({"pair": ["x0", "z"], "given": []}), "no pair of"),
+        (lambda v: v["selection"]["separators"].append({"pair": ["x0", "z"], "given": []}), "not a pair of"),
     ],
 )
 def test_every_corruption_of_directions_is_found(change: Any, reason: str) -> None:

@@ -47,7 +47,7 @@ def _named(selection: SelectionDocument, known: set[str]) -> Iterator[str]:
                 yield f"{where}: its {kind} are not distinct variables."
         yield from _pairs(f"{where}: its candidates", step.candidates, known)
         yield from _pairs(f"{where}: what it kept", step.kept, known)
-    yield from _pairs("The separating sets", [one.pair for one in selection.separators], known)
+    yield from _pairs("The list of separating sets", [one.pair for one in selection.separators], known)
 
 
 def _pairs(what: str, pairs: Sequence[tuple[str, str]], known: set[str]) -> Iterator[str]:
