@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.reporting.exports import machine_text, short, treewidth_text
-from jtsolve.compare.reporting.report import Report
+from jtsolve.compare.reporting.report import ComparisonReport
 
 if TYPE_CHECKING:
     from jtsolve.compare.reporting.tables import Record
@@ -69,7 +69,7 @@ def main() -> None:
         grid = [f"--backends={arguments.backends}", f"--treewidths={arguments.treewidths}"]
         command += [*arguments.instances, *grid, *limits]
     subprocess.run(command, check=True)
-    report = Report.of(Folder(arguments.output))
+    report = ComparisonReport.of(Folder(arguments.output))
     print(f"{machine_text(report.plan)}.\n\nCommand: `{report.plan.command}`\n")
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     rows = [cells(record) for record in report.comparison.records if record.predicted_memory is not None]

@@ -36,7 +36,7 @@ from jtsolve.models.framed import Model
 from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.fit import fit_gaussian
 from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, tell
-from jtsolve.scoring.problem import WITHIN_LIMITS, largest_scored, problem_from_table, tabulation_for
+from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete, require_counts
 from jtsolve.selection.framed import SelectedGraph
@@ -190,12 +190,12 @@ def learn(
                 table,
                 of,
                 treewidth=treewidth,
-                max_size=largest_scored(searcher, treewidth),
                 constraints=_constraints(
                     Constraints(), table.names, forbid, require, constraints, (within_graph, require_graph)
                 ),
                 limits=limits,
-                tabulation=tabulation_for(searcher) if average is None else WITHIN_LIMITS,
+                backend=searcher,
+                tabulation=None if average is None else WITHIN_LIMITS,
                 name=name,
             )
         result = solve_problem(problem, searcher, limits, listener)

@@ -21,7 +21,7 @@ from jtsolve.models.directed import to_network
 from jtsolve.models.files.document import read_model, write_model
 from jtsolve.models.files.pace import read_pace
 from jtsolve.models.files.uai import read_uai, to_uai
-from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
+from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood, precision_matrix
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.learning.fit import fit, fit_gaussian
@@ -275,6 +275,19 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     assert "y" not in [line.split()[0] for line in command.out.splitlines() if line.strip()]
     assert command("query", out, "--target", "x,z") == 0
     assert "cov 2" in command.out
+    answer = command.json("mpe", out, "--given", "y=1.5")
+    (best,) = answer["best"]
+    y = found.variable("y")
+    sigma = np.linalg.inv(precision_matrix(found))
+    mean = found.mean + sigma[:, y] / sigma[y, y] * (1.5 - found.mean[y])
+    assert [best["values"][name] for name in found.names] == pytest.approx(mean)
+    shift = mean - found.mean
+    joint = -0.5 * (np.linalg.slogdet(2 * np.pi * sigma)[1] + shift @ np.linalg.solve(sigma, shift))
+    of_y = -0.5 * (np.log(2 * np.pi * sigma[y, y]) + shift[y] ** 2 / sigma[y, y])
+    assert best["log_density"] == pytest.approx(joint)
+    assert best["log_density_given_evidence"] == pytest.approx(joint - of_y)
+    assert command("mpe", out, "--given", "y=1.5") == 0
+    assert "ln density(all | evidence)" in command.out
     drawn = command.json("sample", out, "--rows", "5", "--given", "y=1.5")
     assert drawn["y"] == [1.5] * 5
     assert len(set(drawn["x"])) == 5
@@ -283,7 +296,8 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     assert command("show", out, "--svg", tmp_path / "g.svg") == 0
     assert command("export", out, "--to", "td") == 0
     refusals: list[list[str | Path]] = [
-        ["mpe", out],
+        ["mpe", out, "--best", "2"],
+        ["mpe", out, "--likelihood", "y=1"],
         ["export", out, "--to", "bif"],
         ["query", out, "--likelihood", "y=1"],
         ["sample", out, "--rows", "1", "--likelihood", "y=1"],

@@ -28,7 +28,7 @@ from jtsolve.compare.reporting import charts, exports
 from jtsolve.compare.reporting.judge import Fault
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.ranks import friedman, mid_ranks, nemenyi_quantile, rank_test, rank_tests
-from jtsolve.compare.reporting.report import Report
+from jtsolve.compare.reporting.report import ComparisonReport
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.compare.running.run import file_digest
 from jtsolve.compare.spec import InstanceFile, RunStatus, new_row
@@ -386,9 +386,9 @@ def test_names_are_no_markup(tmp_path: Path) -> None:
 
 
 def test_a_comparison_in_a_notebook_has_its_table_and_charts(comparison: Comparison, rows: list[Row]) -> None:
-    report = Report(make_plan(rows), comparison)
+    report = ComparisonReport(make_plan(rows), comparison)
     assert repr(report).startswith(
-        f"Report({len(rows)} of {comparison.planned} runs, 12 problems, 0 faults; "
+        f"ComparisonReport({len(rows)} of {comparison.planned} runs, 12 problems, 0 faults; "
     )
     shown = report._repr_html_()
     page = ET.fromstring(shown.replace("<br>", "<br/>"))  # noqa: S314 - ours
@@ -397,7 +397,7 @@ def test_a_comparison_in_a_notebook_has_its_table_and_charts(comparison: Compari
     assert "starting" in shown
     for name in re.findall(r"var\(--([a-z0-9-]+)\)", shown):
         assert f"--{name}: #" in shown  # the page of a notebook has no colours of ours
-    faulty = Report(
+    faulty = ComparisonReport(
         make_plan(rows), Comparison(rows, (Fault("wrong answer", "<b> is wrong", ()),), len(rows))
     )
     assert "&lt;b&gt; is wrong" in faulty._repr_html_()
@@ -408,7 +408,7 @@ def test_a_comparison_in_a_notebook_has_its_table_and_charts(comparison: Compari
 
 def test_all_files_tell_the_same(comparison: Comparison, rows: list[Row], tmp_path: Path) -> None:
     plan = make_plan(rows)
-    paths = Report(plan, comparison).write(tmp_path)
+    paths = ComparisonReport(plan, comparison).write(tmp_path)
     assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
     lines = list(csv.DictReader(io.StringIO((tmp_path / "runs.csv").read_text(encoding="utf-8"))))
     frame = pl.read_parquet(tmp_path / "runs.parquet")

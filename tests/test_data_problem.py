@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
+from jtsolve.core.backend import Limits, ReadsLargerSets
 from jtsolve.core.problem import Constraints
 from jtsolve.core.scores import DenseScores
 from jtsolve.errors import ChoiceError, LimitError
@@ -97,6 +97,14 @@ def test_exact_backends_get_a_table_within_the_limits_and_the_others_a_quick_one
     assert tabulation_for(REGISTRY["forward"]) is FOR_HEURISTICS
     assert FOR_HEURISTICS.seconds < BEFORE_SEARCH.seconds
     assert tabulation_for(None) is BEFORE_SEARCH
+
+
+def test_the_backend_decides_which_sets_are_scored() -> None:
+    backend = REGISTRY["consistent"]
+    assert isinstance(backend, ReadsLargerSets)
+    problem = problem_from_table(TABLE, Bic(), treewidth=1, backend=backend)
+    assert problem.scores.max_size == min(TABLE.n, backend.largest_read(1)) > 2
+    assert problem.constraints.max_treewidth == 1
 
 
 def test_the_time_limit_ends_the_tabulation_and_so_does_the_caller() -> None:

@@ -30,6 +30,7 @@ from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, p
 from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
+from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Status, Stop
@@ -216,6 +217,16 @@ def test_a_search_that_restarts_continues_from_a_better_tree_of_another(improver
         if told is not better:
             assert found == alone  # as if nobody had said anything
         assert told not in recording.trees or told is not better  # it is not reported again
+
+
+def test_each_incumbent_is_handed_out_once() -> None:
+    recording = Recording()
+    incumbents = NewIncumbents(recording)
+    assert incumbents.take() is None
+    for tree in (edgeless(N), path_of(N)):
+        recording.incumbent = tree
+        assert incumbents.take() is tree
+        assert incumbents.take() is None
 
 
 def test_a_member_reads_the_best_tree_when_it_asks_for_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.progress import tell
-from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
+from jtsolve.scoring.problem import problem_from_table
 from jtsolve.solving import Interruption, Recorder, choose, interruptible, require_backend, verified
 from jtsolve.tables.table import DataTable
 
@@ -82,10 +82,9 @@ class Search:
             table,
             self.score,
             treewidth=self.treewidth,
-            max_size=largest_scored(self.backend, self.treewidth),
             constraints=self.constraints,
             limits=limits,
-            tabulation=tabulation_for(self.backend),
+            backend=self.backend,
         )
         backend = self.backend or choose(problem, limits).backend
         require_backend(problem, backend)

@@ -143,8 +143,19 @@ def evidence(
     return found
 
 
-def numbers(model: "GaussianTreeModel", given: Sequence[str] | None) -> dict[str, float]:
-    """Returns the evidence on real variables."""
+def numbers(
+    model: "GaussianTreeModel", given: Sequence[str] | None, likelihood: Sequence[str] | None
+) -> dict[str, float]:
+    """Returns the evidence on real variables.
+
+    Raises:
+        ChoiceError: there is soft evidence.
+        InputError: a name is unknown or repeated, or a number is malformed.
+    """
+    if likelihood:
+        raise ChoiceError(
+            "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
+        )
     return {
         name: number(text, "--given", name) for name, text in pairs(given, model.names, "--given").items()
     }

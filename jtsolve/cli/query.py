@@ -94,14 +94,9 @@ def _numbers(
 ) -> str:
     """Returns the answers of a model of real numbers as text."""
     from jtsolve.cli.models import json_text, numbers, table
-    from jtsolve.errors import ChoiceError
     from jtsolve.models.inference.gaussian import condition_gaussian, covariance
 
-    if likelihood:
-        raise ChoiceError(
-            "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
-        )
-    known, log_density = condition_gaussian(model, numbers(model, given))
+    known, log_density = condition_gaussian(model, numbers(model, given, likelihood))
     left = [group for group in groups if len(groups) < model.n or group[0] in known.names]
     answers = [
         (group, [float(known.mean[known.variable(name)]) for name in group], covariance(known, group))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from jtsolve.compare.folder import Folder
-    from jtsolve.compare.reporting.exports import Table as Cells
+    from jtsolve.compare.reporting.exports import Cells
 
 
 def report(
@@ -42,9 +42,9 @@ def report(
 def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
     """Judges and reports a comparison; returns whether there is a fault."""
     from jtsolve.compare.reporting import exports
-    from jtsolve.compare.reporting.report import Report
+    from jtsolve.compare.reporting.report import ComparisonReport
 
-    report = Report.of(folder)
+    report = ComparisonReport.of(folder)
     paths = report.write(place)
     comparison = report.comparison
     if not quiet:

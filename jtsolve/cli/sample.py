@@ -47,11 +47,7 @@ def sample(
             for v, column in enumerate(columns_of_states(found))
         ]
     else:
-        if likelihood:
-            raise ChoiceError(
-                "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
-            )
-        values = numbers(found, given)
+        values = numbers(found, given, likelihood)
         known = condition_gaussian(found, values)[0]
         drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))
         constant = {name: [value] * rows for name, value in values.items()}

@@ -18,7 +18,7 @@ from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import write_model
 from jtsolve.models.files.opening import open_model
 from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
-from jtsolve.models.inference.gaussian import condition_gaussian, covariance, sample_gaussian
+from jtsolve.models.inference.gaussian import condition_gaussian, covariance, gaussian_mode, sample_gaussian
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.queries import (
     answers,
@@ -194,22 +194,19 @@ class Model:
     def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
         """Returns the k most probable configurations, best first, each with ln P of itself, in nats.
 
-        Of real numbers there is one: the mean. For `given` and `memory`, see `query`.
+        Of real numbers there is one, the conditional mean, with ln of its density. For `given` and `memory`,
+        see `query`.
 
         Raises:
             ChoiceError: the model is a mixture, k is below 1, or above 1 for real numbers.
         """
         if isinstance(self.model, GaussianTreeModel):
-            if k != 1:
-                raise ChoiceError(
-                    f"k is {k}, but the mean is the one best configuration of real numbers; give 1"
-                )
-            fixed = self._numbers(given)
-            known, _ = condition_gaussian(self.model, fixed)
-            values = {**dict(zip(known.names, known.mean.tolist(), strict=True)), **fixed}
-            point = np.array([[values[name]] for name in self.names])
-            columns = [self.style.numbers(name, one) for name, one in zip(self.names, point, strict=True)]
-            logs = gaussian_log_likelihood(self.model, point)
+            mode = gaussian_mode(self.model, self._numbers(given), k)
+            columns = [
+                self.style.numbers(name, np.array([value]))
+                for name, value in zip(self.names, mode.values, strict=True)
+            ]
+            logs = np.array([mode.log_density])
         else:
             with _display(self.model) as told:
                 found, of_evidence = explanations(

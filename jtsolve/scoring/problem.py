@@ -164,7 +164,8 @@ def problem_from_table(
     constraints: Constraints | None = None,
     prior: StructurePrior | None = None,
     limits: Limits | None = None,
-    tabulation: Tabulation = BEFORE_SEARCH,
+    backend: Backend | None = None,
+    tabulation: Tabulation | None = None,
     name: str = "",
     progress: TabulationProgress | None = None,
 ) -> Problem:
@@ -174,11 +175,12 @@ def problem_from_table(
         table: the data; see `jtsolve.tables.reading`, and for partitions `jtsolve.tables.partitions`.
         score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
         treewidth: a bound, besides that of the constraints; None for none.
-        max_size: the size of the largest scored sets; None for the treewidth plus one.
+        max_size: the size of the largest scored sets; None for what the backend reads (`largest_scored`).
         constraints: on the tree; None for none.
         prior: on structures; None for none.
         limits: of time, memory and threads; None for the defaults.
-        tabulation: when to tabulate; `tabulation_for` has the rule for a backend.
+        backend: searches; None for the choice of `auto`.
+        tabulation: when to tabulate; None for the rule of the backend (`tabulation_for`).
         name: of the problem.
         progress: told of a tabulation, which ends when it answers False.
 
@@ -196,7 +198,8 @@ def problem_from_table(
     if max_size is None:
         if treewidth is None:
             raise ChoiceError("nothing says how large the scored sets are; give a treewidth or a max_size")
-        max_size = treewidth + 1
+        max_size = largest_scored(backend, treewidth)
+    tabulation = tabulation or tabulation_for(backend)
     plan = plan_scores(table, score, max_size, limits or Limits(), tabulation=tabulation, prior=prior)
     return plan.problem(constraints, name=name, progress=progress).with_treewidth(treewidth)
 

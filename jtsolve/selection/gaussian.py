@@ -32,7 +32,7 @@ _SWEEPS = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class CovarianceEstimate:
     """A solution.
 
     Attributes:
@@ -67,9 +67,9 @@ class Estimate:
 def graphical_lasso(
     covariance: NDArray[np.float64],
     penalty: NDArray[np.float64],
-    start: Estimate | None = None,
+    start: CovarianceEstimate | None = None,
     tolerance: float = EXACT,
-) -> Estimate:
+) -> CovarianceEstimate:
     """Returns the minimiser.
 
     Args:
@@ -84,7 +84,7 @@ def graphical_lasso(
     from jtsolve.selection.kernels.lasso import linked_parts
 
     m = len(covariance)
-    whole = Estimate(np.diag(covariance.diagonal()), np.zeros((m, m)))
+    whole = CovarianceEstimate(np.diag(covariance.diagonal()), np.zeros((m, m)))
     order, begins = linked_parts(covariance, penalty)
     for begin, end in pairwise(begins):
         inside = order[begin:end]
@@ -93,9 +93,9 @@ def graphical_lasso(
         at = np.ix_(inside, inside)
         own, limit = np.ascontiguousarray(covariance[at]), np.ascontiguousarray(penalty[at])
         if start is None:
-            part = Estimate(_regular(own, limit), np.zeros_like(own))
+            part = CovarianceEstimate(_regular(own, limit), np.zeros_like(own))
         else:
-            part = Estimate(
+            part = CovarianceEstimate(
                 np.ascontiguousarray(start.covariance[at]), np.ascontiguousarray(start.slopes[at])
             )
         _descend(own, limit, part, tolerance * float(own.diagonal().max()))
@@ -105,7 +105,7 @@ def graphical_lasso(
 
 
 def _descend(
-    covariance: NDArray[np.float64], penalty: NDArray[np.float64], begin: Estimate, tolerance: float
+    covariance: NDArray[np.float64], penalty: NDArray[np.float64], begin: CovarianceEstimate, tolerance: float
 ) -> None:
     from jtsolve.selection.kernels.lasso import block_descent
 
@@ -147,20 +147,20 @@ def _regular(covariance: NDArray[np.float64], penalty: NDArray[np.float64]) -> N
 
 def covariance_selection(
     covariance: NDArray[np.float64], graph: NDArray[np.bool_], tolerance: float = EXACT
-) -> Estimate:
+) -> CovarianceEstimate:
     """Returns the maximum likelihood under a graph: W = S on its edges, Θ = 0 off them."""
     return graphical_lasso(covariance, np.where(graph, 0.0, np.inf), None, tolerance)
 
 
-def nearer(start: Estimate, covariance: NDArray[np.float64], share: float) -> Estimate:
+def nearer(start: CovarianceEstimate, covariance: NDArray[np.float64], share: float) -> CovarianceEstimate:
     """Returns a start for penalties that are smaller by a factor: W moved towards S by it.
 
     A mixture of W, positive definite, and S, semidefinite, is positive definite, and within the penalties.
     """
-    return Estimate(covariance + share * (start.covariance - covariance), start.slopes.copy())
+    return CovarianceEstimate(covariance + share * (start.covariance - covariance), start.slopes.copy())
 
 
-def partial_correlations(estimate: Estimate) -> NDArray[np.float64]:
+def partial_correlations(estimate: CovarianceEstimate) -> NDArray[np.float64]:
     """Returns −Θ_ij / √(Θ_ii Θ_jj), with 1 on the diagonal."""
     precision = estimate.precision
     scale = np.sqrt(precision.diagonal())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.selection.choosing import Criterion, Ebic, choose
-from jtsolve.selection.gaussian import ON_A_PATH, Estimate, graphical_lasso, nearer
+from jtsolve.selection.gaussian import ON_A_PATH, CovarianceEstimate, graphical_lasso, nearer
 from jtsolve.selection.samples import Moments
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class GraphicalLasso:
         """See `PathMethod`."""
         del rows  # the penalty is as given
         penalty = np.where(task.graph, 0.0, np.inf)
-        start: Estimate | None = None
+        start: CovarianceEstimate | None = None
         before = 0.0
         for value in parameters:
             penalty[task.candidates] = value

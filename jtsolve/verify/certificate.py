@@ -24,7 +24,7 @@ from jtsolve.errors import InputError
 from jtsolve.io.ranking import RankingDocument
 from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
 from jtsolve.verify.form import DEEPEST, MOST_WORK, ROOM, Wrong, check_form, require
-from jtsolve.verify.table import Table
+from jtsolve.verify.table import SetTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ class _Verifier:
         self.problem, self.certificate, self.bound = problem, certificate, bound
         self.n, self.shift = problem.n, certificate.shift
         check_form(certificate, problem.n)
-        self.table = table = Table(problem)
+        self.table = table = SetTable(problem)
         self.entries = table.width * len(table.masks)
         self.work = 0
         self.no_clique = np.array([not problem.permits_clique(mask) for mask in table.masks])

@@ -23,7 +23,7 @@ _MOST_ENTRIES = 1 << 23
 _TOO_MANY = "There are too many sets that may be complete to verify it."
 
 
-class Table:
+class SetTable:
     """All subsets of permitted cliques, ∅ and the single variables.
 
     Attributes:

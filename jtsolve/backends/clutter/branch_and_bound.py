@@ -28,6 +28,7 @@ from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
 from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
 from jtsolve.backends.clutter.volume import VOLUME, Volume
+from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
@@ -101,7 +102,7 @@ class BranchAndBound:
     ) -> None:
         self.problem, self.report, self.few = problem, report, few
         self.threads = limits.workers
-        self.seen: JunctionTree | None = None  # the last incumbent of the report
+        self.incumbents = NewIncumbents(report)
         self.scale, scores = scaled(families)
         self.n = families.n
         self.root = self._root(families, scores, multipliers or {}, keep_stages=keep_stages)
@@ -240,11 +241,10 @@ class BranchAndBound:
         return True
 
     def _adopt(self, subproblem: Subproblem) -> None:
-        """Offers the report's incumbent: another member of a portfolio may have found it."""
-        tree = self.report.incumbent
-        if tree is not None and tree is not self.seen and self.best.offer(tree):
+        """Offers the report's incumbent."""
+        tree = self.incumbents.take()
+        if tree is not None and self.best.offer(tree):
             subproblem.set_centre()
-        self.seen = tree
 
     def _round(self, subproblem: Subproblem, point: Point, bound: Bound) -> None:
         """Offers the tree near a point."""

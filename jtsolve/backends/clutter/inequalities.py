@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _A_WORD = 64
 _PARTS = 4
 """Parts of the sets, shared among threads."""
-_WORTH_THREADS = 2_000_000
+_PARALLEL_THRESHOLD = 2_000_000
 """Sets times cuts below which waking up threads takes longer than the work."""
 
 Clutter = tuple[int, ...]
@@ -192,7 +192,7 @@ class Rows:
         from jtsolve.backends.clutter.kernels.clutters import add_multipliers
 
         total, words, cuts = scores.copy(), self.words, multipliers.cuts
-        parts = 1 if pool is None or total.size * cuts.size < _WORTH_THREADS else _PARTS
+        parts = 1 if pool is None or total.size * cuts.size < _PARALLEL_THRESHOLD else _PARTS
         ends = [total.size * part // parts for part in range(parts + 1)]
 
         def add(part: tuple[int, int]) -> None:

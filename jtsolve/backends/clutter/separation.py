@@ -51,7 +51,7 @@ class SeparationConstants:
     """Cuts for each sink at most; they are disjoint on the support."""
     shares: int = 16
     """Parts of the sinks, shared among threads."""
-    worth_threads: int = 8000
+    parallel_threshold: int = 8000
     """Sets times sinks below which waking up threads takes longer than the work."""
 
 
@@ -247,7 +247,7 @@ def violated(
         at = nodes[generators].tolist()
         return [tuple(at[first:last]) for first, last in pairwise([0, *ends.tolist()])]
 
-    if nodes.size * len(sinks) < SEPARATION.worth_threads:
+    if nodes.size * len(sinks) < SEPARATION.parallel_threshold:
         return sorted(set(part(sinks)))
     shares = [sinks[k :: SEPARATION.shares] for k in range(min(SEPARATION.shares, len(sinks)))]
     lists = map(part, shares) if pool is None else pool.map(part, shares)

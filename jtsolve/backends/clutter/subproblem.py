@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
 
-_WORTH_FIXING = 0.9
+_FIXING_THRESHOLD = 0.9
 """Share of the families: if reduced costs leave more, rebuilding the sets costs more than it saves."""
 _CLOSE = 0.5
 """Share of the tolerance of "optimal" above the best tree's score within which a bound counts as met."""
@@ -150,7 +150,7 @@ class Subproblem:
             return bound, None
         self.units, self.multipliers, self.rows = bound.units, multipliers, rows or self.rows
         kept = reduced_cost_fixing(self.families, bound, self.best.target)
-        if not fix_all and int(kept.sum()) > _WORTH_FIXING * int(self.families.allowed.sum()):
+        if not fix_all and int(kept.sum()) > _FIXING_THRESHOLD * int(self.families.allowed.sum()):
             return bound, None
         if self.stages is not None:
             self.stages.append(self.stage())

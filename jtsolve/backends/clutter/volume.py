@@ -76,7 +76,7 @@ class VolumeConstants:
     """Separations between checks of the progress."""
     least_progress: float = 0.05
     """The steps stall if the gap falls by a smaller share between two checks."""
-    worth_restarting: float = 0.97
+    restart_threshold: float = 0.97
     """Share of the gap at the last stall above which a restart did not help: the creep falls, or the steps
     end."""
 
@@ -136,7 +136,7 @@ class Volume:
                 if self.steps % (VOLUME.between_cuts * VOLUME.check) == 0:
                     gap = subproblem.gap
                     if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
-                        if gap > VOLUME.worth_restarting * stalled:
+                        if gap > VOLUME.restart_threshold * stalled:
                             if self.creep <= VOLUME.last_creep:
                                 return True
                             self.creep = max(VOLUME.last_creep, self.creep / 4)

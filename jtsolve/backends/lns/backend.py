@@ -43,7 +43,7 @@ from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
-from jtsolve.backends.support.report import with_deadline
+from jtsolve.backends.support.report import NewIncumbents, with_deadline
 from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
@@ -234,7 +234,7 @@ class _RegionSearch:
         self.best, self.best_value = self.current.copy(), self.value
         largest = min(options.region, problem.n)
         self.sizes = sorted({max(min(_TUNING.smallest, largest), largest - less) for less in (6, 4, 2, 0)})
-        self.seen: JunctionTree | None = None  # the last incumbent of the report
+        self.incumbents = NewIncumbents(report)
         self.level = 0
         self.failures = 0  # consecutive, without an improvement
         self.idle_kicks = 0
@@ -384,13 +384,9 @@ class _RegionSearch:
         return Noise(deviation, self.generator)
 
     def adopt(self) -> None:
-        """Takes the report's incumbent if it scores more: another member of a portfolio found it."""
-        tree = self.report.incumbent
-        if tree is None or tree is self.seen:
-            return
-        self.seen = tree
-        score = tree.score(self.problem.scores)
-        if score > self.best_value + self.tolerance:
+        """Takes the report's incumbent if it scores more."""
+        tree = self.incumbents.take()
+        if tree is not None and (score := tree.score(self.problem.scores)) > self.best_value + self.tolerance:
             self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
 
     def new_nodes(self) -> list[int]:

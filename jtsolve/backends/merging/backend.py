@@ -41,7 +41,7 @@ import numpy as np
 
 from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
-from jtsolve.backends.support.report import DerivedReport
+from jtsolve.backends.support.report import DerivedReport, NewIncumbents
 from jtsolve.backends.support.starts import Known
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.result import Outcome, Stop
@@ -157,7 +157,7 @@ class _Rounds:
         self.kept: deque[JunctionTree] = deque(maxlen=keep)
         self.best: JunctionTree | None = None
         self.score = -inf
-        self.seen: JunctionTree | None = None  # the last incumbent of the report
+        self.incumbents = NewIncumbents(report)
         self.made = self.merges = self.given_up = self.better = 0
         self.hopeless = 0  # merges of two trees that were given up
 
@@ -172,7 +172,7 @@ class _Rounds:
                 found = self.improve(self.options.otherwise, self.best, self.report)
                 return Outcome(self.best, found.bound, found.stop, {**found.stats, **self.stats()})
             before = self.score
-            self.adopt()
+            self.offer(self.incumbents.take())
             self.round(self.best)
             idle = 0 if self.score > before + _TUNING.tolerance else idle + 1
         return Outcome(self.best, bound, self.report.stop or Stop.FINISHED, self.stats())
@@ -292,13 +292,6 @@ class _Rounds:
         singles = self.problem.scores.batch(np.arange(self.problem.n)[:, None])
         empty = float(singles[singles > -inf].sum())
         return abs(self.score - empty) / max(1, len(self.best.graph_edges))
-
-    def adopt(self) -> None:
-        """Takes the report's incumbent if it scores more."""
-        tree = self.report.incumbent
-        if tree is not None and tree is not self.seen:
-            self.offer(tree)
-        self.seen = tree
 
     def part(self, seconds: float = inf) -> DerivedReport:
         """Returns a report that ends after some seconds of this thread, and only passes trees on.

@@ -40,6 +40,7 @@ from jtsolve.backends.search.moves import MOVES, Move, Proposals
 from jtsolve.backends.search.scores import BYTES_PER_SCORE, CACHED_SCORES, CachedScores
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
+from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
@@ -172,7 +173,7 @@ class _MoveSearch:
         self.tree, self.value = self.first.copy(), start.score(problem.scores)
         self.first_value = self.reported = self.best_value = self.value
         self.best = self.tree.copy()
-        self.seen: JunctionTree | None = None  # the last incumbent of the report
+        self.incumbents = NewIncumbents(report)
         # Makes temperatures and noise independent of the scale of the scores.
         self.unit = abs(self.value - self.scores.empty_graph) / problem.n
         self.key = key_of(problem.n)
@@ -216,13 +217,9 @@ class _MoveSearch:
             self.scores.perturb(0.0)
 
     def adopt(self) -> None:
-        """Takes the report's incumbent if it scores more: another member of a portfolio found it."""
-        tree = self.report.incumbent
-        if tree is None or tree is self.seen:
-            return
-        self.seen = tree
-        score = tree.score(self.problem.scores)
-        if score > self.best_value + self.tolerance:
+        """Takes the report's incumbent if it scores more."""
+        tree = self.incumbents.take()
+        if tree is not None and (score := tree.score(self.problem.scores)) > self.best_value + self.tolerance:
             self.best, self.best_value, self.reported = MutableTree(tree), score, score
 
     def round(self, idle: int) -> None:

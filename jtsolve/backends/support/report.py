@@ -46,6 +46,19 @@ class DerivedReport:
         return self.stop is None
 
 
+class NewIncumbents:
+    """Hands out each incumbent of a report once; in a portfolio another member may have found it."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.last: JunctionTree | None = None
+
+    def take(self) -> JunctionTree | None:
+        """Returns the incumbent, or None if there is no other than last time."""
+        last, self.last = self.last, self.report.incumbent
+        return None if self.last is last else self.last
+
+
 def with_deadline(report: Report, limits: Limits, deadline: float, *, bounds: bool = True) -> DerivedReport:
     """Returns a report with an earlier deadline, in seconds since the start of the whole.
 

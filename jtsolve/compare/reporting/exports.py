@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.reporting.tables import Cell, Comparison, ProblemSummary
 
-Table = tuple["Sequence[str]", "list[list[str]]"]
+Cells = tuple["Sequence[str]", "list[list[str]]"]
 """Headings and cells."""
 
 NOTHING = "–"
@@ -45,7 +45,7 @@ def treewidth_text(treewidth: int | None) -> str:
     return "any" if treewidth is None else str(treewidth)
 
 
-def backends_table(comparison: Comparison) -> Table:
+def backends_table(comparison: Comparison) -> Cells:
     """Returns a row per backend."""
     head = (
         "backend",
@@ -75,7 +75,7 @@ def backends_table(comparison: Comparison) -> Table:
     return head, rows
 
 
-def problems_table(comparison: Comparison) -> Table:
+def problems_table(comparison: Comparison) -> Cells:
     """Returns a row per problem: the best known score, and each backend's distance to it."""
     head = ("instance", "n", "tw", "best known", "bound", "gap", *comparison.backends)
     rows = [
@@ -140,7 +140,7 @@ def run_cells(record: Record) -> list[str]:
     ]
 
 
-def runs_table(comparison: Comparison) -> Table:
+def runs_table(comparison: Comparison) -> Cells:
     """Returns a row per run."""
     return RUN_HEADS, [run_cells(record) for record in comparison.records]
 
@@ -188,7 +188,7 @@ def machine_text(plan: ComparisonPlan) -> str:
     )
 
 
-def _markdown_table(table: Table) -> str:
+def _markdown_table(table: Cells) -> str:
     head, rows = table
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(map(_markdown_text, line))} |" for line in lines)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Report:
+class ComparisonReport:
     """A comparison, judged; in a notebook, it shows a table and charts.
 
     Attributes:
@@ -32,7 +32,7 @@ class Report:
     comparison: Comparison
 
     @classmethod
-    def of(cls, folder: Folder, done: Callable[[int], None] | None = None) -> Report:
+    def of(cls, folder: Folder, done: Callable[[int], None] | None = None) -> ComparisonReport:
         """Returns the report of a comparison.
 
         Args:
@@ -50,7 +50,7 @@ class Report:
     def __repr__(self) -> str:
         compared = self.comparison
         size = f"{len(compared.rows)} of {compared.planned} runs, {len(compared.problems)} problems"
-        return f"Report({size}, {len(compared.faults)} faults; {', '.join(compared.backends)})"
+        return f"ComparisonReport({size}, {len(compared.faults)} faults; {', '.join(compared.backends)})"
 
     def _repr_html_(self) -> str:
         return notebook_html(self.comparison, repr(self))

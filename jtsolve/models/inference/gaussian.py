@@ -8,14 +8,14 @@ messages go up, then moments down. Time: Σ |C|³, plus Σ |C|² for each variab
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.gaussian import GaussianTreeModel, collect, inverted
+from jtsolve.models.gaussian import GaussianTreeModel, collect, gaussian_log_likelihood, inverted
 from jtsolve.models.layout import rooted
 
 if TYPE_CHECKING:
@@ -111,6 +111,43 @@ def condition_gaussian(
         MappingProxyType(dict(model.provenance)),
     )
     return result, float(sent[-1].constant[0])
+
+
+class Mode(NamedTuple):
+    """The point of highest density given evidence: the conditional mean.
+
+    Attributes:
+        values: shape (variables,), observed ones included.
+        log_density: of the point, in nats.
+        of_evidence: ln of the density of the observed values.
+    """
+
+    values: NDArray[np.float64]
+    log_density: float
+    of_evidence: float
+
+
+def gaussian_mode(model: GaussianTreeModel, evidence: Mapping[str, float], k: int = 1) -> Mode:
+    """Returns the most probable explanation of observed values.
+
+    Args:
+        model: the distribution.
+        evidence: the observed values.
+        k: the number of explanations, 1.
+
+    Raises:
+        ChoiceError: k is not 1.
+        InputError: see `condition_gaussian`.
+    """
+    if k != 1:
+        raise ChoiceError(
+            f"{k} explanations of real numbers are asked for, but there is one, the mean: a density has no "
+            "second best point; ask for 1"
+        )
+    known, of_evidence = condition_gaussian(model, evidence)
+    found = dict(zip(known.names, known.mean.tolist(), strict=True)) | dict(evidence)
+    values = np.array([found[name] for name in model.names])
+    return Mode(values, float(gaussian_log_likelihood(model, values[:, None])[0]), of_evidence)
 
 
 def gaussian_entropy(model: GaussianTreeModel) -> float:

@@ -14,7 +14,7 @@ from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.scoring.problem import largest_scored, problem_from_table, tabulation_for
+from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 
@@ -86,10 +86,9 @@ class Learner:
             table,
             self.score,
             treewidth=self.treewidth,
-            max_size=largest_scored(self.backend, self.treewidth),
             constraints=self.constraints,
             limits=limits,
-            tabulation=tabulation_for(self.backend),
+            backend=self.backend,
         )
         result = solve(problem, self.backend, limits)
         if result.stop is Stop.INTERRUPTED:
