@@ -108,10 +108,10 @@ def reading_watch(name: str, limits: "Limits", listener: "Listener | None") -> "
             )
         need = resident_memory() + memory
         if need > limits.memory_bytes:
+            what = f"the distinct rows among the first {rows} of {name} need" if rows else f"{name} needs"
             raise LimitError(
-                f"the distinct rows among the first {rows} of {name} need {need / 1e9:.3g} GB of "
-                f"memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, "
-                "or fewer columns (--columns), which have fewer distinct rows"
+                f"{what} {need / 1e9:.3g} GB of memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. "
+                "Ways out: a larger limit, or fewer columns (--columns), which have fewer distinct rows"
             )
 
     return watch

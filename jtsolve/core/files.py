@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import os
@@ -167,6 +168,8 @@ def pack(data: bytes, *, numbers: bool = False) -> bytes:
 
 def _replace(target: Path, data: bytes, mode: int | None) -> None:
     """Writes `data` beside `target` and renames it; `mode` is that of an existing file."""
+    if target.is_symlink():  # resolved, and still one: a circle, for which only Python before 3.13 has an error
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".jtsolve-", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as stream:

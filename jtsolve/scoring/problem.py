@@ -191,6 +191,7 @@ def problem_from_table(
 
     >>> import numpy as np
     >>> from jtsolve.scoring.scores.bic import Bic
+    >>> from jtsolve.tables.table import DataTable
     >>> table = DataTable(("a", "b"), (("no", "yes"),) * 2, np.array([[0, 0, 1, 1], [0, 0, 1, 1]]))
     >>> problem_from_table(table, Bic(), treewidth=1).names
     ('a', 'b')
