@@ -168,7 +168,7 @@ def pack(data: bytes, *, numbers: bool = False) -> bytes:
 
 def _replace(target: Path, data: bytes, mode: int | None) -> None:
     """Writes `data` beside `target` and renames it; `mode` is that of an existing file."""
-    if target.is_symlink():  # resolved, and still one: a circle, for which only Python before 3.13 has an error
+    if target.is_symlink():  # though resolved: a circle, which is an error by itself only before Python 3.13
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=".jtsolve-", suffix=".tmp")
     try:
