@@ -51,7 +51,7 @@ from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, is_dask_frame, read_partitioned
-from jtsolve.tables.reading import Dialect, read_checked
+from jtsolve.tables.reading import Dialect, read_checked, read_declarations
 from jtsolve.tables.suffixes import title_of
 from jtsolve.tables.table import ContinuousTable, DataTable
 
@@ -147,7 +147,7 @@ def learn(
             of its frames.
         show_progress: on standard error; None for in terminals and notebooks.
         coding: the fields of `tables.options.Coding`, most named as on the command line: columns, drop,
-            weights, missing, gaps, discretise, schema, class_column, max_states.
+            weights, missing, gaps, discretise, schema (a mapping, or a file), class_column, max_states.
 
     Raises:
         InputError: the data cannot be read as states, or as numbers for a Gaussian score.
@@ -578,6 +578,9 @@ def _coding(options: Mapping[str, Any]) -> Coding:
     given = dict(options)
     if isinstance(given.get("discretise"), str):
         given["discretise"] = Discretisation.parse(given["discretise"])
+    if given.get("schema") is not None:
+        given["schema"], declared = read_declarations(given["schema"])
+        given["class_column"] = given.get("class_column") or declared
     for name in ("columns", "drop", "gaps", "states"):
         if given.get(name) is not None:
             given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])

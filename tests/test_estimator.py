@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
 import time
@@ -162,6 +163,42 @@ def test_missing_cells_in_training_are_a_state_left_out_or_filled_in() -> None:
     X[:, 2] = np.nan
     with pytest.raises(InputError, match="column 'x2': every value is missing"):
         JunctionTreeDensity().fit(X)
+
+
+def test_further_values_that_mean_a_missing_one() -> None:
+    X = rows().astype(float)
+    marked, gaps = X.copy(), X.copy()
+    marked[::7, 1], gaps[::7, 1] = -9, np.nan
+    for make in (JunctionTreeDensity, JunctionTreeImputer):
+        own, other = tree_of(make(missing_values=-9).fit(marked)), tree_of(make().fit(gaps))
+        assert own.columns == other.columns
+        assert np.array_equal(own.values, other.values)
+    numbers = np.where(np.arange(60) % 5, np.arange(60) / 7, -9.0)
+    words = pd.DataFrame({"a": ["x", "y", "?"] * 20, "n": numbers})
+    filled = JunctionTreeImputer(missing_values=["?", -9]).fit_transform(words)
+    assert set(filled["a"]) == {"x", "y"}
+    assert filled["n"].min() >= 0
+    classifier = JunctionTreeClassifier(missing_values=["?", -9]).fit(words, [0, -9] * 30)
+    assert classifier.classes_.tolist() == [-9, 0]
+    assert tree_of(classifier).columns[0].states == ("?", "x", "y")
+
+
+def test_declared_states_and_cuts_are_those_of_the_columns(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"n": np.arange(60) / 7, "a": ["x", "y"] * 30})
+    schema = {"n": [2, 5], "a": ["y", "x", "z"]}
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(schema))
+    model = jt.learn(frame, schema=path, show_progress=False).fit().model
+    assert isinstance(model, JunctionTreeModel)
+    expected = model.columns
+    assert expected[0].cuts == (2.0, 5.0)
+    assert expected[1].states == ("y", "x", "z")
+    for estimator in (JunctionTreeDensity(schema=schema), JunctionTreeImputer(schema=path)):
+        assert tree_of(estimator.fit(frame)).columns == expected
+    joint = JunctionTreeClassifier(schema=schema).fit(frame, frame["a"].rename("c"))
+    assert tree_of(joint).columns[:2] == expected
+    with pytest.raises(InputError, match=r"the schema: 'n': the cuts do not increase"):
+        JunctionTreeDensity(schema={"n": [5, 2]}).fit(frame)
 
 
 def test_many_different_numbers_are_cut_and_drawn_from_their_ranges() -> None:

@@ -129,6 +129,17 @@ def test_missing_values_are_refused_and_counted_in_the_words_for_files(kind: str
     assert read_states({"a": GAPPED[kind]}, Coding(missing="state")).states == (("1", "2", "?"),)
 
 
+def test_chosen_words_for_missing_values_count_in_typed_columns_too() -> None:
+    frame = {"a": ["x", "unknown", "?"], "n": [1.5, -9.0, 2.0]}
+    assert read_states(frame).states == (("?", "unknown", "x"), ("-9", "1.5", "2"))
+    coding = Coding(gaps=("unknown", "-9"), missing="impute-mode")
+    assert read_states(frame, coding).states == (("?", "x"), ("1.5", "2"))
+    cut = [Column("n", ("low", "high"), (1.75,))]
+    assert read_codes(frame, cut, gaps=("-9",)).tolist() == [[0, -1, 1]]
+    values = read_values(frame, ["n"], gaps=("-9",))
+    assert np.array_equal(values, [[1.5, np.nan, 2.0]], equal_nan=True)
+
+
 @pytest.mark.parametrize(
     "column",
     [

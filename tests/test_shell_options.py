@@ -70,6 +70,33 @@ def test_constraints_hold_for_data_and_instances(command: Call, chain: Path, tmp
     assert set(map(len, read_result(result).separators)) <= {0}
 
 
+def test_averages_and_draws_are_of_graphs_that_meet_the_constraints(command: Call, chain: Path) -> None:
+    asked = ["--treewidth", "1", "--forbid", "a,b"]
+    code, out, _ = command("sample-trees", chain, "-n", "5", *asked)
+    assert code == 0
+    assert all(["a", "b"] not in json.loads(line)["cliques"] for line in out.splitlines())
+    assert command("average", chain, *asked, "--quiet")[0] == 0
+    code, _, err = command("average", chain, "--treewidth", "1", "--max-cliques", "2")
+    assert code == 2
+    assert "max_cliques" in err
+
+
+def test_a_result_is_checked_under_the_constraints_of_its_run(
+    command: Call, chain: Path, tmp_path: Path
+) -> None:
+    result, instance = tmp_path / "r.json", tmp_path / "i.json"
+    assert command("score", chain, "--max-size", "2", "--output", instance)[0] == 0
+    asked = ["--forbid", "a,b", "--require", "a,d"]
+    assert command("solve", instance, "--treewidth", "1", *asked, "--output", result)[0] == 0
+    code, _, err = command("check", instance, result)
+    assert code == 1
+    for name in ("forbidden_edges", "required_edges"):
+        assert f"made with other {name} than the problem asks for; give 'jtsolve check' the constraint" in err
+    assert command("check", instance, result, *asked)[0] == 0
+    assert command("check", instance, result, *asked, "--forbid", "b,c")[0] == 1
+    assert "--forbid: for results only" in command("check", instance, "--forbid", "a,b")[2]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

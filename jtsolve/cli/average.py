@@ -8,6 +8,7 @@ import typer
 
 from jtsolve.cli.options import (
     LOCAL,
+    ConstraintOptions,
     DataOptions,
     Executor,
     Instance,
@@ -91,6 +92,7 @@ def average(
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
+    constrain: ConstraintOptions,
     scoring: ScoringOptions,
     table: DataOptions,
 ) -> None:
@@ -124,7 +126,7 @@ def average(
     cluster = context.with_resource(held(cluster_named(executor, spend.threads)))
     shown = not quiet and is_watched()
     problem = read_or_score(
-        instance, scoring, table, treewidth, limits, silent if json or quiet else emit, shown=shown
+        instance, scoring, table, treewidth, constrain, limits, silent if json or quiet else emit, shown=shown
     )
 
     from jtsolve.averaging.average import average as average_over
@@ -154,7 +156,7 @@ def average(
     if bootstrap:
         file = DataFile.of(instance, _score(scoring), table, quiet=True)
         try:
-            trees = Search(file.score, problem.max_clique_size - 1, backend)
+            trees = Search(file.score, problem.max_clique_size - 1, backend, problem.constraints)
             strengths = _strengths(file, bootstrap, trees, limits, cluster, shown=shown)
             posterior = replace(posterior, bootstrap=strengths)
         except (LimitError, KeyboardInterrupt) as error:  # the posterior is not to be lost
@@ -208,6 +210,7 @@ def read_or_score(
     scoring: ScoringOptions,
     table: DataOptions,
     treewidth: int | None,
+    constrain: ConstraintOptions,
     limits: "Limits",
     say: "Say",
     *,
@@ -219,9 +222,11 @@ def read_or_score(
     if not _is_data(path, scoring):
         if given := [*flags_given(scoring), *flags_given(table)]:
             raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
-        return read_problem(path).with_treewidth(treewidth)
-    max_size = scoring.max_size or (None if treewidth is None else treewidth + 1)
+        return constrain.on(read_problem(path)).with_treewidth(treewidth)
+    bound = constrain.treewidth if treewidth is None else treewidth
+    max_size = scoring.max_size or (None if bound is None else bound + 1)
     if max_size is None:
         raise ChoiceError("nothing says how large the scored sets are; give --treewidth K or --max-size K")
     data = DataFile.of(path, _score(scoring), table)
-    return score_file(data, max_size, limits, say, shown=shown).with_treewidth(treewidth)
+    problem = score_file(data, max_size, limits, say, named=constrain.of, shown=shown)
+    return constrain.on(problem).with_treewidth(treewidth)

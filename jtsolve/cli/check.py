@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Json
+from jtsolve.cli.options import ConstraintOptions, Json, flags_given, grouped
 from jtsolve.cli.output import FAULTY, complain, emit
 from jtsolve.errors import ChoiceError
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from jtsolve.io.result import ResultDocument
 
 
+@grouped
 def check(
+    *,
     instance: Annotated[
         Path,
         typer.Argument(readable=False, metavar="INSTANCE", help="The instance file; or a selected graph."),
@@ -26,12 +28,14 @@ def check(
         Path | None,
         typer.Option(metavar="FILE", readable=False, help="Verify the bound, too, by this certificate."),
     ] = None,
+    constrain: ConstraintOptions,
     json: Json = False,
 ) -> None:
     """Check a result, or the results of solve --k-best, against its instance; or a selected graph alone.
 
     Verifies the tree, its score, the constraints, and that the claims agree; with a certificate, as 'solve
-    --certificate' writes it, also that no tree, or no other one, scores more than the bound. Of a graph of
+    --certificate' writes it, also that no tree, or no other one, scores more than the bound. A result of
+    solve --forbid A,B is checked with --forbid A,B; so are the other constraint options. Of a graph of
     'jtsolve select': that every edge of the superset is decided once, and from columns that suffice.
 
     Exit code 0: the result is right; 1: it is not, and every fault is named.
@@ -39,6 +43,8 @@ def check(
     if result is None:
         if certificate is not None:
             raise ChoiceError("a certificate proves a result; give INSTANCE RESULT")
+        if given := flags_given(constrain):
+            raise ChoiceError(f"{', '.join(given)}: for results only; give INSTANCE RESULT")
         _check_graph(instance, json=json)
         return
 
@@ -51,7 +57,7 @@ def check(
     from jtsolve.verify.result import check as faults_of
 
     document = _read(result)
-    problem = read_problem(instance)
+    problem = constrain.on(read_problem(instance))
     tighter: tuple[str, ...] = ()
     if isinstance(document, ResultDocument):
         faults, status = faults_of(problem, document), document.status.value

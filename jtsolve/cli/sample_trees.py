@@ -6,6 +6,7 @@ import typer
 
 from jtsolve.cli.average import read_or_score
 from jtsolve.cli.options import (
+    ConstraintOptions,
     DataOptions,
     Instance,
     LimitOptions,
@@ -34,6 +35,7 @@ def sample_trees(
     spend: LimitOptions,
     seed: Seed = 0,
     output: ResultFile = None,
+    constrain: ConstraintOptions,
     scoring: ScoringOptions,
     table: DataOptions,
 ) -> None:
@@ -51,7 +53,7 @@ def sample_trees(
         require_writable(output, instance)
     limits = spend.limits(context.obj, seed)
     shown = is_watched()
-    problem = read_or_score(instance, scoring, table, treewidth, limits, silent, shown=shown)
+    problem = read_or_score(instance, scoring, table, treewidth, constrain, limits, silent, shown=shown)
 
     from jtsolve.averaging.sampling import draw_trees
     from jtsolve.core.files import write_atomically

@@ -25,7 +25,8 @@ from jtsolve.tables.frames import FrameStyle, is_pandas, label_of
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.reading import checked, read_raw
+from jtsolve.tables.reading import checked, read_declarations, read_raw
+from jtsolve.tables.selection import with_gaps
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -120,14 +121,18 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             values = {**values, classes.name: classes.values}
         weights = Weights.of(sample_weight, len(next(iter(columns.values()))))
         cut = self.discretise
+        schema, declared = read_declarations({} if self.schema is None else self.schema)
         coding = Coding(
             missing=missing or self.missing,
             discretise=Discretisation.parse(cut) if isinstance(cut, str) else cut,
-            class_column=None if classes is None else classes.name,
+            gaps=self._gaps,
+            schema=schema,
+            class_column=declared if classes is None else classes.name,
             max_states=self.max_states,
             states=(self.states,) if isinstance(self.states, str) else tuple(self.states),
         )
         raw = weights.applied(read_raw(columns, Intake(together=False)))
+        raw = replace(raw, columns=tuple(with_gaps(column, raw, coding) for column in raw.columns))
         table = checked(raw, coding, "X", size=self.treewidth + 1, tell=_warn)
         assert isinstance(table, DataTable), "of states"
         remarks = {"rows": table.total * weights.unit, **table.provenance}
@@ -147,6 +152,12 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             raise ChoiceError(
                 f"smoothing={self.smoothing}; give a number above 0, so that no row is impossible"
             )
+
+    @property
+    def _gaps(self) -> tuple[str, ...]:
+        """The words for a missing value."""
+        given = self.missing_values
+        return tuple(map(label_of, (given,) if np.ndim(given) == 0 else given))
 
     @property
     def _smoothing(self) -> float:
@@ -203,7 +214,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         given = features_of(self, X, reset=False).values()
         features = dict(zip([column.name for column in columns], given, strict=True))
         unseen = UNSEEN if getattr(self, "unseen", "share") == "share" else None
-        return open_rows(features, list(features)).codes(columns, unseen=unseen)
+        rows = open_rows(features, list(features), gaps=self._gaps)
+        return rows.codes(columns, unseen=unseen)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -29,6 +29,7 @@ from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -60,7 +61,9 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         backend: its name, or itself.
         discretise: "mdlp" cuts by the class.
         states: columns that are not cut.
+        schema: declared states or cuts.
         max_states: their largest number.
+        missing_values: further values that mean a missing value.
         missing: treatment of missing values.
         unseen: treatment of unseen values.
         time: seconds for each tree.
@@ -95,7 +98,9 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         backend: str | Backend = "auto",
         discretise: str | Discretisation | None = "quantile:4",
         states: str | tuple[str, ...] = (),
+        schema: str | Path | Mapping[str, Any] | None = None,
         max_states: int = 1000,
+        missing_values: Any = (),
         missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
         unseen: Literal["share", "error"] = "share",
         time: float | None = None,
@@ -111,7 +116,9 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         self.backend = backend
         self.discretise = discretise
         self.states = states
+        self.schema = schema
         self.max_states = max_states
+        self.missing_values = missing_values
         self.missing = missing
         self.unseen = unseen
         self.time = time

@@ -21,6 +21,9 @@ from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.scoring.score import DEFAULT_SCORE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
@@ -48,8 +51,11 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         discretise: how columns of many different numbers are cut: "quantile:4", "width:4", "mdlp:COLUMN";
             None to refuse them. Columns of at most 20 different numbers, or 31 whole ones, are not cut.
         states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
+        schema: declared states (texts, in order) or cuts (numbers) by column, {"x0": ["no", "yes"]}; or a
+            file of them, as for `--schema`.
         max_states: columns with more states are refused.
-        missing: treatment of missing values (None, NaN, NA) in training: "state": a state of columns that
+        missing_values: a value, or several, that mean a missing value, besides None, NaN and NA.
+        missing: treatment of missing values in training: "state": a state of columns that
             have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
             "refuse". Elsewhere, missing values without a state are summed over.
         unseen: treatment of values that training did not have: "share": a value has the share that the prior
@@ -82,7 +88,9 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         components: int = 1,
         discretise: str | Discretisation | None = "quantile:4",
         states: str | tuple[str, ...] = (),
+        schema: str | Path | Mapping[str, Any] | None = None,
         max_states: int = 1000,
+        missing_values: Any = (),
         missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
         unseen: Literal["share", "error"] = "share",
         time: float | None = None,
@@ -97,7 +105,9 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         self.components = components
         self.discretise = discretise
         self.states = states
+        self.schema = schema
         self.max_states = max_states
+        self.missing_values = missing_values
         self.missing = missing
         self.unseen = unseen
         self.time = time

@@ -30,6 +30,9 @@ from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
@@ -56,7 +59,9 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         backend: its name, or itself.
         discretise: how numbers are cut.
         states: columns that are not cut.
+        schema: declared states or cuts.
         max_states: their largest number.
+        missing_values: further values that mean a missing value.
         unseen: treatment of observed values that training did not have: "share": they are no evidence;
             "error".
         time: seconds for each tree.
@@ -88,7 +93,9 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         backend: str | Backend = "auto",
         discretise: str | Discretisation | None = "quantile:4",
         states: str | tuple[str, ...] = (),
+        schema: str | Path | Mapping[str, Any] | None = None,
         max_states: int = 1000,
+        missing_values: Any = (),
         unseen: Literal["share", "error"] = "share",
         time: float | None = None,
         memory: float | None = None,
@@ -103,7 +110,9 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         self.backend = backend
         self.discretise = discretise
         self.states = states
+        self.schema = schema
         self.max_states = max_states
+        self.missing_values = missing_values
         self.unseen = unseen
         self.time = time
         self.memory = memory

@@ -13,7 +13,7 @@ from jtsolve.errors import InputError
 from jtsolve.tables.check import OF_ROWS, examine
 from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.options import GAPS, Coding
+from jtsolve.tables.options import GAPS, Coding, gap_words
 from jtsolve.tables.raw import GAP, RawTable
 from jtsolve.tables.reading import Dialect, opened_data, read_raw
 from jtsolve.tables.selection import name_list, row_weights
@@ -229,7 +229,7 @@ def open_rows(
     times = None
     if weights is not None:
         times = row_weights(by_name[weights], None, place)
-    return FileRows(tuple(columns), () if raw.typed else tuple(gaps), place, times)
+    return FileRows(tuple(columns), gap_words(gaps, typed=raw.typed), place, times)
 
 
 def read_codes(
@@ -267,7 +267,9 @@ def values_of(rows: FileRows, names: Sequence[str]) -> NDArray[np.float64]:
     for row, name, column in zip(found, names, rows.columns, strict=True):
         labels = column.numbers()
         for i in column.occurring():
-            if np.isnan(labels[i]) and column.labels[i] not in rows.gaps:
+            if column.labels[i] in rows.gaps:
+                labels[i] = np.nan
+            elif np.isnan(labels[i]):
                 raise InputError(
                     rows.source,
                     f"column '{name}'",
@@ -307,6 +309,7 @@ def _coded(
     strange = codes == GAP
     if column.cuts is not None:
         numbers = raw.numbers()
+        numbers[[i for i, label in enumerate(raw.labels) if label in gaps]] = np.nan
         inside = np.isfinite(numbers)
         codes[inside] = np.searchsorted(np.array(column.cuts), numbers[inside], side="left")
         strange &= ~inside

@@ -25,6 +25,7 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.coding import FEW, is_quantity
+from jtsolve.tables.options import gap_words
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
 from jtsolve.tables.selection import chosen
 
@@ -488,9 +489,7 @@ def _more(found: Sequence[Any]) -> str:
     return f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
 
 
-def _gap_words(raw: RawTable, gaps: Collection[str]) -> list[str]:
+def _gap_words(raw: RawTable, gaps: Sequence[str]) -> list[str]:
     """Returns the words for a missing value that occur."""
-    if raw.typed:
-        return []
     labels = set().union(*(column.labels for column in raw.columns))
-    return [word for word in gaps if word in labels]
+    return [word for word in gap_words(gaps, typed=raw.typed) if word in labels]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -20,6 +20,16 @@ MISSING: tuple[str, ...] = get_args(Missing)
 
 GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
 """Words that mean a missing value in text formats, which have no null."""
+
+
+def gap_words(gaps: Sequence[str], *, typed: bool) -> tuple[str, ...]:
+    """Returns the words that mean a missing value: in typed tables, which have null, only chosen ones.
+
+    >>> gap_words(GAPS, typed=True), gap_words(["-9"], typed=True)
+    ((), ('-9',))
+    """
+    return () if typed and tuple(gaps) == GAPS else tuple(gaps)
+
 
 Decimal: TypeAlias = Literal["point", "comma"]
 DECIMALS: tuple[str, ...] = get_args(Decimal)
@@ -117,7 +127,7 @@ class Coding:
         missing: treatment of missing values: "refuse" reports the counts; "state" adds a state; "drop-rows"
             and "drop-columns" leave out rows or columns with gaps; "impute-mode" fills in the column's most
             frequent state, the first of ties.
-        gaps: words that mean a missing value, in text formats.
+        gaps: words that mean a missing value; the default ones only in text formats.
         discretise: how to cut continuous columns into states; None rejects them.
         schema: declared states or cuts of some columns.
         class_column: class column for mdlp, or None; otherwise a column like any other.

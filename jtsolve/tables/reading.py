@@ -14,8 +14,10 @@ a name is an index, as pandas writes it, and left out.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isfinite
+from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -207,15 +209,25 @@ def read_schema(path: str | Path) -> Schema:
     return read_declarations(path)[0]
 
 
-def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
-    """Returns the declared states and cuts, and the class column, of a JSON schema file.
+def read_declarations(schema: str | Path | Mapping[str, Any]) -> tuple[Schema, str | None]:
+    """Returns the declared states and cuts, and the class column, of a schema: a JSON file, or a mapping.
 
-    The file holds an object that maps columns to lists: strings declare states, increasing numbers are cuts.
+    It maps columns to lists (the file holds an object): strings declare states, increasing numbers are cuts.
     In place of a list, {"states": list, "class": true} declares the class column as well; both are optional.
 
     Raises:
-        InputError: the file is not of this form.
+        InputError: it is not of this form.
+
+    >>> dict(read_declarations({"Age": [40, 60], "Smoker": ["no", "yes"]})[0])
+    {'Age': (40.0, 60.0), 'Smoker': ('no', 'yes')}
     """
+    if isinstance(schema, Mapping):
+        return _declarations(schema, "the schema")
+    return _declarations(_read_object(schema), str(schema))
+
+
+def _read_object(path: str | Path) -> dict[str, Any]:
+    """Returns the object in a JSON file."""
     source = str(path)
     try:
         document = json.loads(
@@ -227,6 +239,10 @@ def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
         raise InputError(source, "", f"it is not JSON ({error})", "correct the file") from None
     if not isinstance(document, dict):
         raise InputError(source, "", "it is not an object", 'write {"column": ["state", "state"]}')
+    return document
+
+
+def _declarations(document: Mapping[str, Any], source: str) -> tuple[Schema, str | None]:
     schema: dict[str, tuple[str, ...] | tuple[float, ...]] = {}
     classes = []
     for name, declared in document.items():
@@ -238,11 +254,11 @@ def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
             if "states" not in declared:
                 continue
             entry = declared["states"]
-        is_list = isinstance(entry, list) and entry
+        is_list = isinstance(entry, list | tuple) and entry
         if is_list and all(isinstance(value, str) for value in entry) and len(set(entry)) == len(entry):
             schema[name] = tuple(entry)
-        elif is_list and all(isinstance(value, float) and isfinite(value) for value in entry):
-            cuts = tuple(entry)
+        elif is_list and all(_is_number(value) for value in entry):
+            cuts = tuple(map(float, entry))
             if sorted(set(cuts)) != list(cuts):
                 raise InputError(source, f"'{name}'", "the cuts do not increase", "order them")
             schema[name] = cuts
@@ -258,6 +274,10 @@ def read_declarations(path: str | Path) -> tuple[Schema, str | None]:
             source, f"'{classes[1]}'", f"the class is '{classes[0]}' already", "declare one class"
         )
     return MappingProxyType(schema), classes[0] if classes else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.tables.options import gap_words
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     if not keep or len(set(keep)) < len(keep):
         raise InputError(source, "columns", "none is left, or one is named twice", "name each column once")
     by_name = {column.name: column for column in raw.columns}
-    columns = [_with_gaps(by_name[name], raw, coding) for name in keep]
-    classes = None if coding.classes is None else _with_gaps(by_name[coding.classes], raw, coding)
+    columns = [with_gaps(by_name[name], raw, coding) for name in keep]
+    classes = None if coding.classes is None else with_gaps(by_name[coding.classes], raw, coding)
     remarks: dict[str, Any] = {"missing": coding.missing}
     if dropped := [name for name in raw.names if name not in keep and name != coding.weights]:
         remarks["columns_dropped"] = dropped
@@ -89,13 +90,13 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     return selection
 
 
-def _with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
+def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     """Returns the column with gaps in place of words for missing values, except declared states."""
     if coding.decimal == "comma" and not raw.typed:
         column = column.with_decimal_point(coding.gaps)
     declared = set(map(str, coding.schema.get(column.name, ()))) | set(column.states or ())
-    words = set(coding.gaps) - declared
-    if raw.typed or words.isdisjoint(column.labels):
+    words = set(gap_words(coding.gaps, typed=raw.typed)) - declared
+    if words.isdisjoint(column.labels):
         return column
     codes = [GAP if label in words else code for code, label in enumerate(column.labels)]
     return column.recoded(np.array(codes, dtype=np.int32))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Set: TypeAlias = frozenset[int]
 
+_REMEDY = "give 'jtsolve check' the constraint options of that run, or solve again under the problem's"
+
 
 def declared_constraints(problem: Problem, result: ResultDocument | RankingDocument) -> Constraints:
     """Returns the constraints that a result, or ranking, says it was solved under.
@@ -56,7 +58,10 @@ def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[st
     if not found:
         for name in _tighter(asked, own):
             if name != "max_treewidth":
-                yield f"The result was made with a tighter {name} than the problem asks for, and has no tree."
+                yield (
+                    f"The result was made with a tighter {name} than the problem asks for, and has no tree; "
+                    f"{_REMEDY}."
+                )
     for name in (
         "forbidden_edges",
         "required_edges",
@@ -65,7 +70,7 @@ def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[st
         "allowed_separators",
     ):
         if getattr(asked, name) != getattr(own, name):
-            yield f"The result was made with other {name} than the problem asks for."
+            yield f"The result was made with other {name} than the problem asks for; {_REMEDY}."
 
 
 def tightened(problem: Problem, result: ResultDocument) -> tuple[str, ...]:
