@@ -95,10 +95,12 @@ class Cluster:
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         try:
             client = dask.Client(self.address, timeout=_PATIENCE)
-        except (OSError, ValueError, TypeError) as error:  # TypeError: encryption without its files
+        # TypeError: encryption without its files. AssertionError: Dask's thread did not start in ten seconds.
+        except (OSError, ValueError, TypeError, AssertionError) as error:
+            reason = str(error) or "no reason is told"
             raise ChoiceError(
-                f"there is no Dask scheduler at '{self.address}' ({error}); start one with 'dask scheduler', "
-                "or check the address, and the TLS files in Dask's configuration"
+                f"there is no Dask scheduler at '{self.address}' ({reason}); start one with 'dask "
+                "scheduler', or check the address, and the TLS files in Dask's configuration"
             ) from None
         with client:
             yield _checked(client, f"at '{self.address}'")
