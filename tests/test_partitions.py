@@ -301,6 +301,12 @@ def test_models_are_applied_by_partitions(
     assert full["gaps"].null_count() == 0
     assert full.filter(gaps.is_not_null())["gaps"].cast(pl.Int64).equals(gaps.drop_nulls())
     assert run(["impute", str(model), str(folder), "--output", str(tmp_path / "x.txt")], monotonic()) == 2
+    before = {file: file.read_bytes() for file in (tmp_path / "full").iterdir()}
+    for used in (tmp_path / "full", tmp_path / "one.txt", tmp_path / "none" / "x"):
+        capsys.readouterr()
+        assert run(["loglik", str(model), str(folder), *dask, str(used)], monotonic()) == 2
+        assert "need a new folder" in capsys.readouterr().err
+    assert before == {file: file.read_bytes() for file in (tmp_path / "full").iterdir()}
 
 
 def test_em_has_the_e_step_of_one_process(folder: Path, cluster: Cluster) -> None:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.loglik import place_in
 from jtsolve.cli.options import LOCAL, Data, DataOptions, Executor, Model, Threads, cluster_named, grouped
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
@@ -40,11 +39,13 @@ def impute(
     from jtsolve.cli.models import load
     from jtsolve.core.files import write_atomically
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.tables.parquet import parquet_bytes
 
-    require_writable(output, model, data)
     cluster = cluster_named(executor, threads)
-    if cluster is None and output.suffix not in (".parquet", ".csv"):
-        raise ChoiceError(f"{output}: rows are written as .parquet or .csv; give such a name")
+    if cluster is None:
+        require_writable(output, model, data)
+        if output.suffix not in (".parquet", ".csv"):
+            raise ChoiceError(f"{output}: rows are written as .parquet or .csv; give such a name")
     found = load(model)
     if not isinstance(found, JunctionTreeModel):
         raise ChoiceError(f"{model}: rows are completed by one junction tree of states; give such a model")
@@ -53,39 +54,24 @@ def impute(
         if output.suffix == ".csv":
             write_atomically(output, frame.write_csv().encode())
         else:
-            write_atomically(output, _parquet(frame))
+            write_atomically(output, parquet_bytes(frame))
     else:
-        from jtsolve.tables.partitions import each_frame, partitions_of
+        from jtsolve.tables.partitions import over_frames
 
-        _, parts = partitions_of(data)
-        output.mkdir(exist_ok=True)
-        with cluster.connected() as workers:
-            shared = workers.share((found, columns))
-            futures = [
-                each_frame(workers, [part], _of_partition, shared, place_in(output, number))[0]
-                for number, part in enumerate(parts)
-            ]
-            filled = sum(future.result() for future in workers.as_completed(futures))
+        filled = sum(over_frames(cluster, data, _of_partition, (found, columns), output))
     emit(f"{output}: {filled} values filled in")
 
 
 def _of_partition(frame: Any, shared: "tuple[JunctionTreeModel, DataOptions]", place: str) -> int:
     """Writes the rows of a partition, and returns how many values were filled in; called on a worker."""
     from jtsolve.core.files import write_atomically
+    from jtsolve.tables.parquet import parquet_bytes
 
     if not len(frame):
         return 0
     rows, filled = _completed(frame, *shared)
-    write_atomically(place, _parquet(rows))
+    write_atomically(place, parquet_bytes(rows))
     return filled
-
-
-def _parquet(frame: "pl.DataFrame") -> bytes:
-    from io import BytesIO
-
-    stream = BytesIO()
-    frame.write_parquet(stream)
-    return stream.getvalue()
 
 
 def _completed(data: "Frame", model: "JunctionTreeModel", options: DataOptions) -> "tuple[pl.DataFrame, int]":

@@ -60,7 +60,8 @@ def loglik(
 
     --executor dask takes Parquet files by partitions.
     """
-    if output is not None:
+    cluster = cluster_named(executor, threads)
+    if output is not None and cluster is None:
         require_writable(output, model, data)
     if columns.missing not in (None, "refuse", "drop-rows", "state"):
         raise ChoiceError(
@@ -76,7 +77,6 @@ def loglik(
     from jtsolve.models.files.opening import open_model
 
     found = open_model(model)
-    cluster = cluster_named(executor, threads)
     if cluster is None:
         rows, times = _log_likelihood(found, data, columns)
         sums = _sums(rows, times)
@@ -119,18 +119,9 @@ def _by_partitions(
     cluster: "Cluster", model: "AnyModel | Network", data: Path, options: DataOptions, output: Path | None
 ) -> Sums:
     """Returns the sums over all partitions; writes a file for each into a folder."""
-    from jtsolve.tables.partitions import each_frame, partitions_of
+    from jtsolve.tables.partitions import over_frames
 
-    _, parts = partitions_of(data)
-    if output is not None:
-        output.mkdir(exist_ok=True)
-    with cluster.connected() as workers:
-        shared = workers.share((model, options))
-        futures = [
-            each_frame(workers, [part], _of_partition, shared, place_in(output, number))[0]
-            for number, part in enumerate(parts)
-        ]
-        found = [future.result() for future in workers.as_completed(futures)]
+    found = over_frames(cluster, data, _of_partition, (model, options), output)
     # Summed exactly, so that the order in which partitions come does not matter.
     return Sums(
         sum(one.rows for one in found),
@@ -140,21 +131,19 @@ def _by_partitions(
     )
 
 
-def place_in(folder: Path | None, number: int) -> str | None:
-    """Returns the file of a partition in a folder, for workers whose working folder may be another."""
-    return None if folder is None else str(folder.absolute() / f"part.{number}.parquet")
-
-
 def _of_partition(frame: Any, shared: "tuple[AnyModel | Network, DataOptions]", place: str | None) -> Sums:
     """Returns the sums over a partition, and writes ln P of its rows; called on a worker."""
     import polars as pl
+
+    from jtsolve.core.files import write_atomically
+    from jtsolve.tables.parquet import parquet_bytes
 
     model, options = shared
     if not len(frame):
         return Sums(0, 0.0, math.inf, 0)
     rows, times = _log_likelihood(model, frame, options)
     if place is not None:
-        pl.DataFrame({"loglik": rows}).write_parquet(place)
+        write_atomically(place, parquet_bytes(pl.DataFrame({"loglik": rows})))
     return _sums(rows, times)
 
 

@@ -229,3 +229,10 @@ def _readable(name: str, kind: pl.DataType) -> pl.Expr:
     if kind.is_float() or kind.is_decimal():
         return pl.col(name).cast(pl.Float64).fill_nan(None)
     return pl.col(name).cast(pl.String) if isinstance(kind, pl.Enum | pl.Categorical) else pl.col(name)
+
+
+def parquet_bytes(frame: pl.DataFrame) -> bytes:
+    """Returns the contents of a Parquet file with the frame."""
+    stream = io.BytesIO()
+    frame.write_parquet(stream)
+    return stream.getvalue()

@@ -217,18 +217,45 @@ def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
     return Path(data).name, tuple(parts)
 
 
-def each_frame(
-    workers: Workers, parts: Sequence[Part], function: Callable[..., Any], *shared: Any
-) -> list[Future]:
-    """Returns the futures of function(frame, *shared) for every partition as it is, not coded.
+def over_frames(
+    cluster: Cluster,
+    data: str | Path | Frame,
+    function: Callable[..., Any],
+    value: Any,
+    output: Path | None = None,
+) -> list[Any]:
+    """Returns function(frame, value, place) of every partition as it is, not coded, in any order.
 
     Args:
-        workers: that see the files.
-        parts: see `partitions_of`.
+        cluster: whose workers see the files.
+        data: see `partitions_of`.
         function: takes a data frame, of polars or of pandas.
-        shared: see `PartitionedTable.each`.
+        value: travels once to each worker.
+        output: a new folder; place is a file in it for the partition, else None.
+
+    Raises:
+        InputError: as `partitions_of`.
+        ChoiceError: the data have no partitions, or there is such a folder already.
     """
-    return [_submitted(workers, part, framed, function, *shared) for part in parts]
+    _, parts = partitions_of(data)
+    if output is not None:
+        if output.exists() or not output.absolute().parent.is_dir():
+            raise ChoiceError(
+                f"{output}: the files of partitions need a new folder in an existing one; give another name"
+            )
+        output.mkdir()
+    with cluster.connected() as workers:
+        shared = workers.share(value)
+        futures = [
+            _submitted(workers, part, framed, function, shared, _place_in(output, number))
+            for number, part in enumerate(parts)
+        ]
+        return [future.result() for future in workers.as_completed(futures)]
+
+
+def _place_in(folder: Path | None, number: int) -> str | None:
+    """Returns the file of a partition in a folder, for workers whose working folder may be another."""
+    return None if folder is None else str(folder.absolute() / f"part.{number}.parquet")
 
 
 def _submitted(workers: Workers, part: Part, function: Callable[..., Any], *arguments: Any) -> Future:
