@@ -10,6 +10,7 @@ Reference: M. Rocklin, Dask: parallel computation with blocked algorithms and ta
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import logging
@@ -93,15 +94,19 @@ class Cluster:
             return
         # The client logs a lost scheduler with its traceback; it is said once, by `_lost`.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        client, reason = None, ""
         try:
             client = dask.Client(self.address, timeout=_PATIENCE)
-        # TypeError: encryption without its files. AssertionError: Dask's thread did not start in ten seconds.
-        except (OSError, ValueError, TypeError, AssertionError) as error:
-            reason = str(error) or "no reason is told"
+        except (OSError, ValueError, TypeError) as error:  # TypeError: encryption without its files
+            reason = str(error)
+        if client is None:
+            # Its threads end when it is collected. Left to chance, this may fall into the start of the next
+            # client, where both wait for the same lock.
+            gc.collect()
             raise ChoiceError(
                 f"there is no Dask scheduler at '{self.address}' ({reason}); start one with 'dask "
                 "scheduler', or check the address, and the TLS files in Dask's configuration"
-            ) from None
+            )
         with client:
             yield _checked(client, f"at '{self.address}'")
 

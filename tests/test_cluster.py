@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Any
 
@@ -31,10 +32,24 @@ def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere:x", "tls://127.0.0.1:1"])
 def test_a_scheduler_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.1)
-    with pytest.raises(ChoiceError, match="start one with 'dask scheduler'"), Cluster(address).connected():
-        pass
+
+    def clients() -> int:
+        return sum(type(one) is distributed.Client for one in gc.get_objects())
+
+    gc.collect()
+    before = clients()
+    gc.disable()
+    try:
+        with (
+            pytest.raises(ChoiceError, match="start one with 'dask scheduler'"),
+            Cluster(address).connected(),
+        ):
+            pass
+        assert clients() == before, "one that is collected later may block the start of the next"
+    finally:
+        gc.enable()
 
 
 def test_workers_without_the_versions_of_this_process_are_refused(workers: Workers) -> None:
