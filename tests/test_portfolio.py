@@ -157,7 +157,7 @@ def test_a_proof_that_there_is_no_tree_ends_the_others() -> None:
 
 def test_exact_members_prove_what_heuristics_find() -> None:
     problem = named(gaussian(2, N, 3))
-    result = solve(problem, Portfolio((KTree(steps=2), DynamicProgramming())), Limits(threads=2))
+    result = solve(problem, Portfolio((KTree(steps=2), DynamicProgramming())), Limits(time=600.0, threads=2))
     assert result.status is Status.OPTIMAL
 
 
@@ -445,13 +445,13 @@ def test_a_run_that_breaks_off_leaves_no_member_running() -> None:
                     raise KeyboardInterrupt
             return None
 
-    before = threading.active_count()
+    before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         does("answer", "wait", "answer", "answer").solve(wide(), Limits(threads=1), Broken())
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and thread.daemon:
-            thread.join(10.0)
-    assert threading.active_count() <= before
+    members = set(threading.enumerate()) - before
+    for thread in members:
+        thread.join(10.0)
+    assert not any(thread.is_alive() for thread in members)
 
 
 # Without a time limit.

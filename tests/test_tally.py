@@ -24,7 +24,7 @@ def test_no_backend_ran_nothing(tally):
 
 @pytest.mark.parametrize(
     ("processes", "ran", "code"),
-    [("0", ["brute", "other"], 1), ("2", ["brute", "dp"], 0), ("2", ["other"], 1)],
+    [("0", ["brute", "other"], 1), ("0", ["brute", "dp"], 0), ("2", ["other"], 1)],
 )
 def test_a_backend_that_ran_nothing_fails_the_run(
     tmp_path: Path, processes: str, ran: list[str], code: int
