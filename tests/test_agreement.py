@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 QUICK = "brute,clutter,dp"
 """That solve a problem of eight variables in some milliseconds; others take part with fewer problems."""
 
+PATIENT = ("--time-limit", "3600")
+"""Seconds of a run, which compiles kernels first, however busy the machine is."""
+
 
 def test_quick_exact_backends_agree_on_a_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = tmp_path / "runs.jsonl"
-    assert main(["--count", "60", "--seed", "7", "--backends", QUICK, "--journal", str(journal)]) == 0
+    assert main(["--count", "60", "--seed", "7", *PATIENT, "--backends", QUICK, "--journal", str(journal)]) == 0
     assert "60 problems" in capsys.readouterr().out
     runs = read_journal(journal)
     assert len(runs) == 180
@@ -49,7 +52,7 @@ def test_quick_exact_backends_agree_on_a_sample(tmp_path: Path, capsys: pytest.C
 )
 def test_the_other_exact_backends_agree_on_a_few(name: str, tmp_path: Path) -> None:
     journal = tmp_path / "runs.jsonl"
-    assert main(["--count", "24", "--backends", f"clutter,{name}", "--journal", str(journal)]) == 0
+    assert main(["--count", "24", *PATIENT, "--backends", f"clutter,{name}", "--journal", str(journal)]) == 0
     assert any(one.backend == name and one.outcome == "optimal" for one in read_journal(journal))
 
 

@@ -334,5 +334,5 @@ def test_a_wrong_score_within_is_named_with_its_rank() -> None:
 
 def test_graphs_of_large_scores_leave_room_for_multipliers() -> None:
     # The room for multipliers once left none here, and the bound did not fall.
-    ranking = k_best(random_problem(3, 7), ClutterCuts(), Limits(time=60), k=2)
+    ranking = k_best(random_problem(3, 7), ClutterCuts(), Limits(time=600), k=2)
     assert (ranking.proved, ranking.complete) == (2, True)

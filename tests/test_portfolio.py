@@ -163,7 +163,7 @@ def test_exact_members_prove_what_heuristics_find() -> None:
 
 def test_more_threads_than_members_repeat_the_heuristics_with_other_seeds() -> None:
     members = (Member("answer"), Member("answer", exact=True))
-    outcome = Portfolio(members).solve(wide(), Limits(threads=4, seed=7, time=60.0), Recording())
+    outcome = Portfolio(members).solve(wide(), Limits(threads=4, seed=7, time=600.0), Recording())
     seen = outcome.stats["members"]
     assert [seen[f"member {i}"]["seed"] for i in range(4)] == [7, 8, 9, 10]
     assert len(seen) == 4
