@@ -92,7 +92,7 @@ class Cluster:
             with local_workers(self.workers) as workers:
                 yield workers
             return
-        # The client logs a lost scheduler with its traceback; it is said once, by `_lost`.
+        # The client logs a lost scheduler with its traceback; it is said once, by `lost`.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         client, reason = None, ""
         try:
@@ -179,7 +179,7 @@ class Workers:
             ClusterLostError: the scheduler is gone.
         """
         if self.client.status in ("closing", "closed"):
-            raise _lost()
+            raise lost()
         return self.client.submit(function, *arguments, key=key, pure=False)
 
     def share(self, value: Any) -> Future:
@@ -191,7 +191,7 @@ class Workers:
         try:
             return self.client.scatter(value, broadcast=True, hash=False)
         except (OSError, TimeoutError):
-            raise _lost() from None
+            raise lost() from None
 
     def as_completed(
         self, futures: Sequence[Future], stop: Callable[[], bool] = lambda: False
@@ -216,7 +216,7 @@ class Workers:
                     continue
                 future = next(finished)
                 if future.cancelled():
-                    raise _lost()
+                    raise lost()
                 del left[future.key]
                 yield future
         finally:
@@ -236,7 +236,7 @@ class Workers:
         """
         for finished in self.as_completed([future]):
             return finished.result()
-        raise _lost()
+        raise lost()
 
     def total(
         self, parts: Sequence[Future], add: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
@@ -286,16 +286,17 @@ def lost_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or type(error).__name__ == "KilledWorker"
 
 
-def _distributed() -> Any:
-    """Returns the package, which is an extra, slow to load, and untyped."""
-    return importlib.import_module("distributed")
-
-
-def _lost() -> ClusterLostError:
+def lost() -> ClusterLostError:
+    """Returns the error of a cluster without its scheduler."""
     return ClusterLostError(
         "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. What is done is "
         "kept; start it again, and repeat the command, with --resume or --keep if it has that option"
     )
+
+
+def _distributed() -> Any:
+    """Returns the package, which is an extra, slow to load, and untyped."""
+    return importlib.import_module("distributed")
 
 
 def _close_pages(dask_scheduler: Any = None, dask_worker: Any = None) -> None:
