@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from problems import gaussian, named
 
+import jtsolve as jt
 from jtsolve.averaging.average import average
 from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder
@@ -149,3 +150,17 @@ def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
     assert here is not None
     assert there is not None
     assert (there.edges == here.edges).all()
+
+
+def test_the_executor_of_python_is_that_of_the_command(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = named(gaussian(3, 5, 3))
+    there = jt.solve(problem, backend="clutter", executor=workers.client)
+    assert there.result.stats["tasks"] == 1
+    assert there.score == pytest.approx(jt.solve(problem, executor="local").score)
+    ladders: list[Ladder] = []
+    monkeypatch.setattr("jtsolve.api.average_problem", lambda *_, ladder, **__: ladders.append(ladder))
+    with pytest.raises(ChoiceError, match="no graph meets"):
+        jt.average(problem, method="chains", executor=workers.client)
+    assert ladders == [Ladder(cluster=Cluster(client=workers.client))]

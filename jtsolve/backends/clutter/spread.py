@@ -57,7 +57,7 @@ class Origin(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """An open node: its bound in units, its place in the proof, and the node in bytes (`_packed`)."""
+    """An open node: its bound in units, its place in the proof, and the node in bytes (`packed`)."""
 
     units: int
     proof: ProofNode
@@ -254,7 +254,7 @@ def _explored(search: BranchAndBound, origin: Origin, seconds: float) -> Explore
     return Explored(
         origin,
         search.root.proof,
-        [Waiting(node.subproblem.units, node.proof, _packed(node)) for _, _, node in search.open],
+        [Waiting(node.subproblem.units, node.proof, packed(node)) for _, _, node in search.open],
         search.settled,
         search.best.tree,
         Counter(nodes=search.nodes, steps=search.steps, rounds=search.rounds, lp_failures=search.failures),
@@ -262,6 +262,6 @@ def _explored(search: BranchAndBound, origin: Origin, seconds: float) -> Explore
     )
 
 
-def _packed(node: OpenNode) -> bytes:
+def packed(node: OpenNode) -> bytes:
     """Returns a node without its proof and the best tree."""
     return pickle.dumps((node.subproblem.packed(), node.decided, node.creep))
