@@ -7,8 +7,8 @@ runs `jtsolve solve` both ways on alarm (10,000 rows, BDeu) at treewidth 3 and p
 are those of the command and its workers; the same for a problem of three variables is what starting takes. A
 small run before has compiled the kernels.
 
-The simulation is of the proof of the random scores, from its best tree: every node's seconds, its bound and
-its children are recorded, a node a task. Free workers take the open node with the largest bound; a child is
+The simulation is of such a proof in one process: every node's seconds, its bound and its children are
+recorded, a node a task. Free workers take the open node with the largest bound; a child is
 open when its parent is done, and a task costs what sending it takes: packing and unpacking the node, measured
 here, and a millisecond of the scheduler, which handles one task at a time.
 """
@@ -26,16 +26,17 @@ import tempfile
 import time
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.backends.clutter.backend import ClutterCuts
-from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, OpenNode
+from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, OpenNode, ProofNode
 from jtsolve.backends.clutter.spread import packed
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.io.instance import write_problem
@@ -98,37 +99,33 @@ def timed(name: str, words: Sequence[str], executor: str, limit: float) -> Run:
 
 
 def recorded(problem: Problem, seconds: float) -> Node | None:
-    """Returns the nodes of a proof that begins with the best tree; None if the time did not suffice."""
+    """Returns the nodes of a proof in this process; None if the time did not suffice."""
     limits = Limits(threads=1, time=seconds)
-    first = Recorder(problem, limits)
-    ClutterCuts().solve(problem, limits, first)
+    recorder = Recorder(problem, limits)
     nodes: dict[int, Node] = {}
+    proofs: list[ProofNode] = []
     work = BranchAndBound._work  # noqa: SLF001 - it is measured
 
     def watched(search: BranchAndBound, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
-        at = time.thread_time()
-        node_bytes = packed(node)
-        sent = 2 * (time.thread_time() - at)  # unpacking takes as long
-        del node_bytes
         at, bound = time.thread_time(), node.subproblem.units
+        packed(node)
+        sent = 2 * (time.thread_time() - at)  # unpacking takes as long
+        at = time.thread_time()
         done = work(search, node, pool)
         nodes[id(node.proof)] = Node(time.thread_time() - at, sent, bound, [])
         proofs.append(node.proof)
         return done
 
-    proofs: list[Any] = []
     BranchAndBound._work = watched  # type: ignore[method-assign]  # noqa: SLF001
     try:
-        again = Recorder(problem, Limits(threads=1, time=seconds))
-        again(tree=first.tree)
-        ClutterCuts().solve(problem, Limits(threads=1, time=seconds), again)
+        outcome = ClutterCuts().solve(problem, limits, recorder)
     finally:
         BranchAndBound._work = work  # type: ignore[method-assign]  # noqa: SLF001
-    if first.stop is not None or again.stop is not None:
+    if outcome.stop is not Stop.FINISHED:
         return None
     for proof in proofs:
         children = [one for one in (proof.absent, proof.present) if one is not None]
-        nodes[id(proof)].children = [nodes[id(one)] for one in children if id(one) in nodes]
+        nodes[id(proof)].children = [nodes[id(one)] for one in children]
     return nodes[id(proofs[0])]
 
 

@@ -33,6 +33,8 @@ DASK = "dask"
 """What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
+_RESTART = 60
+"""Seconds until a worker that died has started again."""
 _PULSE = 0.02
 """Seconds between two looks at what has finished."""
 _FAN_IN = 8
@@ -41,6 +43,10 @@ _FAN_IN = 8
 
 class ClusterLostError(LimitError):
     """The scheduler, and with it everything that is not here yet, is gone."""
+
+
+class WorkersLostError(LimitError):
+    """All workers that had what a task needs have died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +191,19 @@ class Workers:
     def share(self, value: Any) -> Future:
         """Returns a future that stands for a value in the arguments of `submit`; it travels once a worker.
 
+        Where all workers have just died, it waits for one that starts again.
+
         Raises:
-            ClusterLostError: the scheduler is gone.
+            ClusterLostError: the scheduler is gone, or no worker comes.
         """
-        try:
-            return self.client.scatter(value, broadcast=True, hash=False)
-        except (OSError, TimeoutError):
-            raise lost() from None
+        while True:
+            try:
+                self.client.wait_for_workers(1, timeout=_RESTART)
+                return self.client.scatter(value, broadcast=True, hash=False)
+            except ValueError:  # Dask's word for no workers
+                sleep(_PULSE)
+            except (OSError, TimeoutError):
+                raise lost() from None
 
     def as_completed(
         self, futures: Sequence[Future], stop: Callable[[], bool] = lambda: False
@@ -204,6 +216,7 @@ class Workers:
 
         Raises:
             ClusterLostError: the scheduler is gone.
+            WorkersLostError: all workers that had what a task needs have died.
         """
         left = {future.key: future for future in futures}
         finished = _distributed().as_completed(list(futures))
@@ -216,7 +229,7 @@ class Workers:
                     continue
                 future = next(finished)
                 if future.cancelled():
-                    raise lost()
+                    raise self.loss()
                 del left[future.key]
                 yield future
         finally:
@@ -227,11 +240,24 @@ class Workers:
         """Cancels tasks that have not started, and forgets results."""
         self.client.cancel(futures)
 
+    def loss(self) -> LimitError:
+        """Returns why a task that nobody cancelled was cancelled."""
+        try:
+            if self.client.status == "running":
+                self.client.nthreads()  # asks the scheduler
+                return WorkersLostError(
+                    "all Dask workers that had what a task needs have died, as they do for want of memory; "
+                    "give them more, or start more of them"
+                )
+        except (OSError, TimeoutError):
+            pass
+        return lost()
+
     def result(self, future: Future) -> Any:
         """Returns the result of one future, waiting for it; Ctrl-C cancels it.
 
         Raises:
-            ClusterLostError: the scheduler is gone.
+            ClusterLostError, WorkersLostError: as `as_completed`.
             Exception: what the task raised.
         """
         for finished in self.as_completed([future]):
@@ -283,7 +309,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
 
 def lost_memory(error: BaseException) -> bool:
     """Tells whether a task failed for want of memory: in its own words, or by the death of its workers."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "KilledWorker"
+    return isinstance(error, MemoryError | WorkersLostError) or type(error).__name__ == "KilledWorker"
 
 
 def lost() -> ClusterLostError:

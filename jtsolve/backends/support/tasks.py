@@ -22,7 +22,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
 from uuid import uuid4
 
-from jtsolve.cluster import lost
+from jtsolve.cluster import ClusterLostError, lost
 from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import StoppedError
@@ -193,9 +193,9 @@ class Tasks:
             raise lost()
         for number, future in done:
             del self.running[number]
-            if future.cancelled():
-                raise lost()
-            error = future.exception()
+            error = self.workers.loss() if future.cancelled() else future.exception()
+            if isinstance(error, ClusterLostError):
+                raise error
             if error is None:
                 work.ended(number, future.result())
             else:
