@@ -1,4 +1,4 @@
-"""One hard problem on two Dask workers beside one process of two threads, and a simulation of larger clusters.
+"""One hard problem on two Dask workers beside two threads, and a simulation of larger clusters.
 
     python benchmarks/nodes.py --data FOLDER --output docs/benchmarks/nodes
 
@@ -80,7 +80,10 @@ def random_problem(n: int, size: int, cliques: int) -> Problem:
     values[0] = 0.0
     names = tuple(Variable(f"V{v}") for v in range(n))
     return Problem(
-        names, DenseScores(n, size, values), Constraints(max_cliques=cliques), f"random {n}, {size}, {cliques}"
+        names,
+        DenseScores(n, size, values),
+        Constraints(max_cliques=cliques),
+        f"random {n}, {size}, {cliques}",
     )
 
 
@@ -164,7 +167,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="folder of the public data; without, random scores only")
-    parser.add_argument("--random", default="8,4,4", help="variables, members of a clique, and cliques")
+    parser.add_argument("--random", default="9,3,4", help="variables, members of a clique, and cliques")
     parser.add_argument("--simulate", default="9,3,4", help="the same, of the problem that is simulated")
     parser.add_argument("--time-limit", type=float, default=300.0)
     parser.add_argument("--output", type=Path, required=True)

@@ -16,7 +16,7 @@ import importlib.util
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, LimitError
@@ -194,15 +194,18 @@ class Workers:
         Where all workers have just died, it waits for one that starts again.
 
         Raises:
-            ClusterLostError: the scheduler is gone, or no worker comes.
+            ClusterLostError: the scheduler is gone.
+            WorkersLostError: no worker comes.
         """
+        end = monotonic() + _RESTART
         while True:
             try:
-                self.client.wait_for_workers(1, timeout=_RESTART)
-                return self.client.scatter(value, broadcast=True, hash=False)
-            except ValueError:  # Dask's word for no workers
+                return self.client.scatter(value, broadcast=True, hash=False, timeout=_RESTART)
+            except (ValueError, KeyError, TimeoutError):  # of Dask, where a worker has gone or none is there
+                if monotonic() >= end:
+                    raise self.loss() from None
                 sleep(_PULSE)
-            except (OSError, TimeoutError):
+            except OSError:
                 raise lost() from None
 
     def as_completed(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,14 @@ from jtsolve.averaging.average import average
 from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers, lost_memory
+from jtsolve.cluster import (
+    Cluster,
+    ClusterLostError,
+    Workers,
+    WorkersLostError,
+    local_workers,
+    lost_memory,
+)
 from jtsolve.core.backend import Limits
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.scores.bic import Bic
@@ -164,3 +172,18 @@ def test_the_executor_of_python_is_that_of_the_command(
     with pytest.raises(ChoiceError, match="no graph meets"):
         jt.average(problem, method="chains", executor=workers.client)
     assert ladders == [Ladder(cluster=Cluster(client=workers.client))]
+
+
+def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    with local_workers(1, processes=False) as own:
+        shared = own.share(1)
+        waiting = own.submit(lambda one, seconds: sleep(seconds) or one, shared, 0.5)
+        (worker,) = own.client.cluster.workers.values()
+        own.client.cluster.sync(worker.close, executor_wait=False)
+        with pytest.raises(WorkersLostError, match="want of memory") as lost:
+            own.result(waiting)
+        assert lost_memory(lost.value)
+        monkeypatch.setattr("jtsolve.cluster._RESTART", 0.1)
+        with pytest.raises(WorkersLostError):
+            own.share(2)

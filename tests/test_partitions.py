@@ -347,8 +347,8 @@ def test_trees_are_learned_from_all_partitions(
     said: list[str] = []
     one = fit_mixture_by_partitions(table, 1, how, said.append)
     rows = read_states(tmp_path, Coding())
-    whole = Learner(BIC, ChowLiu(), 1)(rows)
-    assert one.components[0].tree == whole != Learner(BIC, ChowLiu(), 1)(read_states(tmp_path / "0.parquet", Coding()))
+    first_file = read_states(tmp_path / "0.parquet", Coding())
+    assert one.components[0].tree == how.learner(rows) != how.learner(first_file)
     assert one.provenance["stop"] == "finished"
     two = fit_mixture_by_partitions(table, 2, how, said.append)
     drawn = partitioned_em.Drawn(two, 1, (0, 0, 1))
@@ -359,7 +359,7 @@ def test_trees_are_learned_from_all_partitions(
     assert 0 < first.total < rows.rows
     assert log_likelihood(two, rows).sum() > log_likelihood(one, rows).sum()
     assert any(line.startswith("tree 2 of 2, from ") for line in said)
-    begun = fit_mixture(read_states(tmp_path / "0.parquet", Coding()), 1, how)
+    begun = fit_mixture(first_file, 1, how)
     monkeypatch.setattr(partitioned_em, "fit_mixture", lambda *_, **__: begun)
     stopped = fit_mixture_by_partitions(table, 1, how, said.append, deadline=monotonic())
     assert stopped.provenance["stop"] == "time"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from problems import gaussian, named
 
-from jtsolve.cli import run
 from jtsolve.backends.clutter import spread
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support import tasks as tasks_module
 from jtsolve.backends.support.tasks import Tasks, tasks_on
+from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers
 from jtsolve.core.backend import Capabilities, Limits, Report
 from jtsolve.core.problem import Constraints, Problem
@@ -206,9 +206,7 @@ def until_stopped(_problem: Problem, _limits: Limits, report: Report) -> Stop | 
     return report.stop
 
 
-def test_a_task_that_nobody_wants_any_more_stops(
-    workers: Workers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_nobody_wants_any_more_stops(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks_module, "_LOOK", 0.01)
     problem = named(gaussian(0, 3))
 

@@ -204,9 +204,9 @@ def _one(
     shown: bool,
 ) -> Printout:
     """Returns the best tree."""
+    from jtsolve.cli.summary import describe
     from jtsolve.cluster import lost
     from jtsolve.core.result import Stop
-    from jtsolve.cli.summary import describe
     from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.progress import progress
     from jtsolve.proving import prove, require_exact, with_own_certificate

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.cluster import Workers
+    from jtsolve.cluster import Future, Workers
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
@@ -128,12 +128,10 @@ def sums_over_partitions(
         try:
             with closing(workers.as_completed(list(totals))) as finished:
                 for future in finished:
-                    found = future.result() if table.folder is not None else future.exception()
-                    if isinstance(found, BaseException):
-                        raise found
+                    _require(future)
                     if table.folder is not None:
-                        kept[totals[future]] = found
-                        _keep(table, sets, groups[totals[future]], found)
+                        kept[totals[future]] = future.result()
+                        _keep(table, sets, groups[totals[future]], kept[totals[future]])
                     done += 1
                     heed(done / len(groups))
             if table.folder is not None:
@@ -143,6 +141,13 @@ def sums_over_partitions(
             if lost_memory(error):
                 raise LackOfMemoryError(str(error) or type(error).__name__) from None
             raise
+
+
+def _require(future: Future) -> None:
+    """Raises the error of a task, if it has one."""
+    error = future.exception()
+    if error is not None:
+        raise error
 
 
 # On the workers

@@ -230,7 +230,7 @@ def explore_all(
     return _explored(search, origin, 0.0)
 
 
-def explore(
+def explore(  # noqa: PLR0917 - the first three are those of every task
     problem: Problem, limits: Limits, report: Report, origin: Origin, node: bytes, seconds: float
 ) -> Explored:
     """Works on a node and those below it for some seconds, at least until it branches; a task."""
@@ -248,9 +248,7 @@ def explore(
 def _explored(search: BranchAndBound, origin: Origin, seconds: float) -> Explored:
     """Runs a search for some seconds; returns its result."""
     began, spent = monotonic(), thread_time()
-    search.run(
-        lambda: search.nodes > 0 and (monotonic() >= began + seconds or search.nodes >= _MOST_NODES)
-    )
+    search.run(lambda: search.nodes > 0 and (monotonic() >= began + seconds or search.nodes >= _MOST_NODES))
     return Explored(
         origin,
         search.root.proof,

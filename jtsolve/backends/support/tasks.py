@@ -1,7 +1,7 @@
 """A solve as tasks on Dask workers, and the news between them and the process that solves.
 
-Both ways go through the scheduler. A task tells trees and bounds as events of a topic. What it is told is in a
-`Variable`, at which it looks now and then: the best tree of all, and whether to stop. What is stale does no
+Both ways go through the scheduler. A task tells trees and bounds as events of a topic. What it is told is in
+a `Variable`, at which it looks now and then: the best tree of all, and whether to stop. What is stale does no
 harm: a tree counts if it is better than the one known, and a bound of a part holds for that part for ever. So
 a task whose worker dies can be done again, as Dask does by itself.
 
@@ -137,7 +137,9 @@ class Tasks:
         return self.made
 
     def drive(self, work: Work, report: Report) -> None:
-        """Works until nothing is left or the report says stop; tasks then get a moment to hand in what they have.
+        """Works until nothing is left, or the report says stop.
+
+        Tasks then get a moment to hand in what they have.
 
         Raises:
             ClusterLostError: the scheduler is gone.
@@ -265,9 +267,7 @@ def solve_there(problem: Problem, limits: Limits, report: Report, backend: Backe
     return backend.solve(problem, limits, report)
 
 
-def _work(
-    assignment: _Assignment, problem: Problem, function: Callable[..., Any], *arguments: Any
-) -> Any:
+def _work(assignment: _Assignment, problem: Problem, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function on a worker; returns None if it was stopped where it could not say anything."""
     limits = Limits(assignment.time, assignment.memory, threads=1, seed=assignment.seed)
     report = TaskReport(assignment, problem, limits)

@@ -83,7 +83,9 @@ def fit_mixture_by_partitions(
     with table.cluster.held() as cluster, cluster.connected() as workers:
         rows = replace(table, cluster=cluster, folder=None)  # drawn rows are nothing to keep
         run = _Run(rows, workers, how, progress, deadline)
-        mixture = run.refitted(fit_mixture(_first(workers, rows), components, how, progress, deadline=deadline))
+        mixture = run.refitted(
+            fit_mixture(_first(workers, rows), components, how, progress, deadline=deadline)
+        )
         stop = Stop.FINISHED
         try:
             for turn in range(how.rounds):
@@ -199,7 +201,9 @@ def expected_scores(
     """Returns the expected log-likelihood of the rows of each component under a model, in nats."""
     logs = log_joint(mixture, table)
     belongs = np.exp(logs - log_sum(logs)) * _times(table)
-    return np.array([share @ log_likelihood(model, table) for share, model in zip(belongs, models, strict=True)])
+    return np.array(
+        [share @ log_likelihood(model, table) for share, model in zip(belongs, models, strict=True)]
+    )
 
 
 def _rows(table: DataTable) -> int:
