@@ -119,7 +119,7 @@ def recorded(problem: Problem, seconds: float) -> Node | None:
         proofs.append(node.proof)
         return done
 
-    BranchAndBound._work = watched  # type: ignore[method-assign]  # noqa: SLF001
+    BranchAndBound._work = watched  # type: ignore[method-assign,assignment]  # noqa: SLF001
     try:
         outcome = ClutterCuts().solve(problem, limits, recorder)
     finally:

@@ -178,7 +178,7 @@ def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pyte
     pytest.importorskip("distributed")
     with local_workers(1, processes=False) as own:
         shared = own.share(1)
-        waiting = own.submit(lambda one, seconds: sleep(seconds) or one, shared, 0.5)
+        waiting = own.submit(lambda _one, seconds: sleep(seconds), shared, 0.5)
         (worker,) = own.client.cluster.workers.values()
         own.client.cluster.sync(worker.close, executor_wait=False)
         with pytest.raises(WorkersLostError, match="want of memory") as lost:

@@ -12,6 +12,7 @@ from problems import gaussian, named
 
 from jtsolve.backends.clutter import spread
 from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.subproblem import Subproblem
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support import tasks as tasks_module
@@ -89,7 +90,8 @@ def test_a_worker_that_dies_costs_its_node(
     import distributed
 
     problem, here = branching
-    explored, dead = spread._explored, []
+    explored = spread._explored
+    dead: list[str] = []
 
     def deadly(*arguments: Any) -> spread.Explored:
         found = explored(*arguments)
@@ -180,7 +182,7 @@ def test_a_node_that_no_worker_survives_ends_the_proof(
     def out_of_memory(*_arguments: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(spread.Subproblem, "unpacked", out_of_memory)
+    monkeypatch.setattr(Subproblem, "unpacked", out_of_memory)
     found = solve(problem, ALONE, cluster=Cluster(client=workers.client))
     assert found.stop is Stop.MEMORY
     assert found.bound >= here.bound - 1e-6
