@@ -3,11 +3,11 @@
     python benchmarks/partitions.py --rows 5000000 --columns 20 --size 3 --output docs/benchmarks/partitions
 
 makes a Markov chain of columns with 2 to 4 states in Parquet files of a million rows, and runs `jtsolve
-score` on them with two threads, one worker and two workers, for sets of one column and for sets of --size.
+score` on them with two threads, and with one, two and four workers, for sets of one column and of --size.
 Processor seconds are those of the command and its workers, loading and starting included; a small run before
 has compiled the kernels. The scores have to be equal to the last bit.
 
-The model is fitted to the runs of one worker, and compared with the run of two:
+The model is fitted to the runs of one worker, and compared with those of two and four:
 
     processor seconds = c + workers · s + rows · (p + q · sets)
 
@@ -121,7 +121,7 @@ def main() -> None:
         (folder / "few").mkdir()
         write_rows(folder / "few", 1000, options.columns)
         write_rows(folder, options.rows, options.columns)
-        plans = [("local", 2), ("dask", 1), ("dask", 2)]
+        plans = [("local", 2), ("dask", 1), ("dask", 2), ("dask", 4)]
         few, many = (1000, options.columns), (options.rows, options.columns)
         for plan in plans:  # compiles
             timed(folder / "few", few, options.size, plan)
@@ -165,8 +165,12 @@ def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -
         f"without what starting takes ({starts[0]:.1f} s of threads, {starts[2]:.1f} s of workers).",
         "",
         f"Model: {model.command:.1f} s, {model.worker:.1f} s a worker, {1e9 * model.row:.0f} ns a row and",
-        f"{1e9 * model.count:.2f} ns a row and set; for two workers it predicts",
-        f"{model.seconds(2, runs[5].rows, runs[5].sets):.1f} s of processor time; measured: {two:.1f} s.",
+        f"{1e9 * model.count:.2f} ns a row and set; processor seconds, predicted and measured:",
+        "; ".join(
+            f"{run.workers} workers {model.seconds(run.workers, run.rows, run.sets):.1f}, {run.processor:.1f}"
+            for run in (runs[5], runs[7])
+        )
+        + ".",
         f"For {runs[5].sets} sets:",
         "",
         "| rows | workers | hours of work for each | hours of the scheduler | bottleneck |",

@@ -11,6 +11,7 @@ import msgspec
 
 from jtsolve import backends
 from jtsolve.averaging.average import average as average_problem
+from jtsolve.averaging.chains import Ladder
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.backends.parse import parse_backend
 from jtsolve.cluster import Cluster
@@ -285,6 +286,7 @@ def solve(
     memory: float | None = None,
     threads: int | None = None,
     seed: int = 0,
+    executor: str | Any | None = None,
     forbid: Pairs = (),
     require: Pairs = (),
     within_graph: GraphLike | None = None,
@@ -302,6 +304,8 @@ def solve(
         memory: gigabytes.
         threads: their number.
         seed: of everything random.
+        executor: "dask", "dask=ADDRESS" or a client of Dask, whose workers search (`--executor` of `jtsolve
+            solve`); None or "local" for this process.
         forbid: pairs of variables.
         require: pairs of variables.
         within_graph: see `learn`.
@@ -326,7 +330,8 @@ def solve(
     limited = _constraints(task.constraints, task.names, forbid, require, constraints, graphs)
     task = replace(task, constraints=limited).with_treewidth(treewidth)
     with _display(f"solving {task.name}", show_progress) as listener:
-        return Solution(task, solve_problem(task, searcher, limits, listener))
+        cluster = Cluster.of(executor, limits.workers)
+        return Solution(task, solve_problem(task, searcher, limits, listener, cluster))
 
 
 def average(
@@ -341,6 +346,7 @@ def average(
     memory: float | None = None,
     threads: int | None = None,
     seed: int = 0,
+    executor: str | Any | None = None,
     show_progress: bool | None = None,
 ) -> GraphPosterior:
     """Averages over all decomposable graphs, each weighted by e^score: probabilities of edges and cliques.
@@ -356,6 +362,7 @@ def average(
         memory: gigabytes.
         threads: their number.
         seed: of everything random.
+        executor: see `solve`; its workers run chains, a task each.
         show_progress: on standard error.
 
     Returns:
@@ -383,6 +390,7 @@ def average(
             edge_odds=edge_odds,
             treewidths=treewidths,
             draws=draws,
+            ladder=Ladder(cluster=Cluster.of(executor, limits.workers)),
         )
     if posterior is None:
         raise ChoiceError("no graph meets the constraints; leave some out")

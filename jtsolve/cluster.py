@@ -16,7 +16,7 @@ import importlib.util
 import logging
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, LimitError
@@ -33,6 +33,8 @@ DASK = "dask"
 """What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
+_RESTART = 60
+"""Seconds until a worker that died has started again."""
 _PULSE = 0.02
 """Seconds between two looks at what has finished."""
 _FAN_IN = 8
@@ -41,6 +43,10 @@ _FAN_IN = 8
 
 class ClusterLostError(LimitError):
     """The scheduler, and with it everything that is not here yet, is gone."""
+
+
+class WorkersLostError(LimitError):
+    """All workers that had what a task needs have died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class Cluster:
             with local_workers(self.workers) as workers:
                 yield workers
             return
-        # The client logs a lost scheduler with its traceback; it is said once, by `_lost`.
+        # The client logs a lost scheduler with its traceback; it is said once, by `lost`.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         client, reason = None, ""
         try:
@@ -179,19 +185,28 @@ class Workers:
             ClusterLostError: the scheduler is gone.
         """
         if self.client.status in ("closing", "closed"):
-            raise _lost()
+            raise lost()
         return self.client.submit(function, *arguments, key=key, pure=False)
 
     def share(self, value: Any) -> Future:
         """Returns a future that stands for a value in the arguments of `submit`; it travels once a worker.
 
+        Where all workers have just died, it waits for one that starts again.
+
         Raises:
             ClusterLostError: the scheduler is gone.
+            WorkersLostError: no worker comes.
         """
-        try:
-            return self.client.scatter(value, broadcast=True, hash=False)
-        except (OSError, TimeoutError):
-            raise _lost() from None
+        end = monotonic() + _RESTART
+        while True:
+            try:
+                return self.client.scatter(value, broadcast=True, hash=False, timeout=_RESTART)
+            except (ValueError, KeyError, TimeoutError):  # of Dask, where a worker has gone or none is there
+                if monotonic() >= end:
+                    raise self.loss() from None
+                sleep(_PULSE)
+            except OSError:
+                raise lost() from None
 
     def as_completed(
         self, futures: Sequence[Future], stop: Callable[[], bool] = lambda: False
@@ -204,6 +219,7 @@ class Workers:
 
         Raises:
             ClusterLostError: the scheduler is gone.
+            WorkersLostError: all workers that had what a task needs have died.
         """
         left = {future.key: future for future in futures}
         finished = _distributed().as_completed(list(futures))
@@ -216,7 +232,7 @@ class Workers:
                     continue
                 future = next(finished)
                 if future.cancelled():
-                    raise _lost()
+                    raise self.loss()
                 del left[future.key]
                 yield future
         finally:
@@ -227,16 +243,29 @@ class Workers:
         """Cancels tasks that have not started, and forgets results."""
         self.client.cancel(futures)
 
+    def loss(self) -> LimitError:
+        """Returns why a task that nobody cancelled was cancelled."""
+        try:
+            if self.client.status == "running":
+                self.client.nthreads()  # asks the scheduler
+                return WorkersLostError(
+                    "all Dask workers that had what a task needs have died, as they do for want of memory; "
+                    "give them more, or start more of them"
+                )
+        except (OSError, TimeoutError):
+            pass
+        return lost()
+
     def result(self, future: Future) -> Any:
         """Returns the result of one future, waiting for it; Ctrl-C cancels it.
 
         Raises:
-            ClusterLostError: the scheduler is gone.
+            ClusterLostError, WorkersLostError: as `as_completed`.
             Exception: what the task raised.
         """
         for finished in self.as_completed([future]):
             return finished.result()
-        raise _lost()
+        raise lost()
 
     def total(
         self, parts: Sequence[Future], add: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
@@ -283,19 +312,20 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
 
 def lost_memory(error: BaseException) -> bool:
     """Tells whether a task failed for want of memory: in its own words, or by the death of its workers."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "KilledWorker"
+    return isinstance(error, MemoryError | WorkersLostError) or type(error).__name__ == "KilledWorker"
+
+
+def lost() -> ClusterLostError:
+    """Returns the error of a cluster without its scheduler."""
+    return ClusterLostError(
+        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. What is done is "
+        "kept; start it again, and repeat the command, with --resume or --keep if it has that option"
+    )
 
 
 def _distributed() -> Any:
     """Returns the package, which is an extra, slow to load, and untyped."""
     return importlib.import_module("distributed")
-
-
-def _lost() -> ClusterLostError:
-    return ClusterLostError(
-        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. What is done is "
-        "kept; start it again, and repeat the command, with --resume or --keep if it has that option"
-    )
 
 
 def _close_pages(dask_scheduler: Any = None, dask_worker: Any = None) -> None:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import gc
 import sys
+from time import sleep
 from typing import Any
 
 import numpy as np
 import pytest
 from problems import gaussian, named
 
+import jtsolve as jt
 from jtsolve.averaging.average import average
 from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers, lost_memory
+from jtsolve.cluster import (
+    Cluster,
+    ClusterLostError,
+    Workers,
+    WorkersLostError,
+    local_workers,
+    lost_memory,
+)
 from jtsolve.core.backend import Limits
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.scores.bic import Bic
@@ -149,3 +158,32 @@ def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
     assert here is not None
     assert there is not None
     assert (there.edges == here.edges).all()
+
+
+def test_the_executor_of_python_is_that_of_the_command(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = named(gaussian(3, 5, 3))
+    there = jt.solve(problem, backend="clutter", executor=workers.client)
+    assert there.result.stats["tasks"] == 1
+    assert there.score == pytest.approx(jt.solve(problem, executor="local").score)
+    ladders: list[Ladder] = []
+    monkeypatch.setattr("jtsolve.api.average_problem", lambda *_, ladder, **__: ladders.append(ladder))
+    with pytest.raises(ChoiceError, match="no graph meets"):
+        jt.average(problem, method="chains", executor=workers.client)
+    assert ladders == [Ladder(cluster=Cluster(client=workers.client))]
+
+
+def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    with local_workers(1, processes=False) as own:
+        shared = own.share(1)
+        waiting = own.submit(lambda _one, seconds: sleep(seconds), shared, 0.5)
+        (worker,) = own.client.cluster.workers.values()
+        own.client.cluster.sync(worker.close, executor_wait=False)
+        with pytest.raises(WorkersLostError, match="want of memory") as lost:
+            own.result(waiting)
+        assert lost_memory(lost.value)
+        monkeypatch.setattr("jtsolve.cluster._RESTART", 0.1)
+        with pytest.raises(WorkersLostError):
+            own.share(2)

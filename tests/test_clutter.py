@@ -616,7 +616,7 @@ def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.
 
 def test_a_search_without_a_certificate_keeps_no_multipliers() -> None:
     problem = named(integers(0, 4))
-    search = BranchAndBound(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
+    search = BranchAndBound.whole(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
     assert search.bound == -inf
     assert search.run() is Stop.FINISHED
     assert isinstance(search.best.tree, JunctionTree)

@@ -37,7 +37,7 @@ EVERYTHING = 1 << 60
 
 def root_of(problem: Problem, root: int = 0) -> Subproblem:
     """Returns the problem as a whole, without a tree."""
-    search = BranchAndBound(
+    search = BranchAndBound.whole(
         problem, families_of(problem, root), Limits(threads=1), Recording(), keep_stages=False
     )
     return search.root.subproblem
@@ -225,7 +225,7 @@ def test_families_that_lead_in_circles_are_proved_infeasible() -> None:
     allowed = families.allowed & False
     allowed[at[0b001], 0] = True  # the root
     allowed[at[0b110]] = [True, True, False]  # each of the others needs the other
-    search = BranchAndBound(
+    search = BranchAndBound.whole(
         named(gaussian(0, 3)),
         replace(families, allowed=allowed),
         Limits(threads=1),

@@ -117,6 +117,7 @@ _STOPS = {
     "memory": "the memory limit ended the run",
     "steps": "the step limit ended the run",
     "interrupted": "interrupted",
+    "lost": "the scheduler of the workers went away",
 }
 
 

@@ -38,6 +38,8 @@ class Stop(Enum):
     MEMORY = "memory"
     STEPS = "steps"
     INTERRUPTED = "interrupted"
+    LOST = "lost"
+    """The scheduler of the workers is gone."""
 
 
 OPTIMALITY_TOLERANCE = 1e-6

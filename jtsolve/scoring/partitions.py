@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.cluster import Workers
+    from jtsolve.cluster import Future, Workers
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
@@ -125,21 +125,29 @@ def sums_over_partitions(
             totals[workers.total(leaves, _added)] = place
             del leaves  # so that Dask forgets them as soon as they are added
         done = len(kept) - len(missing)
-        with closing(workers.as_completed(list(totals))) as finished:
-            for future in finished:
-                error = future.exception()
-                if error is not None and lost_memory(error):
-                    raise LackOfMemoryError(str(error) or type(error).__name__)
-                if error is not None:
-                    raise error
-                if table.folder is not None:
-                    kept[totals[future]] = future.result()
-                    _keep(table, sets, groups[totals[future]], kept[totals[future]])
-                done += 1
-                heed(done / len(groups))
-        if table.folder is not None:
-            return _summed(kept, possible, shared, each), possible
-        return workers.result(workers.submit(_summed, list(totals), possible, shared, each)), possible
+        try:
+            with closing(workers.as_completed(list(totals))) as finished:
+                for future in finished:
+                    _require(future)
+                    if table.folder is not None:
+                        kept[totals[future]] = future.result()
+                        _keep(table, sets, groups[totals[future]], kept[totals[future]])
+                    done += 1
+                    heed(done / len(groups))
+            if table.folder is not None:
+                return _summed(kept, possible, shared, each), possible
+            return workers.result(workers.submit(_summed, list(totals), possible, shared, each)), possible
+        except Exception as error:
+            if lost_memory(error):
+                raise LackOfMemoryError(str(error) or type(error).__name__) from None
+            raise
+
+
+def _require(future: Future) -> None:
+    """Raises the error of a task, if it has one."""
+    error = future.exception()
+    if error is not None:
+        raise error
 
 
 # On the workers

@@ -45,10 +45,14 @@ if TYPE_CHECKING:
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.table import DataTable, Table
 
 ROWS = KEPT
 """Most rows of a file in a partition."""
+
+
+Weighting: TypeAlias = "Callable[[DataTable, int], DataTable | None]"
+"""Takes a partition and its place; returns its rows with other weights, None if none is left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +67,8 @@ class PartitionedTable:
         cluster: reads them.
         folder: where what is counted is kept; None for nowhere.
         provenance: remarks on data and coding.
+        weighted: gives the rows of a partition other weights, whose sum over all is the total; None leaves
+            them as they are.
     """
 
     columns: tuple[CodedColumn, ...]
@@ -72,6 +78,7 @@ class PartitionedTable:
     cluster: Cluster
     folder: Path | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    weighted: Weighting | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,9 +125,12 @@ class PartitionedTable:
             shared: further arguments; large ones as futures of `Workers.share`.
             among: the places of the partitions; None for all.
         """
-        how = workers.share((settled_coding(self.coding, self.columns), self.columns))
-        parts = self.parts if among is None else [self.parts[i] for i in among]
-        return [_submitted(workers, part, _applied, how, function, *shared) for part in parts]
+        how = workers.share((settled_coding(self.coding, self.columns), self.columns, self.weighted))
+        places = range(len(self.parts)) if among is None else among
+        return [
+            _submitted(workers, self.parts[place], _applied, place, how, function, *shared)
+            for place in places
+        ]
 
 
 AnyTable: TypeAlias = "Table | PartitionedTable"
@@ -303,10 +313,14 @@ def _keep(folder: Path, parts: Sequence[Part], coding: Coding, survey: Survey) -
 def _applied(
     part: Part,
     frame: Any,
-    how: tuple[Coding, Sequence[CodedColumn]],
+    place: int,
+    how: tuple[Coding, Sequence[CodedColumn], Weighting | None],
     function: Callable[..., Any],
     *shared: Any,
 ) -> Any:
     """Returns the result of a function for a partition, or None if it has no rows."""
-    table = coded_part(part, frame, *how)
+    coding, columns, weighted = how
+    table = coded_part(part, frame, coding, columns)
+    if table is not None and weighted is not None:
+        table = weighted(table, place)
     return None if table is None else function(table, *shared)

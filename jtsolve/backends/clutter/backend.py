@@ -33,8 +33,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
@@ -42,6 +43,7 @@ from jtsolve.backends.clutter.certificate import certificate_of
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
+from jtsolve.backends.clutter.spread import Spread
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
@@ -52,6 +54,7 @@ from jtsolve.io.certificate import write_certificate
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
+    from jtsolve.backends.support.tasks import Tasks
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
     from jtsolve.io.certificate import CertificateDocument
@@ -132,7 +135,7 @@ class ClutterCuts:
             keep_stages = self.certificate is not None
             outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
             if self.certificate is not None:
-                write_certificate(self.certificate, certificate_of(problem, search))
+                write_certificate(self.certificate, _certificate(problem, search))
             return outcome
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             first, root = self._start(problem, limits, report)
@@ -148,7 +151,7 @@ class ClutterCuts:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
         """
         outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=True)
-        return outcome, certificate_of(problem, search)
+        return outcome, _certificate(problem, search)
 
     def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
@@ -159,7 +162,7 @@ class ClutterCuts:
         Estimate(self._memory(problem), inf).require_memory(self.name, limits)
         first, root = self._start(problem, limits, report)
         families = families_of(problem, root)
-        search = BranchAndBound(problem, families, limits, report, keep_stages=False)
+        search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
         if first is not None:
             search.best.offer(first)
         subproblem = search.root.subproblem
@@ -181,15 +184,8 @@ class ClutterCuts:
         """Searches with all families; returns the search after its end, too."""
         from jtsolve.core.compiling import announced
 
-        Estimate(self._memory(problem), inf).require_memory(self.name, limits)
         with announced(lambda: report(note="compiling the kernels (first run only)")):
-            first, root = self._start(problem, limits, report)
-            families = families_of(problem, root)
-            search = BranchAndBound(
-                problem, families, limits, report, keep_stages=keep_stages, few=self.simplex
-            )
-            if first is not None:
-                search.best.offer(first)
+            search, families = self._begin(problem, limits, report, keep_stages=keep_stages)
             stop = search.run()
         bound = search.bound
         if stop is Stop.FINISHED and search.best.tree is None:
@@ -199,10 +195,44 @@ class ClutterCuts:
             "steps": search.steps,
             "rounds": search.rounds,
             "lp_failures": search.failures,
-            "families": int(families.allowed.sum()),
-            "root": problem.names[root],
+            "families": families,
+            "root": problem.names[search.root.subproblem.families.root],
         }
         return Outcome(search.best.tree, bound, stop, stats), search
+
+    def _begin(
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
+    ) -> tuple[BranchAndBound, int]:
+        """Returns the search with all families before its start, and their number."""
+        Estimate(self._memory(problem), inf).require_memory(self.name, limits)
+        first, root = self._start(problem, limits, report)
+        families = families_of(problem, root)
+        search = BranchAndBound.whole(
+            problem, families, limits, report, keep_stages=keep_stages, few=self.simplex
+        )
+        if first is not None:
+            search.best.offer(first)
+        return search, int(families.allowed.sum())
+
+    def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `support.tasks.SolvesOnWorkers`: open nodes are tasks, and column generation is one."""
+        if self._columns(problem, limits) is not None:
+            return tasks.solve(self, limits, report)
+        keep_stages = self.certificate is not None
+        begin = partial(self._begin, keep_stages=keep_stages)
+        search = Spread(tasks, begin, problem, limits, report, keep_stages=keep_stages)
+        stop = search.run()
+        tree, bound = report.incumbent, search.bound
+        if stop is Stop.FINISHED and tree is None:
+            bound = -inf
+        stats: dict[str, Any] = {**search.counts, "tasks": tasks.made, "task_seconds": search.seconds}
+        if search.origin is not None and search.proof is not None:
+            origin = search.origin
+            stats |= {"families": origin.families, "root": problem.names[origin.root]}
+            if self.certificate is not None:
+                proof = certificate_of(problem, search.proof, origin.root, origin.scale.shift)
+                write_certificate(self.certificate, proof)
+        return Outcome(tree, bound, stop, stats)
 
     def _columns(self, problem: Problem, limits: Limits) -> int | None:
         """Returns how many sets of the largest size become active in a round; None to hold all.
@@ -264,3 +294,9 @@ class ClutterCuts:
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
         return first, choose_root(problem, first) if self.root is None else self._named_root(problem)
+
+
+def _certificate(problem: Problem, search: BranchAndBound) -> CertificateDocument:
+    """Returns the certificate of a search in this process."""
+    root = search.root
+    return certificate_of(problem, root.proof, root.subproblem.families.root, search.scale.shift)

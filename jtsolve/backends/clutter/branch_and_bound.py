@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.backend import Limits, Report
@@ -71,6 +71,13 @@ class ProofNode:
     present: ProofNode | None = None
     graph: bool = False
 
+    def grow(self, later: ProofNode) -> None:
+        """Takes what was proved of the node later, elsewhere."""
+        if self.stages is not None and later.stages is not None:
+            self.stages += later.stages
+        self.last, self.edge, self.graph = later.last, later.edge, later.graph
+        self.absent, self.present = later.absent, later.present
+
 
 @dataclass(slots=True)
 class OpenNode:
@@ -87,10 +94,24 @@ class OpenNode:
 
 
 class BranchAndBound:
-    """The open nodes, and the best tree."""
+    """The open nodes below one of them, the root, and the best tree."""
 
-    def __init__(
-        self,
+    def __init__(self, root: OpenNode, limits: Limits, *, few: int = BRANCHING.few) -> None:
+        self.root, self.few = root, few
+        self.threads = limits.workers
+        self.best = root.subproblem.best
+        self.report, self.scale = self.best.report, self.best.scale
+        self.incumbents = NewIncumbents(self.report)
+        self.n = root.subproblem.families.n
+        self.open: list[tuple[int, int, OpenNode]] = []
+        self.made = 0
+        self.nodes = self.steps = self.rounds = self.failures = 0
+        self.settled: int | None = None  # the largest bound of a node that is done
+        self.current: int | None = None
+
+    @classmethod
+    def whole(
+        cls,
         problem: Problem,
         families: Families,
         limits: Limits,
@@ -99,25 +120,10 @@ class BranchAndBound:
         keep_stages: bool,
         multipliers: Mapping[Clutter, float] | None = None,
         few: int = BRANCHING.few,
-    ) -> None:
-        self.problem, self.report, self.few = problem, report, few
-        self.threads = limits.workers
-        self.incumbents = NewIncumbents(report)
-        self.scale, scores = scaled(families)
-        self.n = families.n
-        self.root = self._root(families, scores, multipliers or {}, keep_stages=keep_stages)
-        self.best = self.root.subproblem.best
-        self.open: list[tuple[int, int, OpenNode]] = []
-        self.made = 0
-        self.nodes = self.steps = self.rounds = self.failures = 0
-        self.settled: int | None = None  # the largest bound of a node that is done
-        self.current: int | None = None
-
-    def _root(
-        self, families: Families, scores: Any, multipliers: Mapping[Clutter, float], *, keep_stages: bool
-    ) -> OpenNode:
-        """Returns the problem as a whole, with a cut for every required edge and those with a multiplier."""
+    ) -> BranchAndBound:
+        """Returns the search of a problem, with a cut for every required edge and those with a multiplier."""
         n = families.n
+        scale, scores = scaled(families)
         listed = families.listing()
         least = np.full(n, 1 << 62)
         np.minimum.at(least, listed.vertex, scores[listed.union] - scores[listed.parents])
@@ -126,9 +132,9 @@ class BranchAndBound:
         position = set_positions(families, sorted(required))
         edges = [position.get(edge, -1) for edge in sorted(required)]
         cuts: dict[Clutter, float] = dict.fromkeys(((at,) for at in position.values()), 0.0)
-        cuts |= multipliers
+        cuts |= multipliers or {}
         subproblem = Subproblem(
-            BestTree(self.problem, self.report, self.scale, floor, floor),
+            BestTree(problem, report, scale, floor),
             families,
             scores,
             Rows(families, list(cuts)),
@@ -136,13 +142,17 @@ class BranchAndBound:
             [*range(1, n + 1), *edges],
             [] if keep_stages else None,
         )
-        return OpenNode(subproblem, {}, VOLUME.first_creep)
+        return cls(OpenNode(subproblem, {}, VOLUME.first_creep), limits, few=few)
 
-    def run(self) -> Stop:
-        """Works until no node is open, or it has to stop; returns why it stopped."""
+    def run(self, enough: Callable[[], bool] = lambda: False) -> Stop:
+        """Works until no node is open, or it has to stop; returns why it stopped.
+
+        Args:
+            enough: tells, between two nodes, whether to leave the others open.
+        """
         self._push(self.root)
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
-            while self.open and self.report.stop is None:
+            while self.open and self.report.stop is None and not enough():
                 _, _, node = heapq.heappop(self.open)
                 self.current = node.subproblem.units
                 if not self._work(node, pool):

@@ -17,16 +17,22 @@ from jtsolve.io.certificate import (
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+    from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.clutter.subproblem import Stage
     from jtsolve.core.problem import Problem
 
     Key = TypeVar("Key", bound=Hashable)
 
 
-def certificate_of(problem: Problem, search: BranchAndBound) -> CertificateDocument:
-    """Returns the certificate of a search that kept its stages; equal sets and rows are listed once."""
-    first = search.root.proof
+def certificate_of(problem: Problem, first: ProofNode, root: int, shift: int) -> CertificateDocument:
+    """Returns the certificate of a search that kept its stages; equal sets and rows are listed once.
+
+    Args:
+        problem: what is solved.
+        first: the node of the problem as a whole.
+        root: the vertex that comes first.
+        shift: of the bounds' units.
+    """
     nodes = [first]
     number = {id(first): 0}
     for node in nodes:  # grows while it is read: breadth first
@@ -69,8 +75,8 @@ def certificate_of(problem: Problem, search: BranchAndBound) -> CertificateDocum
         version=VERSION,
         digest=problem.digest(),
         variables=list(problem.names),
-        root=search.root.subproblem.families.root,
-        shift=search.scale.shift,
+        root=root,
+        shift=shift,
         sets=[list(names) for names in sets],
         cuts=[list(cut) for cut in cuts],
         balances=[Balance(limit, list(row)) for limit, row in balances],

@@ -261,7 +261,9 @@ class ColumnGeneration:
         problem = replace(self.problem, scores=SparseScores(self.problem.n, set_table(self.problem.n, pairs)))
         families = families_of(problem, self.root)
         known = at_positions(multipliers, families)
-        search = BranchAndBound(problem, families, self.limits, report, keep_stages=False, multipliers=known)
+        search = BranchAndBound.whole(
+            problem, families, self.limits, report, keep_stages=False, multipliers=known
+        )
         if self.tree is not None:
             search.best.offer(self.tree)
         return search

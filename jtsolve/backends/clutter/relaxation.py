@@ -31,7 +31,7 @@ def solve_root(
     problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
 ) -> Relaxation:
     """Solves the LP of a problem of which a tree is known; see `support.relaxation.Relaxes`."""
-    search = BranchAndBound(problem, families, limits, report, keep_stages=False)
+    search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
     # Where scores are huge, a difference of 10^-6 is lost in rounding.
     search.best.margin = max(_TIE, 4 * ulp(tree.score(problem.scores)))
     search.best.offer(tree)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, fields
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,8 +44,8 @@ class BestTree:
     """The best tree so far, and the bounds at which a subproblem is done.
 
     Attributes:
-        target: a sum of normalised weights, in units; families in trees that reach no more are dropped. Less
-            than any tree's until there is one.
+        floor: a sum of normalised weights, in units, less than any tree's.
+        target: such a sum; families in trees that reach no more are dropped. The floor until there is a tree.
         close: a subproblem with no larger bound is done.
         margin: nats below the best tree's score down to which other trees are kept.
     """
@@ -53,11 +53,15 @@ class BestTree:
     problem: Problem
     report: Report
     scale: FixedPoint
-    target: int
-    close: int
+    floor: int
+    target: int = field(init=False)
+    close: int = field(init=False)
     tree: JunctionTree | None = None
     score: float = -inf
     margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.target = self.close = self.floor
 
     def offer(self, tree: JunctionTree) -> bool:
         """Takes a tree if it is better and meets the constraints."""
@@ -211,6 +215,19 @@ class Subproblem:
             both = (families.members == u).any(axis=1) & (families.members == v).any(axis=1)
             child._restrict(families.allowed & ~both[:, None])
         return child
+
+    def packed(self) -> dict[str, Any]:
+        """Returns what can travel: all but the best tree, which knows the problem, and past stages."""
+        state = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "best"}
+        return {**state, "stages": None if self.stages is None else []}
+
+    @classmethod
+    def unpacked(cls, state: dict[str, Any], best: BestTree) -> Subproblem:
+        """Returns the subproblem that `packed` describes, with a best tree."""
+        subproblem = object.__new__(cls)
+        for name, value in {**state, "best": best}.items():
+            setattr(subproblem, name, value)
+        return subproblem
 
     def _restrict(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Switches to fewer families; returns the new positions of the sets, -1 for those that are gone."""

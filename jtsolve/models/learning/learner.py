@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Result
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.score import DiscreteScore
+    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
 
@@ -62,13 +63,13 @@ class Learner:
         if self.treewidth < 0:
             raise ChoiceError(f"the treewidth is {self.treewidth}; give a number of 0 or more")
 
-    def __call__(self, table: DataTable, deadline: float | None = None) -> JunctionTree:
+    def __call__(self, table: DataTable | PartitionedTable, deadline: float | None = None) -> JunctionTree:
         """Returns the best tree that the backend finds; see `search`."""
         tree = self.search(table, deadline).tree
         assert tree is not None, "search raises an error"
         return tree
 
-    def search(self, table: DataTable, deadline: float | None = None) -> Result:
+    def search(self, table: DataTable | PartitionedTable, deadline: float | None = None) -> Result:
         """Returns the result of the search for the best tree, which has one.
 
         Args:

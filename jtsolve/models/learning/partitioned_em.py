@@ -1,12 +1,16 @@
-"""EM of a mixture whose rows lie in partitions: the E-step is computed where they lie.
+"""Structural EM of a mixture whose rows lie in partitions; see `mixture_em`.
 
-The trees come from one partition, by the structural EM of `mixture_em`, and stay. Tables and weights are
-fitted to all rows: a task computes the responsibilities of its rows, and the expected counts of every
-component's cells under them; their sums over the partitions are all that the M-step needs. The figures are
-those of one process up to rounding.
+It begins with a mixture of the first partition that has rows. Then rounds over all partitions alternate:
 
-Time: an iteration reads all partitions, and takes rows × Σ |C| for each component. Reference: A. P. Dempster,
-N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977.
+1. Tables and weights are fitted: a task computes the responsibilities of its rows, and the expected counts of
+   every component's cells under them; their sums are all that the M-step needs. The figures are those of one
+   process up to rounding.
+2. A tree is learned for every component from rows drawn in proportion to its responsibilities, which are
+   scored where they lie. It replaces the old one if its expected score over all rows is higher.
+
+Time: an iteration reads all partitions, and takes rows × Σ |C| for each component; a round of trees scores
+all of them once for each component. Reference: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the
+Royal Statistical Society B 39, 1977.
 """
 
 from __future__ import annotations
@@ -14,12 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.core.result import Stop
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, LimitError
+from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.learning.mixture_em import fit_mixture
 from jtsolve.models.mixture import Mixture, log_joint, log_sum
@@ -30,7 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.cluster import Workers
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.mixture_em import EmOptions
+    from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
@@ -58,7 +65,9 @@ def fit_mixture_by_partitions(
     *,
     deadline: float | None = None,
 ) -> Mixture:
-    """Returns a mixture with the trees of the first partition that has rows, fitted to all partitions.
+    """Returns a mixture fitted to all partitions, trees included.
+
+    The provenance records under "stop" why EM ended: "finished" or "time".
 
     Args:
         table: the partitions.
@@ -71,61 +80,146 @@ def fit_mixture_by_partitions(
         InputError: a partition cannot be read.
         ChoiceError, LimitError: as `fit_mixture`, of one partition.
     """
-    with table.cluster.connected() as workers:
-        mixture = fit_mixture(_first(workers, table), components, how, progress, deadline=deadline)
-        return refitted(mixture, table, how, progress, workers, deadline=deadline)
-
-
-def refitted(
-    mixture: Mixture,
-    table: PartitionedTable,
-    how: EmOptions,
-    progress: Callable[[str], None],
-    workers: Workers,
-    *,
-    deadline: float | None = None,
-) -> Mixture:
-    """Returns the mixture after EM over all partitions; its trees stay."""
-    columns = mixture.columns
-    before = -inf
-    stop = Stop.FINISHED
-    for step in range(how.iterations):
-        shared = workers.share(mixture)
-        found: Expected = workers.result(workers.total(table.each(workers, expected, shared), summed))
-        models = tuple(
-            Counts(columns, one.tree, cells, float(share), {}).model(how.ess)
-            for one, cells, share in zip(mixture.components, found.cells, found.shares, strict=True)
+    with table.cluster.held() as cluster, cluster.connected() as workers:
+        rows = replace(table, cluster=cluster, folder=None)  # drawn rows are nothing to keep
+        run = _Run(rows, workers, how, progress, deadline)
+        mixture = run.refitted(
+            fit_mixture(_first(workers, rows), components, how, progress, deadline=deadline)
         )
-        mixture = Mixture(found.shares / found.shares.sum(), models)
-        mean = found.logs / table.total
-        progress(f"all partitions, iteration {step + 1}: {mean:.4f} nats per row")
-        if deadline is not None and monotonic() >= deadline:
-            stop = Stop.TIME
-            break
-        if mean - before < how.tolerance:
-            break
-        before = mean
+        stop = Stop.FINISHED
+        try:
+            for turn in range(how.rounds):
+                models = run.relearned(mixture, turn)
+                if [one.tree for one in models] == [one.tree for one in mixture.components]:
+                    break
+                mixture = run.refitted(replace(mixture, components=models))
+        except LimitError:
+            if not run.is_late:
+                raise
+        stop = Stop.TIME if run.is_late else Stop.FINISHED
     remarks = {**table.provenance, "smoothing_ess": how.ess, "stop": stop.value}
     return replace(mixture, provenance=remarks)
 
 
-def expected(table: DataTable, mixture: Mixture) -> Expected:
-    """Returns the E-step for the rows of a table; called on a worker."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """EM over all partitions."""
+
+    table: PartitionedTable
+    workers: Workers
+    how: EmOptions
+    progress: Callable[[str], None]
+    deadline: float | None
+
+    @property
+    def is_late(self) -> bool:
+        """Tells whether the deadline has passed."""
+        return self.deadline is not None and monotonic() >= self.deadline
+
+    def total(self, table: PartitionedTable, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Returns the sum of a function's results for all partitions; None without any rows."""
+        leaves = table.each(self.workers, function, *map(self.workers.share, arguments))
+        return self.workers.result(self.workers.total(leaves, summed))
+
+    def refitted(self, mixture: Mixture) -> Mixture:
+        """Returns the mixture after EM with its trees."""
+        before = -inf
+        for step in range(self.how.iterations):
+            trees = tuple(one.tree for one in mixture.components)
+            found: Expected = self.total(self.table, expected, mixture, trees)
+            mixture = Mixture(found.shares / found.shares.sum(), self.maximised(mixture, trees, found))
+            mean = found.logs / self.table.total
+            self.progress(f"all partitions, iteration {step + 1}: {mean:.4f} nats per row")
+            if mean - before < self.how.tolerance or self.is_late:
+                break
+            before = mean
+        return mixture
+
+    def maximised(
+        self, mixture: Mixture, trees: Sequence[JunctionTree], found: Expected
+    ) -> tuple[JunctionTreeModel, ...]:
+        """Returns the components of these trees with the tables of the M-step."""
+        return tuple(
+            Counts(mixture.columns, tree, cells, float(share), {}).model(self.how.ess)
+            for tree, cells, share in zip(trees, found.cells, found.shares, strict=True)
+        )
+
+    def relearned(self, mixture: Mixture, turn: int) -> tuple[JunctionTreeModel, ...]:
+        """Returns the components after a round of trees: each the new one if it is better than the old one.
+
+        Raises:
+            LimitError: the deadline has passed, or the learner found no tree.
+        """
+        old = tuple(one.tree for one in mixture.components)
+        new = []
+        for k, tree in enumerate(old):
+            part = replace(self.table, weighted=Drawn(mixture, k, (self.how.seed, turn, k)))
+            rows = self.total(part, _rows)
+            self.progress(f"tree {k + 1} of {len(old)}, from {rows or 0} rows of all partitions")
+            new.append(self.how.learner(replace(part, total=int(rows)), self.deadline) if rows else tree)
+        several = old, tuple(new)
+        found = [self.total(self.table, expected, mixture, trees) for trees in several]
+        models = [self.maximised(mixture, trees, one) for trees, one in zip(several, found, strict=True)]
+        before, after = (self.total(self.table, expected_scores, mixture, one) for one in models)
+        price = np.log(np.maximum(found[0].shares, 1.0)) / 2
+        return tuple(
+            b if after[k] - price[k] * b.parameters > before[k] - price[k] * a.parameters else a
+            for k, (a, b) in enumerate(zip(*models, strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """The rows of a component, drawn by its responsibilities; the same ones whenever they are asked for."""
+
+    mixture: Mixture
+    component: int
+    seed: tuple[int, ...]
+
+    def __call__(self, table: DataTable, place: int) -> DataTable | None:
+        """See `tables.partitions.Weighting`."""
+        logs = log_joint(self.mixture, table)
+        share = np.minimum(np.exp(logs[self.component] - log_sum(logs)), 1.0)
+        weights = np.random.default_rng([*self.seed, place]).binomial(_times(table).astype(np.int64), share)
+        kept = weights > 0
+        return replace(table, codes=table.codes[:, kept], weights=weights[kept]) if kept.any() else None
+
+
+def expected(table: DataTable, mixture: Mixture, trees: Sequence[JunctionTree]) -> Expected:
+    """Returns the E-step for the rows of a table, with the cells of some trees; called on a worker."""
     logs = log_joint(mixture, table)
     totals = log_sum(logs)
     shares = np.exp(logs - totals)
-    times = np.ones(table.rows) if table.weights is None else table.weights.astype(np.float64)
-    cells = tuple(
-        count(one.tree, table, share).cells for one, share in zip(mixture.components, shares, strict=True)
-    )
+    times = _times(table)
+    cells = tuple(count(tree, table, share).cells for tree, share in zip(trees, shares, strict=True))
     return Expected(cells, shares @ times, float(totals @ times))
 
 
-def summed(several: Sequence[Expected | None]) -> Expected | None:
-    """Returns the sum of what partitions have; None stands for no rows."""
+def expected_scores(
+    table: DataTable, mixture: Mixture, models: Sequence[JunctionTreeModel]
+) -> NDArray[np.float64]:
+    """Returns the expected log-likelihood of the rows of each component under a model, in nats."""
+    logs = log_joint(mixture, table)
+    belongs = np.exp(logs - log_sum(logs)) * _times(table)
+    return np.array(
+        [share @ log_likelihood(model, table) for share, model in zip(belongs, models, strict=True)]
+    )
+
+
+def _rows(table: DataTable) -> int:
+    """Returns the rows of a partition, with their weights."""
+    return table.total
+
+
+def _times(table: DataTable) -> NDArray[np.float64]:
+    return np.ones(table.rows) if table.weights is None else table.weights.astype(np.float64)
+
+
+def summed(several: Sequence[Any]) -> Any:
+    """Returns the sum of what partitions have, arrays or `Expected`; None stands for no rows."""
     present = [one for one in several if one is not None]
-    if not present:
-        return None
+    if not present or not isinstance(present[0], Expected):
+        return np.sum(present, axis=0) if present else None
     cells = tuple(np.sum(parts, axis=0) for parts in zip(*(one.cells for one in present), strict=True))
     return Expected(cells, np.sum([one.shares for one in present], axis=0), sum(one.logs for one in present))
 

@@ -1,0 +1,348 @@
+"""A solve as tasks on Dask workers, and the news between them and the process that solves.
+
+Both ways go through the scheduler. A task tells trees and bounds as events of a topic. What it is told is in
+a `Variable`, at which it looks now and then: the best tree of all, and whether to stop. What is stale does no
+harm: a tree counts if it is better than the one known, and a bound of a part holds for that part for ever. So
+a task whose worker dies can be done again, as Dask does by itself.
+
+Dask does not end a task that has begun. One that is told to stop does, as does one whose `Variable` nobody
+has renewed for a while: the process that wanted its result is gone.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from math import inf
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
+from uuid import uuid4
+
+from jtsolve.cluster import ClusterLostError, lost
+from jtsolve.core.backend import Backend, Limits
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import StoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jtsolve.cluster import Future, Workers
+    from jtsolve.core.backend import News, Report
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.tree import JunctionTree
+
+_PULSE = 0.02
+"""Seconds between two looks of the process that solves at what has come."""
+_LOOK = 0.3
+"""Seconds between two looks of a task at the `Variable`, each of which takes some thousandths."""
+_TELL = 0.2
+"""Least seconds between two bounds that a task tells, and between two best trees that it is told."""
+_RENEW = 10.0
+"""Seconds until the `Variable` is renewed without news."""
+_FORSAKEN = 60.0
+"""Seconds without renewal after which a task stops."""
+_GRACE = 1.0
+"""Seconds that tasks have to stop and to hand in what they have."""
+
+
+@runtime_checkable
+class SolvesOnWorkers(Protocol):
+    """A backend that spreads its work over Dask workers."""
+
+    def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """Solves a problem without objections, as `Backend.solve` does.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+        """
+        ...
+
+
+class Work(Protocol):
+    """What is done by tasks, for `Tasks.drive`."""
+
+    def start(self) -> bool:
+        """Submits tasks while there is room for them; returns whether any work is left, begun or not."""
+        ...
+
+    def hear(self, number: int, news: News) -> None:
+        """Takes the news of a task."""
+        ...
+
+    def ended(self, number: int, result: Any) -> None:
+        """Takes the result of a task; None if it was stopped before it had one."""
+        ...
+
+    def failed(self, number: int, error: Exception) -> None:
+        """Takes the error of a task."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Assignment:
+    """What a task needs besides its arguments: its `Variable` and topic, its number, limits and seed."""
+
+    name: str
+    number: int
+    time: float | None
+    memory: int
+    seed: int
+
+
+class Tasks:
+    """The tasks of a solve; made by `tasks_on`.
+
+    Args:
+        workers: where they run.
+        shared: the problem on the workers.
+    """
+
+    def __init__(self, workers: Workers, shared: Future) -> None:
+        self.workers, self.shared = workers, shared
+        self.running: dict[int, Future] = {}
+        self.made = 0
+        self._name = f"jtsolve-{uuid4().hex}"
+        self._heard: deque[bytes] = deque()
+        self._posted: JunctionTree | None = None
+        self._posted_at, self._posts = 0.0, 0
+        self._variable = import_module("distributed").Variable(self._name, client=workers.client)
+        self._post(None, None)
+        workers.client.subscribe_topic(self._name, lambda event: self._heard.append(event[1]))
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, limits: Limits, seed: int | None = None
+    ) -> int:
+        """Starts a task; returns its number.
+
+        Args:
+            function: called on a worker with the problem, limits, a report, and the arguments.
+            arguments: can be pickled.
+            limits: of the solve; the task gets the time that is left, one thread, and the memory of a worker.
+            seed: of the task, if not that of the solve.
+        """
+        self.made += 1
+        assignment = _Assignment(
+            self._name,
+            self.made,
+            None if limits.time is None else max(1e-3, limits.time - limits.elapsed),
+            max(1, int(self.workers.memory(limits.memory_bytes))),
+            limits.seed if seed is None else seed,
+        )
+        future = self.workers.submit(_work, assignment, self.shared, function, *arguments)
+        self.running[self.made] = future
+        return self.made
+
+    def drive(self, work: Work, report: Report) -> None:
+        """Works until nothing is left, or the report says stop.
+
+        Tasks then get a moment to hand in what they have.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+        """
+        while (stop := report.stop) is None:
+            if not work.start():
+                return
+            self._take(work)
+            tree = report.incumbent
+            since = monotonic() - self._posted_at
+            if since > _RENEW or (tree is not self._posted and since > _TELL):
+                self._post(None, tree)
+            sleep(_PULSE)
+        self._post(stop, None)
+        end = monotonic() + _GRACE
+        while self.running and monotonic() < end:
+            self._take(work)
+            sleep(_PULSE)
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Cancels all tasks; those that have begun stop at their next look."""
+        if self.running and self.workers.client.status == "running":
+            self.workers.cancel(list(self.running.values()))
+        self.running.clear()
+
+    def close(self) -> None:
+        """Cancels all tasks and withdraws the `Variable`, without which a task stops."""
+        self.cancel()
+        if self.workers.client.status == "running":
+            self.workers.client.unsubscribe_topic(self._name)
+            self._variable.delete()
+
+    def solve(self, backend: Backend, limits: Limits, report: Report) -> Outcome:
+        """Runs a backend as one task.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+            Exception: that of the backend.
+        """
+        work = _OneBackend(self, backend, limits, report)
+        self.drive(work, report)
+        return work.outcome or Outcome(None, stop=report.stop or Stop.INTERRUPTED)
+
+    def _take(self, work: Work) -> None:
+        """Hands over news and results that have come; the news of a task come before its result."""
+        done = [(number, one) for number, one in self.running.items() if one.done()]
+        while self._heard:
+            number, news = pickle.loads(self._heard.popleft())  # noqa: S301 - from our tasks
+            if number in self.running:
+                work.hear(number, news)
+        if self.workers.client.status != "running":
+            raise lost()
+        for number, future in done:
+            del self.running[number]
+            error = self.workers.loss() if future.cancelled() else future.exception()
+            if isinstance(error, ClusterLostError):
+                raise error
+            if error is None:
+                work.ended(number, future.result())
+            else:
+                work.failed(number, error)
+
+    def _post(self, stop: Stop | None, tree: JunctionTree | None) -> None:
+        """Tells all tasks whether to stop, and the best tree."""
+        self._posts += 1
+        told = None if stop is None else stop.value
+        try:
+            self._variable.set([self._posts, told, None if tree is None else pickle.dumps(tree)])
+        except (OSError, TimeoutError):
+            raise lost() from None
+        self._posted, self._posted_at = tree, monotonic()
+
+
+@contextmanager
+def tasks_on(workers: Workers, problem: Problem) -> Iterator[Tasks]:
+    """Yields what runs tasks of a problem, which travels to each worker once.
+
+    Raises:
+        ClusterLostError: the scheduler is gone.
+    """
+    bare = replace(problem, provenance={})  # of no use to a solver; readers put anything there
+    with more_tasks(workers, workers.share(bare)) as tasks:
+        yield tasks
+
+
+@contextmanager
+def more_tasks(workers: Workers, shared: Future) -> Iterator[Tasks]:
+    """Yields what runs tasks of a problem that the workers have; news are apart from those of others."""
+    tasks = Tasks(workers, shared)
+    try:
+        yield tasks
+    finally:
+        tasks.close()
+
+
+class _OneBackend:
+    """A backend as the only task."""
+
+    def __init__(self, tasks: Tasks, backend: Backend, limits: Limits, report: Report) -> None:
+        self.report = report
+        self.outcome: Outcome | None = None
+        tasks.submit(solve_there, backend, limits=limits)
+        self.left = True
+
+    def start(self) -> bool:
+        """See `Work`."""
+        return self.left
+
+    def hear(self, _number: int, news: News) -> None:
+        """See `Work`."""
+        self.report(**news)
+
+    def ended(self, _number: int, result: Outcome | None) -> None:
+        """See `Work`."""
+        self.outcome, self.left = result, False
+
+    def failed(self, _number: int, error: Exception) -> None:
+        """See `Work`."""
+        raise error
+
+
+def solve_there(problem: Problem, limits: Limits, report: Report, backend: Backend) -> Outcome:
+    """Runs a backend; a task."""
+    return backend.solve(problem, limits, report)
+
+
+def _work(assignment: _Assignment, problem: Problem, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function on a worker; returns None if it was stopped where it could not say anything."""
+    limits = Limits(assignment.time, assignment.memory, threads=1, seed=assignment.seed)
+    report = TaskReport(assignment, problem, limits)
+    try:
+        return function(problem.guarded(lambda: report.stop is not None), limits, report, *arguments)
+    except StoppedError:
+        return None
+
+
+class TaskReport:
+    """The report of a task: tells trees and bounds, and looks at what it is told."""
+
+    def __init__(self, assignment: _Assignment, problem: Problem, limits: Limits) -> None:
+        distributed = import_module("distributed")
+        self._worker = distributed.get_worker()
+        self._variable = distributed.Variable(assignment.name, client=distributed.get_client())
+        self._assignment, self._problem, self._limits = assignment, problem, limits
+        self._asked: Stop | None = None
+        self._best: JunctionTree | None = None
+        self._score = -inf
+        self._seen, self._renewed, self._next_look, self._next_bound = 0, monotonic(), 0.0, 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def stop(self) -> Stop | None:
+        """See `backend.Report`."""
+        self._look()
+        late = self._limits.time is not None and self._limits.elapsed >= self._limits.time
+        return self._asked or (Stop.TIME if late else None)
+
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """See `backend.Report`."""
+        self._look()
+        return self._best
+
+    def __call__(self, **news: Unpack[News]) -> bool:
+        """See `backend.Report`."""
+        tree, bound = news.get("tree"), news.get("bound")
+        if bound is not None and monotonic() < self._next_bound:
+            bound = None
+        if tree is not None and not self._learn(tree):
+            tree = None
+        if tree is not None or bound is not None:
+            if bound is not None:
+                self._next_bound = monotonic() + _TELL
+            message = self._assignment.number, {"tree": tree, "bound": bound}
+            self._worker.log_event(self._assignment.name, pickle.dumps(message))
+        return self.stop is None
+
+    def _learn(self, tree: JunctionTree) -> bool:
+        """Keeps a tree if it is the best one known here."""
+        score = tree.score(self._problem.scores)
+        with self._lock:
+            better = score > self._score
+            if better:
+                self._best, self._score = tree, score
+        return better
+
+    def _look(self) -> None:
+        """Looks at the `Variable` if the last look is not too recent."""
+        now = monotonic()
+        with self._lock:
+            if now < self._next_look or self._asked is not None:
+                return
+            self._next_look = now + _LOOK
+        try:
+            count, asked, tree = self._variable.get(timeout=_FORSAKEN / 10)
+        except (OSError, TimeoutError):  # withdrawn, or the scheduler is gone
+            self._asked = Stop.INTERRUPTED
+            return
+        if count != self._seen:
+            self._seen, self._renewed = count, now
+            self._asked = None if asked is None else Stop(asked)
+            if tree is not None:
+                self._learn(pickle.loads(tree))  # noqa: S301 - from the process that solves
+        elif now - self._renewed > _FORSAKEN:
+            self._asked = Stop.INTERRUPTED
