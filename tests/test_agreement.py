@@ -25,6 +25,7 @@ from agreement import (
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Feature
+from jtsolve.solving import verified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,12 +107,12 @@ def test_parts_and_what_is_done_already_are_left_out(
 def test_a_signal_ends_it_with_what_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    journal, solved = tmp_path / "runs.jsonl", agreement.verified
+    journal = tmp_path / "runs.jsonl"
 
     def third_is_interrupted(problem: Problem, *rest: Any) -> Result:
         if len(read_journal(journal)) == 2:
             signal.raise_signal(signal.SIGTERM)
-        return solved(problem, *rest)
+        return verified(problem, *rest)
 
     monkeypatch.setattr(agreement, "verified", third_is_interrupted)
     words = ["--count", "6", "--backends", "brute", "--sizes", "3", "--journal", str(journal)]
