@@ -10,7 +10,8 @@ checked, and its score recomputed, by `solve`. So a backend *disagrees* if anoth
 bound by more than `optimality_tolerance`; calling a feasible problem infeasible counts as the
 bound -inf. A run that reached the time limit is `unfinished`, but its bound must still hold.
 
-The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment.
+The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment,
+by Ctrl-C or SIGTERM with the table of what is done; a run that this cuts short is not counted.
 Parts (`--part 2/4`: the second of four) may run in parallel; their concatenated journals make the whole
 table. With `--magnitudes`, the scores of a problem are multiplied by a power of ten from 10^-9 to 10^9, and
 what backends leave unproved is listed with the reason. With `--in-turn`, a problem meets one solver backend
@@ -36,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE / "tests"))
 
+from journals import read_lines  # noqa: E402
 from problems import random_problem, repeatable  # noqa: E402 - found by the line above
 
 from jtsolve.backends.registry import REGISTRY  # noqa: E402
@@ -45,7 +47,7 @@ from jtsolve.core.problem import Feature, Problem  # noqa: E402
 from jtsolve.core.result import Status, optimality_tolerance  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InternalError  # noqa: E402
-from jtsolve.solving import solve  # noqa: E402
+from jtsolve.solving import Interruption, Recorder, interruptible, verified  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -135,16 +137,19 @@ def in_turn(names: Sequence[str], number: int, n: int) -> list[str]:
     return [name for name in names if name not in SOLVERS] + ([] if turn is None else [turn])
 
 
-def run(seed: int, number: int, problem: Problem, name: str, limit: float) -> Run:
-    """Runs one backend on one problem, in one thread."""
+def run(
+    seed: int, number: int, problem: Problem, name: str, limit: float, *, interruption: Interruption
+) -> Run:
+    """Runs one backend on one problem, in one thread; an interruption cuts it short."""
     backend = backend_of(name)
     features = tuple(sorted(feature.value for feature in problem.constraints.features))
     row = Run(seed, number, problem.name, problem.n, features, name, "refused")
     if backend.capabilities.objections(problem):
         return row
     began, processor = time.perf_counter(), time.process_time()
+    limits = Limits(time=limit, threads=1)
     try:
-        result = solve(problem, backend, Limits(time=limit, threads=1))
+        result = verified(problem, backend, limits, Recorder(problem, limits, None, interruption))
     except InternalError as error:
         return replace(row, outcome="wrong", reason=str(error), seconds=time.perf_counter() - began)
     proved = result.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -225,15 +230,8 @@ def table(runs: Sequence[Run]) -> list[str]:
 
 
 def read_journal(path: Path | None) -> list[Run]:
-    """Returns the runs in a journal; a last line that was cut off is left out."""
-    if path is None or not path.exists():
-        return []
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
-        if line.endswith("\n"):
-            row = json.loads(line)
-            rows.append(Run(**{**row, "features": tuple(row["features"])}))
-    return rows
+    """Returns the runs in a journal; see `journals.read_lines`."""
+    return [Run(**{**row, "features": tuple(row["features"])}) for row in read_lines(path)]
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -252,21 +250,27 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=None, help="write NAME.md")
     arguments = parser.parse_args(words)
     runs = read_journal(arguments.journal)
-    finished = {(one.number, one.backend) for one in runs if one.seed == arguments.seed}
+    seed, magnitudes = arguments.seed, MAGNITUDES if arguments.magnitudes else (1.0,)
+    finished = {(one.number, one.backend) for one in runs if one.seed == seed}
     sizes, names = list(map(int, arguments.sizes.split(","))), arguments.backends.split(",")
     index, _, parts = arguments.part.partition("/")
-    for number in range(int(index) - 1, arguments.count, int(parts)):
-        n = size_of(number, sizes)
-        mine = in_turn(names, number, n) if arguments.in_turn else names
-        left = [name for name in mine if (number, name) not in finished]
-        if not left:
-            continue
-        problem = problem_of(arguments.seed, number, sizes, MAGNITUDES if arguments.magnitudes else (1.0,))
-        fresh = [run(arguments.seed, number, problem, name, arguments.time_limit) for name in left]
-        runs += fresh
-        if arguments.journal is not None:
-            with arguments.journal.open("a", encoding="utf-8") as journal:
-                journal.writelines(json.dumps(asdict(one)) + "\n" for one in fresh)
+    with interruptible() as interruption:
+        for number in range(int(index) - 1, arguments.count, int(parts)):
+            mine = in_turn(names, number, size_of(number, sizes)) if arguments.in_turn else names
+            left = [name for name in mine if (number, name) not in finished]
+            if not left:
+                continue
+            problem = problem_of(seed, number, sizes, magnitudes)
+            fresh = [
+                run(seed, number, problem, name, arguments.time_limit, interruption=interruption)
+                for name in left
+            ]
+            if interruption.wanted:
+                break
+            runs += fresh
+            if arguments.journal is not None:
+                with arguments.journal.open("a", encoding="utf-8") as journal:
+                    journal.writelines(json.dumps(asdict(one)) + "\n" for one in fresh)
     machine = ", ".join(f"{key} {value}" for key, value in describe(Limits().workers).items())
     command = shlex.join(sys.argv if words is None else ["agreement.py", *words])
     text = "\n".join([*table(runs), "", f"Machine: {machine}.", f"Command: `python {command}`", ""])

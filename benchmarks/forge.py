@@ -35,6 +35,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(HERE / "tests"))
 
+from journals import read_lines  # noqa: E402
 from problems import random_problem, repeatable  # noqa: E402 - found by the line above
 
 from jtsolve.backends.brute import chordal_trees  # noqa: E402
@@ -612,14 +613,8 @@ def table(rows: Sequence[Row]) -> list[str]:
 
 
 def read_journal(path: Path | None) -> dict[tuple[int, int], list[Row]]:
-    """Returns the verdicts in a journal by seed and problem; a last line that was cut off is left out."""
-    if path is None or not path.exists():
-        return {}
-    lines = [
-        line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")
-    ]
-    found = map(json.loads, lines)
-    return {(line["seed"], line["number"]): [Row(*row) for row in line["rows"]] for line in found}
+    """Returns the verdicts in a journal by seed and problem; see `journals.read_lines`."""
+    return {(line["seed"], line["number"]): [Row(*row) for row in line["rows"]] for line in read_lines(path)}
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -10,7 +10,8 @@ command; one in ten mutates options instead. The first cases are earlier finding
 A worker process has 1 GB beyond what its imports hold, and 20 s of processor time a case. A *finding* is an
 exception that no command turns into a sentence, exit code 70, a signal, a limit exceeded, a message of more
 than 10,000 characters or with control characters, or a damaged result that `check` takes for right. The
-journal has a line a case, and a run continues after its last. Findings are files. Exit code 1: there is one.
+journal has a line a case, and a run continues after its last. Ctrl-C or SIGTERM ends a run. Findings are
+files. Exit code 1: there is one.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ from math import inf, nan
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
+
+from journals import read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -486,6 +489,7 @@ class Worker:
 
     def do(self, number: int) -> str | None:
         """Returns what was wrong with a case, or None."""
+        wrong: str | None
         self._connection.send(number)
         try:
             if self._connection.poll(20 * SECONDS):
@@ -496,7 +500,10 @@ class Worker:
             self._process.join()
             log = Path(self._place) / f"log-{self._process.pid}"
             said = log.read_text(errors="replace")[-800:] if log.exists() else ""
-            wrong = f"the process ended with {self._process.exitcode}: {said}"
+            if self._process.exitcode == 2 and said.startswith("jtsolve: "):
+                wrong = None  # what polars cannot survive ends with a sentence
+            else:
+                wrong = f"the process ended with {self._process.exitcode}: {said}"
         self.end()
         self._start()
         return wrong
@@ -518,27 +525,21 @@ def _limited(connection: Connection, place: str, seed: int) -> None:
     work(connection, place, seed)
 
 
-def read_journal(path: Path) -> list[dict[str, Any]]:
-    """Returns the lines of a journal; one that was cut off is left out."""
-    if not path.exists():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
 def fuzz(arguments: argparse.Namespace, place: str) -> list[dict[str, Any]]:
-    """Does cases until the time is over, and returns the journal."""
+    """Does cases until the time is over or a signal comes, and returns the journal."""
+    from jtsolve.solving import interruptible
+
     (Path(place) / "seeds").mkdir()
     made = make_seeds(Path(place) / "seeds")
     listed = {one.name: one.commands for one in made}
     (Path(place) / "seeds.json").write_text(json.dumps(listed))
     seeds = {one.name: one for one in made}
-    rows = read_journal(arguments.journal)
+    rows = read_lines(arguments.journal)
     deadline = time.monotonic() + 3600 * arguments.hours
     worker = Worker(place, arguments.seed)
-    with arguments.journal.open("a", encoding="utf-8") as journal:
+    with interruptible() as interruption, arguments.journal.open("a", encoding="utf-8") as journal:
         number = rows[-1]["number"] + 1 if rows else 0
-        while time.monotonic() < deadline and number < arguments.count:
+        while time.monotonic() < deadline and number < arguments.count and not interruption.wanted:
             wrong = worker.do(number)
             one = case(number, arguments.seed, seeds)
             rows.append({"number": number, "name": one.name, "command": one.words[0], "wrong": wrong})

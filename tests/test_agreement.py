@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import agreement
 import pytest
 from agreement import (
     PLAIN,
@@ -23,11 +25,13 @@ from agreement import (
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Feature
+from jtsolve.solving import verified
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Result
 
 QUICK = "brute,clutter,dp"
 """That solve a problem of eight variables in some milliseconds; others take part with fewer problems."""
@@ -94,13 +98,30 @@ def test_parts_and_what_is_done_already_are_left_out(
     text = journal.read_text()
     journal.write_text(text + text[:20])  # a line that was cut off
     assert len(read_journal(journal)) == 3
-    journal.write_text(text)
+    assert journal.read_text() == text
     assert main([*words, "--output", str(output)]) == 0
     assert sorted(one.number for one in read_journal(journal)) == list(range(9))
     assert journal.read_text().startswith(text)
     printed = capsys.readouterr().out
     assert output.with_suffix(".md").read_text() in printed
     assert "| brute | " in printed
+
+
+def test_a_signal_ends_it_with_what_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = tmp_path / "runs.jsonl"
+
+    def third_is_interrupted(problem: Problem, *rest: Any) -> Result:
+        if len(read_journal(journal)) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return verified(problem, *rest)
+
+    monkeypatch.setattr(agreement, "verified", third_is_interrupted)
+    words = ["--count", "6", "--backends", "brute", "--sizes", "3", "--journal", str(journal)]
+    assert main(words) == 0
+    assert [one.number for one in read_journal(journal)] == [0, 1]
+    assert "2 problems" in capsys.readouterr().out
 
 
 RUN = Run(0, 1, "p", 4, (), "first", "optimal", 10.0, 10.0)

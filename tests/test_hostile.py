@@ -10,9 +10,9 @@ import os
 import subprocess
 import sys
 from contextvars import copy_context
+from pathlib import Path
 from random import Random
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -41,9 +41,6 @@ from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
 from jtsolve.tables.parquet import _hushed
 from jtsolve.verify.result import check
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DECODING_THREADS = """
 import sys, threading
@@ -126,6 +123,32 @@ def test_a_grid_of_a_monstrous_number_or_nesting_is_refused(
     assert len(said) < 1500
 
 
+@pytest.mark.parametrize("entry", ["time_limit = 1e999", "memory_limit = inf", "score = {ess = nan}"])
+def test_a_grid_takes_finite_numbers_only(
+    entry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_instance(tmp_path, "a")
+    (tmp_path / "a.toml").write_text(f"instances = ['a.json']\nbackends = ['dp']\n{entry}\n")
+    words = ["compare", str(tmp_path / "a.toml"), "--plan", "--output", str(tmp_path / "out")]
+    assert run(words, 0.0) == 2
+    assert "is not a finite number" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["rows-beyond-memory.parquet", "text-beyond-memory.feather"])
+def test_columns_at_which_polars_aborts_are_bad_input(name: str, tmp_path: Path) -> None:
+    path = Path(__file__).parent / "regressions" / "columns" / name
+    words = ["score", str(path), "--max-size", "2", "--discretise", "width:2"]
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-m", "jtsolve", *words, "--output", str(tmp_path / "s.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("jtsolve: polars cannot read the columns: the file is damaged")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_damaged_columns_are_bad_input_and_leave_no_backtrace(
     kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -163,6 +186,20 @@ def test_a_message_quotes_input_escaped_and_cut(tmp_path: Path, capsys: pytest.C
     assert said.count("\n") == 1
     assert "\\u001b[2J" in said
     assert said.replace("\n", "").isprintable()
+
+
+def test_what_check_finds_is_escaped_and_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, result = tmp_path / "a.json", tmp_path / "result.json"
+    write_problem(named(gaussian(0, 3)), path)
+    assert run(["solve", str(path), "--output", str(result)], 0.0) == 0
+    found = json.loads(result.read_text())
+    found["instance"]["name"] = found["cliques"][0][0] = ESCAPES
+    result.write_text(json.dumps(found))
+    capsys.readouterr()
+    assert run(["check", str(path), str(result)], 0.0) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) >= 2
+    assert all(line.startswith("jtsolve: ") and line.isprintable() and len(line) < 1100 for line in lines)
 
 
 def test_a_summary_shows_names_escaped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,13 @@ outputs need not be readable, and our own messages on unreadable inputs say more
 import sys
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from functools import cache
 from io import StringIO, TextIOWrapper
 from traceback import format_exc
 from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from jtsolve.cli.average import average
 from jtsolve.cli.backends import backends
@@ -93,10 +95,16 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 """Which typer does not export."""
 
 
+@cache
+def _commands() -> Any:
+    """Returns the commands as typer assembles them: once, since that takes longer than many a command."""
+    return get_command(app)
+
+
 def _called(arguments: list[str], started: float) -> int:
     """Calls the command; a usage error quotes the arguments, so it is escaped and cut like all messages."""
     try:
-        code = app(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
+        code = _commands()(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
     except _UsageError as error:
         text = StringIO()
         error.show(file=text)

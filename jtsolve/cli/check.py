@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jtsolve.cli.options import ConstraintOptions, Json, flags_given, grouped
-from jtsolve.cli.output import FAULTY, complain, emit
+from jtsolve.cli.output import FAULTY, complain_of, emit
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -63,13 +63,11 @@ def check(
         faults, status = faults_of(problem, document), document.status.value
     else:
         faults, status = check_ranking(problem, document), _status(document)
-    for fault in faults:
-        complain(f"{result}: {fault}")
+    complain_of(result, faults)
     if certificate is not None:
         found = verify(problem, document, read_certificate(certificate))
         wrong = tuple(fault for fault in found if fault not in faults)
-        for fault in wrong:
-            complain(f"{certificate}: {fault}")
+        complain_of(certificate, wrong)
         faults += wrong
     if isinstance(document, ResultDocument) and not faults:
         tighter = tightened(problem, document)
@@ -103,8 +101,7 @@ def _check_graph(path: Path, *, json: bool) -> None:
         )
     document = read_document(path)
     faults = check_selection(document)
-    for fault in faults:
-        complain(f"{path}: {fault}")
+    complain_of(path, faults)
     if json:
         from json import dumps
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,6 +44,12 @@ def complain(message: str) -> None:
     with suppress(AttributeError, OSError):  # sys.stderr is None if it was closed at the start
         sys.stderr.write(f"jtsolve: {printable(message)}\n")
         sys.stderr.flush()
+
+
+def complain_of(source: str | Path, faults: Iterable[str]) -> None:
+    """Writes a line for each fault of something to standard error; faults quote input."""
+    for fault in faults:
+        complain(on_one_line(f"{source}: {fault}", _LONGEST_LINE))
 
 
 def murmur(message: str) -> None:

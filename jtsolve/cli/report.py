@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.output import FAULTY, complain, emit
+from jtsolve.cli.output import FAULTY, complain_of, emit
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = F
         emit("\n".join(map(_text, tables)))
         emit(f"{len(comparison.rows)} of {comparison.planned} runs; written: {', '.join(map(str, paths))}")
     for fault in comparison.faults:
-        complain(f"{fault.kind}: {fault.message}")
+        complain_of(fault.kind, [fault.message])
     return bool(comparison.faults)
 
 

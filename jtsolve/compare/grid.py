@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -119,7 +120,11 @@ def read_grid(path: Path) -> Grid:
     source = str(path)
     data = read_file(path)
     try:
-        values: Any = tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
+        values: Any = (
+            tomllib.loads(data.decode(), parse_float=_finite)
+            if path.suffix == ".toml"
+            else msgspec.json.decode(data)
+        )
         grid = msgspec.convert(values, Grid)
     except msgspec.ValidationError as error:
         reason, _, place = str(error).partition(" - at ")
@@ -133,6 +138,14 @@ def read_grid(path: Path) -> Grid:
     return msgspec.structs.replace(
         grid, instances=[str(path.parent / instance) for instance in grid.instances]
     )
+
+
+def _finite(text: str) -> float:
+    """Returns a number of TOML, which has infinite ones; JSON, in which plans are written, has none."""
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{text} is not a finite number")
+    return number
 
 
 def split_backends(text: str) -> list[str]:

@@ -6,8 +6,10 @@ anything that is not a regular file, are held in memory.
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
+import signal
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -147,6 +149,11 @@ def readable(name: str, suffix: str) -> Iterator[None]:
 
 
 _HUSHING = threading.Lock()
+_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
+_ABORTED = (
+    b"jtsolve: polars cannot read the columns: the file is damaged, or the memory does not suffice. "
+    b"Fix: write the file again, or allow more memory.\n"
+)
 
 
 @contextmanager
@@ -164,7 +171,7 @@ def _hushed() -> Iterator[None]:
         except OSError:  # it is closed
             yield
             return
-        with TemporaryFile() as said:
+        with TemporaryFile() as said, _last_words(kept):
             panicked = False
             try:
                 os.dup2(said.fileno(), 2)
@@ -178,6 +185,28 @@ def _hushed() -> Iterator[None]:
                 said.seek(0)
                 if not panicked and (text := said.read()):
                     os.write(2, text)
+
+
+@contextmanager
+def _last_words(error: int) -> Iterator[None]:
+    """Ends the process with a sentence on a descriptor, and exit code 2, where polars would abort it.
+
+    Rust does so where a damaged file asks for more memory than there is. That can be neither caught nor
+    raised, and Python's own handlers of signals would never run; one of C takes its place meanwhile.
+    """
+
+    def end(_number: int) -> None:
+        os.write(error, _ABORTED)
+        os._exit(2)
+
+    library = ctypes.CDLL(None)
+    library.signal.restype, library.signal.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
+    handler = _HANDLER(end)
+    previous = library.signal(signal.SIGABRT, ctypes.cast(handler, ctypes.c_void_p))
+    try:
+        yield
+    finally:
+        library.signal(signal.SIGABRT, previous)
 
 
 def _collected(lazy: pl.LazyFrame) -> pl.DataFrame:

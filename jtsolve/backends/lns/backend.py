@@ -69,6 +69,8 @@ class _Tuning:
 
     smallest: int = 4
     """Variables of the smallest regions worth a solve."""
+    at_once: int = 7
+    """Variables of the largest problems that are solved as one region: that takes no longer than a search."""
     patience: int = 20
     patience_per_clique: int = 4
     """Consecutive failures before the next size: a constant, and a number per new clique, at each of which
@@ -233,7 +235,8 @@ class _RegionSearch:
         self.current, self.value = MutableTree(start), start.score(problem.scores)
         self.best, self.best_value = self.current.copy(), self.value
         largest = min(options.region, problem.n)
-        self.sizes = sorted({max(min(_TUNING.smallest, largest), largest - less) for less in (6, 4, 2, 0)})
+        least = largest if problem.n <= _TUNING.at_once else min(_TUNING.smallest, largest)
+        self.sizes = sorted({max(least, largest - less) for less in (6, 4, 2, 0)})
         self.incumbents = NewIncumbents(report)
         self.level = 0
         self.failures = 0  # consecutive, without an improvement
