@@ -32,13 +32,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
-from jtsolve.backends.clutter.certificate import certificate_of
+from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
@@ -46,7 +46,7 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
 
@@ -88,7 +88,8 @@ class ClutterCuts:
         root: the name of the variable that comes first; None to choose one.
         certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
         columns: how many sets of the largest size become active in each round of column generation
-            (`column_generation`); None to hold all sets, or for 50,000 where these do not fit into memory.
+            (`column_generation`); None to hold all sets, or for 50,000 where these do not fit into memory and
+            every set has a score.
         simplex: up to how many families the simplex method solves the LP at once, without the steps of the
             volume algorithm before it. More suit problems of a few hundred sets.
     """
@@ -124,31 +125,48 @@ class ClutterCuts:
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
-        from jtsolve.core.compiling import announced
-
-        columns = self._columns(problem, limits)
         self.estimate(problem, limits).require_memory(self.name, limits)
-        if columns is None:
-            keep_stages = self.certificate is not None
-            outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
-            if self.certificate is not None:
-                write_certificate(self.certificate, certificate_of(problem, search))
+        outcome, proof = self._solved(problem, limits, report, keep_stages=self.certificate is not None)
+        if self.certificate is None:
             return outcome
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            first, root = self._start(problem, limits, report)
-            if report.stop is not None:  # before the sets are listed, which may take seconds
-                return Outcome(first, stop=report.stop)
-            with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
-                return ColumnGeneration(problem, root, limits, report, columns).run(first, pool)
+        if proof is None:
+            note = "no certificate: it stopped before the first bound"
+            return replace(outcome, stats={**outcome.stats, "note": note})
+        write_certificate(self.certificate, certificate_of(problem, proof))
+        return outcome
 
     def prove(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, CertificateDocument]:
         """Solves a problem, beginning with the best tree reported; returns a certificate of the bound, too.
 
         Raises:
-            LimitError: the work needs more memory than the limit; raised before anything is allocated.
+            LimitError: the work needs more memory than the limit; raised before anything is allocated; or
+                there was no time for a bound.
         """
-        outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=True)
-        return outcome, certificate_of(problem, search)
+        self.estimate(problem, limits).require_memory(self.name, limits)
+        outcome, proof = self._solved(problem, limits, report, keep_stages=True)
+        if proof is None:
+            raise LimitError(
+                "no certificate is written: backend 'clutter', which writes proofs, stopped before its first "
+                "bound. Ways out: more time, a smaller treewidth."
+            )
+        return outcome, certificate_of(problem, proof)
+
+    def _solved(
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
+    ) -> tuple[Outcome, Proof | None]:
+        """Solves with all families or by column generation; returns the proof of the bound, if kept."""
+        columns = self._columns(problem, limits)
+        if columns is None:
+            return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
+        from jtsolve.core.compiling import announced
+
+        with announced(lambda: report(note="compiling the kernels (first run only)")):
+            first, root = self._start(problem, limits, report)
+            if report.stop is not None:  # before the sets are listed, which may take seconds
+                return Outcome(first, stop=report.stop), None
+            generation = ColumnGeneration(problem, root, limits, report, columns, keep_stages=keep_stages)
+            with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+                return generation.run(first, pool), generation.proof
 
     def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
@@ -177,8 +195,8 @@ class ClutterCuts:
 
     def _branch_and_bound(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
-    ) -> tuple[Outcome, BranchAndBound]:
-        """Searches with all families; returns the search after its end, too."""
+    ) -> tuple[Outcome, Proof]:
+        """Searches with all families; see `_solved`."""
         from jtsolve.core.compiling import announced
 
         Estimate(self._memory(problem), inf).require_memory(self.name, limits)
@@ -202,26 +220,26 @@ class ClutterCuts:
             "families": int(families.allowed.sum()),
             "root": problem.names[root],
         }
-        return Outcome(search.best.tree, bound, stop, stats), search
+        outcome = Outcome(search.best.tree, bound, stop, stats)
+        return outcome, Proof(root, search.scale.shift, search.root.proof)
 
     def _columns(self, problem: Problem, limits: Limits) -> int | None:
         """Returns how many sets of the largest size become active in a round; None to hold all.
 
         Raises:
-            InputError: the option does not suit the problem, or a certificate.
+            InputError: the option does not suit the problem.
         """
         if self.columns is None:
             fits = self._memory(problem) <= limits.memory_bytes
-            whole = fits or self.certificate is not None or not can_price(problem)
+            whole = fits or not can_price(problem)
             return None if whole else PRICING.columns
         if self.columns < 1:
             raise InputError("clutter", "columns", f"{self.columns} is less than 1", "give a number above 0")
-        if not can_price(problem) or self.certificate is not None:
+        if not can_price(problem):
             raise InputError(
                 "clutter",
                 "columns",
-                "column generation supports no constraint but on treewidth and no certificate, and needs a "
-                "score for every set",
+                "column generation needs a score for every set, and sets of two or more variables",
                 "leave the option out",
             )
         return self.columns

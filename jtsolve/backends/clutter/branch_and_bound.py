@@ -23,7 +23,7 @@ import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.bound import scaled
-from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
+from jtsolve.backends.clutter.inequalities import Clutter, RowMultipliers, Rows, RowVector
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
 from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
@@ -34,8 +34,6 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
@@ -97,7 +95,7 @@ class BranchAndBound:
         report: Report,
         *,
         keep_stages: bool,
-        multipliers: Mapping[Clutter, float] | None = None,
+        multipliers: RowMultipliers | None = None,
         few: int = BRANCHING.few,
     ) -> None:
         self.problem, self.report, self.few = problem, report, few
@@ -105,7 +103,8 @@ class BranchAndBound:
         self.incumbents = NewIncumbents(report)
         self.scale, scores = scaled(families)
         self.n = families.n
-        self.root = self._root(families, scores, multipliers or {}, keep_stages=keep_stages)
+        known = multipliers or RowMultipliers({}, {})
+        self.root = self._root(families, scores, known, keep_stages=keep_stages)
         self.best = self.root.subproblem.best
         self.open: list[tuple[int, int, OpenNode]] = []
         self.made = 0
@@ -114,9 +113,9 @@ class BranchAndBound:
         self.current: int | None = None
 
     def _root(
-        self, families: Families, scores: Any, multipliers: Mapping[Clutter, float], *, keep_stages: bool
+        self, families: Families, scores: Any, multipliers: RowMultipliers, *, keep_stages: bool
     ) -> OpenNode:
-        """Returns the problem as a whole, with a cut for every required edge and those with a multiplier."""
+        """Returns the problem as a whole, with a cut for every required edge and rows with a multiplier."""
         n = families.n
         listed = families.listing()
         least = np.full(n, 1 << 62)
@@ -126,13 +125,14 @@ class BranchAndBound:
         position = set_positions(families, sorted(required))
         edges = [position.get(edge, -1) for edge in sorted(required)]
         cuts: dict[Clutter, float] = dict.fromkeys(((at,) for at in position.values()), 0.0)
-        cuts |= multipliers
+        cuts |= multipliers.cuts
+        weights = RowVector(*(np.array(list(some.values())) for some in (cuts, multipliers.set_rows)))
         subproblem = Subproblem(
             BestTree(self.problem, self.report, self.scale, floor, floor),
             families,
             scores,
-            Rows(families, list(cuts)),
-            RowVector(np.array(list(cuts.values())), np.zeros(0)),
+            Rows(families, list(cuts), list(multipliers.set_rows)),
+            weights,
             [*range(1, n + 1), *edges],
             [] if keep_stages else None,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from jtsolve.core.varset import varset
 from jtsolve.io.certificate import (
@@ -17,16 +17,24 @@ from jtsolve.io.certificate import (
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+    from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.clutter.subproblem import Stage
     from jtsolve.core.problem import Problem
 
     Key = TypeVar("Key", bound=Hashable)
 
 
-def certificate_of(problem: Problem, search: BranchAndBound) -> CertificateDocument:
-    """Returns the certificate of a search that kept its stages; equal sets and rows are listed once."""
-    first = search.root.proof
+class Proof(NamedTuple):
+    """The root, the shift of the units, and the first node of a search that kept its stages."""
+
+    root: int
+    shift: int
+    first: ProofNode
+
+
+def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
+    """Returns the certificate of a proof; equal sets and rows are listed once."""
+    first = proof.first
     nodes = [first]
     number = {id(first): 0}
     for node in nodes:  # grows while it is read: breadth first
@@ -69,8 +77,8 @@ def certificate_of(problem: Problem, search: BranchAndBound) -> CertificateDocum
         version=VERSION,
         digest=problem.digest(),
         variables=list(problem.names),
-        root=search.root.subproblem.families.root,
-        shift=search.scale.shift,
+        root=proof.root,
+        shift=proof.shift,
         sets=[list(names) for names in sets],
         cuts=[list(cut) for cut in cuts],
         balances=[Balance(limit, list(row)) for limit, row in balances],
