@@ -42,7 +42,9 @@ PATIENT = ("--time-limit", "3600")
 
 def test_quick_exact_backends_agree_on_a_sample(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = tmp_path / "runs.jsonl"
-    assert main(["--count", "60", "--seed", "7", *PATIENT, "--backends", QUICK, "--journal", str(journal)]) == 0
+    assert (
+        main(["--count", "60", "--seed", "7", *PATIENT, "--backends", QUICK, "--journal", str(journal)]) == 0
+    )
     assert "60 problems" in capsys.readouterr().out
     runs = read_journal(journal)
     assert len(runs) == 180

@@ -17,11 +17,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import (
     Recording,
+    draw_constraints,
     from_network,
     gaussian,
     integers,
     named,
     random_problem,
+    repeatable,
     small_problems,
     with_holes,
 )
@@ -31,14 +33,20 @@ from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, at_positions, blocks
-from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
+from jtsolve.backends.clutter.column_generation import (
+    PRICING,
+    ColumnGeneration,
+    at_positions,
+    blocks,
+    positions_by_mask,
+)
+from jtsolve.backends.clutter.inequalities import RowMultipliers, Rows, RowVector, SetRow, no_good
 from jtsolve.backends.clutter.master import Master
 from jtsolve.backends.clutter.separation import SEPARATION, nearest, violated
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
@@ -56,6 +64,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ALONE = ClutterCuts()
+FEATURES = sorted(ALL_FEATURES, key=lambda feature: feature.value)
 
 
 def optimum_of(problem: Problem) -> float:
@@ -653,33 +662,75 @@ def test_a_pass_bounds_all_families(n: int, size: int) -> None:
     every = np.concatenate([block.members for block in blocks(problem)])
     assert sorted(map(varset, every.tolist())) == [mask for mask in sorted(masks) if mask.bit_count() == size]
     generation = ColumnGeneration(problem, 0, Limits(), Recording(), 3)
-    search = generation._restricted(every[::3], {}, Recording())
+    search = generation._restricted(every[::3], RowMultipliers({}, {}), Recording())
     active = search.root.subproblem.families
     assert active.masks()[: len(small)] == small  # in this order: positions of facets rest on it
     generator = np.random.default_rng(0)
-    multipliers: dict[tuple[int, ...], float] = {}
+    multipliers = RowMultipliers({}, {no_good(frozenset({0b11}), n): 0.25})
     for v in range(n):
         pair = [varset([(v + 1) % n, (v + 2) % n])] if size > 2 else []
-        multipliers[1 << v, *pair] = float(generator.random())
+        multipliers.cuts[1 << v, *pair] = float(generator.random())
+    for mask, coefficient in ((varset(every[0].tolist()), -1), (0b11, 1)):  # active, and small
+        multipliers.set_rows[SetRow(((mask, coefficient),), (), 0)] = float(generator.random())
     priced = generation._price(active, multipliers)
     assert priced is not None
     scale, _ = scaled(active)
     _, scores = scaled(families)
-    rows = Rows(families, list(at_positions(multipliers, families)))
-    weights = scale.units_of(np.array(list(multipliers.values())))
+    at = at_positions(multipliers, positions_by_mask(families))
+    rows = Rows(families, list(at.cuts), list(at.set_rows))
+    weights = RowVector(*(scale.units_of(np.array(list(part.values()))) for part in multipliers))
     assert scaled(families)[0].shift == scale.shift
-    bound = bound_of(families, scores, rows, RowVector(weights, np.zeros(0, dtype=np.int64)))
+    bound = bound_of(families, scores, rows, weights)
     assert priced.units == bound.units
+
+
+@pytest.mark.parametrize("treewidth", [1, 2, 3])
+@pytest.mark.parametrize("feature", [one for one in FEATURES if one is not Feature.MAX_TREEWIDTH])
+def test_priced_families_meet_constraints_and_are_certified(
+    feature: Feature, treewidth: int, tmp_path: Path
+) -> None:
+    """Each kind of constraint alone and with another; `verify` asks both verifiers."""
+    path = tmp_path / "proof.json"
+    for seed in range(2):
+        random = repeatable(7 * seed + treewidth)
+        others = [feature, random.choice(FEATURES)]
+        constraints = draw_constraints(random, 5, frozenset(others[: 1 + seed]))
+        problem = named(gaussian(seed, 5), constraints).with_treewidth(treewidth)
+        if problem.max_clique_size < PRICING.smallest:
+            continue
+        backend = ClutterCuts(columns=1 + seed, certificate=str(path))
+        result = solve(problem, backend, Limits(threads=1))
+        optimum = optimum_of(problem)
+        assert result.bound == pytest.approx(optimum, abs=1e-6)
+        assert result.status is (Status.INFEASIBLE if optimum == -inf else Status.OPTIMAL)
+        assert result.stats["passes"] >= 1
+        assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+
+
+def test_an_unfinished_pricing_certifies_the_bound_that_it_told(tmp_path: Path) -> None:
+    problem = named(gaussian(0, 12, 3))
+    path = tmp_path / "proof.json"
+    backend = ClutterCuts(columns=20, certificate=str(path))
+    whole = solve(problem, backend, Limits(threads=1))
+    early = backend.solve(problem, Limits(threads=1), Recording(patience=400, reason=Stop.TIME))
+    assert early.stop is Stop.TIME
+    assert whole.bound < early.bound < inf
+    result = replace(whole, status=Status.FEASIBLE, bound=early.bound)
+    assert verify(problem, result_to_document(result), read_certificate(path)) == ()
 
 
 def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(gaussian(0, 12, 3))
     ended = ClutterCuts(columns=20).solve(problem, Limits(), Recording(patience=3, reason=Stop.TIME))
     assert ended.stop is Stop.TIME
-    constrained = replace(problem, constraints=Constraints(max_cliques=3))
+    early = Recording(patience=0, reason=Stop.TIME)
+    writing = ClutterCuts(columns=20, certificate=str(tmp_path / "proof.json"))
+    unproved = writing.solve(problem, Limits(), early)
+    assert "no certificate" in unproved.stats["note"]
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(LimitError, match="no certificate"):
+        writing.prove(problem, Limits(), early)
     for backend, asked in (
-        (ClutterCuts(columns=5), constrained),
-        (ClutterCuts(columns=5, certificate=str(tmp_path / "proof")), problem),
         (ClutterCuts(columns=0), problem),
         (ClutterCuts(columns=5), named(SparseScores(3, {1: 0.0, 2: 0.0, 4: 0.0, 3: 1.0}))),
     ):

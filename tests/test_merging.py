@@ -224,7 +224,7 @@ def test_its_options_are_set_by_name() -> None:
         parse_backend("merging:exact=forward")
 
 
-def test_above_treewidth_2_a_search_from_the_forest_widens_too() -> None:
+def test_above_treewidth_2_searches_from_the_forest_and_descents_widen() -> None:
     problem = named(gaussian(2, 12, 5))
     ranges = []
 
@@ -235,8 +235,12 @@ def test_above_treewidth_2_a_search_from_the_forest_widens_too() -> None:
             ranges.append(super().narrower(problem, start))
             return ranges[-1]
 
-    improve = Spy(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=1)
-    solve(problem.with_treewidth(2), replace(SMALL, improve=improve), Limits(seed=1, threads=1))
-    assert not any(ranges)
-    solve(problem.with_treewidth(4), replace(SMALL, improve=improve), Limits(seed=1, threads=1))
-    assert range(2, 4) in ranges
+    spy = Spy(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=1)
+    for backend in (replace(SMALL, improve=spy), replace(SMALL, descent=spy)):
+        ranges.clear()
+        solve(problem.with_treewidth(2), backend, Limits(seed=1, threads=1))
+        assert not any(ranges)
+        ranges.clear()
+        solve(problem.with_treewidth(4), backend, Limits(seed=1, threads=1))
+        assert range(2, 4) in ranges
+    assert all(ranges)  # whatever a descent starts from

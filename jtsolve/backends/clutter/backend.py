@@ -32,14 +32,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
-from jtsolve.backends.clutter.certificate import certificate_of
+from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
@@ -48,7 +48,7 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.errors import InputError
+from jtsolve.errors import InputError, LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
 
@@ -91,7 +91,8 @@ class ClutterCuts:
         root: the name of the variable that comes first; None to choose one.
         certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
         columns: how many sets of the largest size become active in each round of column generation
-            (`column_generation`); None to hold all sets, or for 50,000 where these do not fit into memory.
+            (`column_generation`); None to hold all sets, or for 50,000 where these do not fit into memory and
+            every set has a score.
         simplex: up to how many families the simplex method solves the LP at once, without the steps of the
             volume algorithm before it. More suit problems of a few hundred sets.
     """
@@ -127,31 +128,48 @@ class ClutterCuts:
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
-        from jtsolve.core.compiling import announced
-
-        columns = self._columns(problem, limits)
         self.estimate(problem, limits).require_memory(self.name, limits)
-        if columns is None:
-            keep_stages = self.certificate is not None
-            outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
-            if self.certificate is not None:
-                write_certificate(self.certificate, _certificate(problem, search))
+        outcome, proof = self._solved(problem, limits, report, keep_stages=self.certificate is not None)
+        if self.certificate is None:
             return outcome
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            first, root = self._start(problem, limits, report)
-            if report.stop is not None:  # before the sets are listed, which may take seconds
-                return Outcome(first, stop=report.stop)
-            with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
-                return ColumnGeneration(problem, root, limits, report, columns).run(first, pool)
+        if proof is None:
+            note = "no certificate: it stopped before the first bound"
+            return replace(outcome, stats={**outcome.stats, "note": note})
+        write_certificate(self.certificate, certificate_of(problem, proof))
+        return outcome
 
     def prove(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, CertificateDocument]:
         """Solves a problem, beginning with the best tree reported; returns a certificate of the bound, too.
 
         Raises:
-            LimitError: the work needs more memory than the limit; raised before anything is allocated.
+            LimitError: the work needs more memory than the limit; raised before anything is allocated; or
+                there was no time for a bound.
         """
-        outcome, search = self._branch_and_bound(problem, limits, report, keep_stages=True)
-        return outcome, _certificate(problem, search)
+        self.estimate(problem, limits).require_memory(self.name, limits)
+        outcome, proof = self._solved(problem, limits, report, keep_stages=True)
+        if proof is None:
+            raise LimitError(
+                "no certificate is written: backend 'clutter', which writes proofs, stopped before its first "
+                "bound. Ways out: more time, a smaller treewidth."
+            )
+        return outcome, certificate_of(problem, proof)
+
+    def _solved(
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
+    ) -> tuple[Outcome, Proof | None]:
+        """Solves with all families or by column generation; returns the proof of the bound, if kept."""
+        columns = self._columns(problem, limits)
+        if columns is None:
+            return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
+        from jtsolve.core.compiling import announced
+
+        with announced(lambda: report(note="compiling the kernels (first run only)")):
+            first, root = self._start(problem, limits, report)
+            if report.stop is not None:  # before the sets are listed, which may take seconds
+                return Outcome(first, stop=report.stop), None
+            generation = ColumnGeneration(problem, root, limits, report, columns, keep_stages=keep_stages)
+            with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+                return generation.run(first, pool), generation.proof
 
     def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
@@ -180,8 +198,8 @@ class ClutterCuts:
 
     def _branch_and_bound(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
-    ) -> tuple[Outcome, BranchAndBound]:
-        """Searches with all families; returns the search after its end, too."""
+    ) -> tuple[Outcome, Proof]:
+        """Searches with all families; see `_solved`."""
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
@@ -198,7 +216,9 @@ class ClutterCuts:
             "families": families,
             "root": problem.names[search.root.subproblem.families.root],
         }
-        return Outcome(search.best.tree, bound, stop, stats), search
+        outcome = Outcome(search.best.tree, bound, stop, stats)
+        vertex = search.root.subproblem.families.root
+        return outcome, Proof(vertex, search.scale.shift, search.root.proof)
 
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
@@ -215,10 +235,21 @@ class ClutterCuts:
         return search, int(families.allowed.sum())
 
     def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `support.tasks.SolvesOnWorkers`: open nodes are tasks, and column generation is one."""
-        if self._columns(problem, limits) is not None:
-            return tasks.solve(self, limits, report)
+        """See `support.tasks.SolvesOnWorkers`: open nodes are tasks, and column generation is one.
+
+        Raises:
+            InputError: column generation writes no certificate on workers.
+        """
         keep_stages = self.certificate is not None
+        if self._columns(problem, limits) is not None:
+            if keep_stages:
+                raise InputError(
+                    "clutter",
+                    "certificate",
+                    "column generation, which this problem needs, writes it in one process only",
+                    "leave out the executor, or the certificate",
+                )
+            return tasks.solve(self, limits, report)
         begin = partial(self._begin, keep_stages=keep_stages)
         search = Spread(tasks, begin, problem, limits, report, keep_stages=keep_stages)
         stop = search.run()
@@ -230,28 +261,27 @@ class ClutterCuts:
             origin = search.origin
             stats |= {"families": origin.families, "root": problem.names[origin.root]}
             if self.certificate is not None:
-                proof = certificate_of(problem, search.proof, origin.root, origin.scale.shift)
-                write_certificate(self.certificate, proof)
+                proof = Proof(origin.root, origin.scale.shift, search.proof)
+                write_certificate(self.certificate, certificate_of(problem, proof))
         return Outcome(tree, bound, stop, stats)
 
     def _columns(self, problem: Problem, limits: Limits) -> int | None:
         """Returns how many sets of the largest size become active in a round; None to hold all.
 
         Raises:
-            InputError: the option does not suit the problem, or a certificate.
+            InputError: the option does not suit the problem.
         """
         if self.columns is None:
             fits = self._memory(problem) <= limits.memory_bytes
-            whole = fits or self.certificate is not None or not can_price(problem)
+            whole = fits or not can_price(problem)
             return None if whole else PRICING.columns
         if self.columns < 1:
             raise InputError("clutter", "columns", f"{self.columns} is less than 1", "give a number above 0")
-        if not can_price(problem) or self.certificate is not None:
+        if not can_price(problem):
             raise InputError(
                 "clutter",
                 "columns",
-                "column generation supports no constraint but on treewidth and no certificate, and needs a "
-                "score for every set",
+                "column generation needs a score for every set, and sets of two or more variables",
                 "leave the option out",
             )
         return self.columns
@@ -294,9 +324,3 @@ class ClutterCuts:
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
         return first, choose_root(problem, first) if self.root is None else self._named_root(problem)
-
-
-def _certificate(problem: Problem, search: BranchAndBound) -> CertificateDocument:
-    """Returns the certificate of a search in this process."""
-    root = search.root
-    return certificate_of(problem, root.proof, root.subproblem.families.root, search.scale.shift)

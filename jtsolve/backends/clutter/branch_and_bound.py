@@ -23,7 +23,7 @@ import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.bound import scaled
-from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
+from jtsolve.backends.clutter.inequalities import Clutter, RowMultipliers, Rows, RowVector
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
 from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
@@ -34,7 +34,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.backend import Limits, Report
@@ -118,10 +118,11 @@ class BranchAndBound:
         report: Report,
         *,
         keep_stages: bool,
-        multipliers: Mapping[Clutter, float] | None = None,
+        multipliers: RowMultipliers | None = None,
         few: int = BRANCHING.few,
     ) -> BranchAndBound:
-        """Returns the search of a problem, with a cut for every required edge and those with a multiplier."""
+        """Returns the search of a problem, with a cut for every required edge and rows with a multiplier."""
+        multipliers = multipliers or RowMultipliers({}, {})
         n = families.n
         scale, scores = scaled(families)
         listed = families.listing()
@@ -132,13 +133,14 @@ class BranchAndBound:
         position = set_positions(families, sorted(required))
         edges = [position.get(edge, -1) for edge in sorted(required)]
         cuts: dict[Clutter, float] = dict.fromkeys(((at,) for at in position.values()), 0.0)
-        cuts |= multipliers or {}
+        cuts |= multipliers.cuts
+        weights = RowVector(*(np.array(list(some.values())) for some in (cuts, multipliers.set_rows)))
         subproblem = Subproblem(
             BestTree(problem, report, scale, floor),
             families,
             scores,
-            Rows(families, list(cuts)),
-            RowVector(np.array(list(cuts.values())), np.zeros(0)),
+            Rows(families, list(cuts), list(multipliers.set_rows)),
+            weights,
             [*range(1, n + 1), *edges],
             [] if keep_stages else None,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from jtsolve.core.varset import varset
 from jtsolve.io.certificate import (
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     Key = TypeVar("Key", bound=Hashable)
 
 
-def certificate_of(problem: Problem, first: ProofNode, root: int, shift: int) -> CertificateDocument:
-    """Returns the certificate of a search that kept its stages; equal sets and rows are listed once.
+class Proof(NamedTuple):
+    """The root, the shift of the units, and the first node of a search that kept its stages."""
 
-    Args:
-        problem: what is solved.
-        first: the node of the problem as a whole.
-        root: the vertex that comes first.
-        shift: of the bounds' units.
-    """
+    root: int
+    shift: int
+    first: ProofNode
+
+
+def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
+    """Returns the certificate of a proof; equal sets and rows are listed once."""
+    first = proof.first
     nodes = [first]
     number = {id(first): 0}
     for node in nodes:  # grows while it is read: breadth first
@@ -75,8 +77,8 @@ def certificate_of(problem: Problem, first: ProofNode, root: int, shift: int) ->
         version=VERSION,
         digest=problem.digest(),
         variables=list(problem.names),
-        root=root,
-        shift=shift,
+        root=proof.root,
+        shift=proof.shift,
         sets=[list(names) for names in sets],
         cuts=[list(cut) for cut in cuts],
         balances=[Balance(limit, list(row)) for limit, row in balances],

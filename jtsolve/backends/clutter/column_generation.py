@@ -9,23 +9,32 @@ that exceeds the best active one of its vertex: those that exceed it most become
 When none does, D(λ) is that of the restricted LP. When the families that the bound leaves fit, all of them
 become active, and branch and bound on these finds an optimum of the problem.
 
+Constraints are rows over smaller sets, over pairs, or over active sets: sets of k that a row names become
+active, and so does one permitted superset of each forbidden clique of k − 1, which keeps that among the
+smaller sets. Sets of k that are no permitted cliques are not priced.
+
+A certificate has the multipliers of the best bound; where branch and bound follows, they are its first stage,
+which leaves no more families than the search began with.
+
 Reference: Desaulniers, Desrosiers and Solomon (eds.), Column Generation, Springer 2005.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations, islice
 from math import comb, inf, ldexp
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jtsolve.backends.clutter.bound import bound_of, scaled
-from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, ProofNode
+from jtsolve.backends.clutter.certificate import Proof
+from jtsolve.backends.clutter.inequalities import RowMultipliers, Rows, RowVector
+from jtsolve.backends.clutter.subproblem import Stage, stage_of
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core.machine import resident_memory
-from jtsolve.core.problem import Feature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores, StoppedError
 from jtsolve.core.varset import count_bounded_subsets, key_of, members, set_table, varset
@@ -34,13 +43,12 @@ from jtsolve.families.families import families_of
 from jtsolve.families.sets import all_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
     from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import FixedPoint
-    from jtsolve.backends.clutter.inequalities import Clutter
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
@@ -75,16 +83,10 @@ _BITS = 60
 _LISTED = 1 << 16
 """Masks made between two looks at the clock: a twentieth of a second."""
 
-CutMultipliers = dict[tuple["VarSet", ...], float]
-"""Multipliers of clutters, given by the bit masks of their sets, in nats."""
-
 
 def can_price(problem: Problem) -> bool:
-    """Tells whether families of a problem can be priced: no constraint but on treewidth, a score for all."""
-    plain = problem.constraints.features <= {Feature.MAX_TREEWIDTH}
-    return (
-        plain and not isinstance(problem.scores, SparseScores) and problem.max_clique_size >= PRICING.smallest
-    )
+    """Tells whether families of a problem can be priced: every set has a score."""
+    return not isinstance(problem.scores, SparseScores) and problem.max_clique_size >= PRICING.smallest
 
 
 def memory_of(problem: Problem, columns: int) -> int:
@@ -116,6 +118,7 @@ class Pricing(NamedTuple):
         violated: whether any violation is positive.
         active: the active sets of the largest size, rows of members.
         active_violation: of each of these; at most 0.
+        stage: the multipliers, for a certificate.
     """
 
     units: int
@@ -124,10 +127,11 @@ class Pricing(NamedTuple):
     violated: bool
     active: NDArray[np.int32]
     active_violation: NDArray[np.int64]
+    stage: Stage
 
 
-def blocks(problem: Problem) -> Iterator[Block]:
-    """Yields the sets of the largest size in blocks with the same largest member.
+def blocks(problem: Problem, without: Collection[VarSet] = ()) -> Iterator[Block]:
+    """Yields the sets of the largest size, but some of them, in blocks with the same largest member.
 
     Sets are in the order of their masks, as those of one member less are in `all_sets`.
     """
@@ -136,22 +140,35 @@ def blocks(problem: Problem) -> Iterator[Block]:
     first = int(np.searchsorted(sizes, k - 1))
     below = below[first:]
     choose = np.array([[comb(c, i) for i in range(k + 1)] for c in range(n + 1)], dtype=np.int64)
+    left_out: list[list[int]] = [[] for _ in range(n)]
+    for mask in without:
+        *smaller_members, top = members(mask)
+        left_out[top].append(int(choose[smaller_members, np.arange(1, k)].sum()))
     for top in range(k - 1, n):
-        smaller = below[: comb(top, k - 1)]
-        members = np.column_stack((smaller, np.full(len(smaller), top))).astype(np.int32)
-        facets = np.empty(members.shape, dtype=np.int32)
+        smaller = np.delete(below[: comb(top, k - 1)], left_out[top], axis=0)
+        rows = np.column_stack((smaller, np.full(len(smaller), top))).astype(np.int32)
+        facets = np.empty(rows.shape, dtype=np.int32)
         for j in range(k):
-            left = np.delete(members, j, axis=1)
+            left = np.delete(rows, j, axis=1)
             facets[:, j] = first + choose[left, np.arange(1, k)].sum(axis=1)
-        yield Block(members, facets, problem.scores.batch(members.astype(np.intp)))
+        yield Block(rows, facets, problem.scores.batch(rows.astype(np.intp)))
 
 
 class ColumnGeneration:
-    """The rounds on one problem; `columns` sets become active in each."""
+    """The rounds on one problem; `columns` sets become active in each; `proof` is that of the bound."""
 
-    def __init__(self, problem: Problem, root: int, limits: Limits, report: Report, columns: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        root: int,
+        limits: Limits,
+        report: Report,
+        columns: int,
+        *,
+        keep_stages: bool = False,
+    ) -> None:
         self.problem, self.root, self.limits, self.report = problem, root, limits, report
-        self.columns = columns
+        self.columns, self.keep_stages = columns, keep_stages
         small, _, sizes = all_sets(problem.n, problem.max_clique_size - 1)
         self.small_masks: list[VarSet] = []
         for start in range(0, len(small), _LISTED):
@@ -164,15 +181,24 @@ class ColumnGeneration:
         for size in range(1, problem.max_clique_size):
             rows = small[sizes == size, :size]
             self.small_scores += problem.scores.batch(rows.astype(np.intp)).tolist()
+        self.always = _always_active(problem)
+        self.not_cliques = {
+            mask
+            for mask in problem.constraints.forbidden_cliques | problem.constraints.forbidden_edges
+            if mask.bit_count() == problem.max_clique_size
+        }
+        # The largest score by magnitude, seen so far; its set is active, so that all rounds have one scale.
+        self.largest = max(map(abs, self.small_scores))
         self.tree: JunctionTree | None = None
         self.bound = inf
+        self.proof: Proof | None = None
         self.rounds = self.passes = self.steps = self.nodes = 0
 
     def run(self, first: JunctionTree | None, pool: ThreadPoolExecutor | None) -> Outcome:
         """Runs rounds until the bound is met, no set violates it, or the time or memory is over."""
         self.tree = first
         active = self._begin()
-        multipliers: CutMultipliers = {}
+        multipliers = RowMultipliers({}, {})
         seconds = PRICING.first_seconds
         stop = self.report.stop
         while stop is None:
@@ -191,16 +217,22 @@ class ColumnGeneration:
             priced = self._price(families, multipliers)
             if priced is None:
                 break
-            self.bound = max(search.best.score, min(self.bound, search.scale.nats(priced.units)))
+            closed = priced.units <= search.best.close
+            bound = -inf if closed and self.tree is None else search.scale.nats(priced.units)
+            better = bound < self.bound
+            if better:
+                self.proof = self._proof(search, ProofNode([], priced.stage))
+            self.bound = max(search.best.score, min(self.bound, bound))
             self.report(bound=self.bound, note=f"{len(active)} active sets of the largest size")
-            if priced.units <= search.best.close:
+            if closed:
                 break
             slack = priced.units - search.best.target - 1
             left = priced.violation >= -slack
             fits = not left.all() or left.size < PRICING.kept * self.columns
             if not priced.violated and fits:  # all that the bound leaves
-                return self._finish(np.concatenate((active, priced.sets[left])), multipliers)
-            if not priced.violated and solved:
+                left_sets = np.concatenate((active, priced.sets[left]))
+                return self._finish(left_sets, multipliers, priced.stage)
+            if solved and not (priced.violated and better):  # else it might go in circles
                 self.columns *= 2
             active = self._choose(priced, multipliers)
             seconds = max(seconds * PRICING.growth, self.limits.elapsed - began)
@@ -216,17 +248,24 @@ class ColumnGeneration:
 
     def _begin(self) -> NDArray[np.int32]:
         """Returns the sets of largest violation without any multipliers."""
-        nothing = np.zeros((0, self.problem.max_clique_size), np.int32)
-        search = self._restricted(nothing, {}, self.report)
-        priced = self._price(search.root.subproblem.families, {})
-        return nothing if priced is None else self._choose(priced, {})
+        nothing = RowMultipliers({}, {})
+        first = self._own(nothing)
+        search = self._restricted(first, nothing, self.report)
+        priced = self._price(search.root.subproblem.families, nothing)
+        return first if priced is None else self._choose(priced, nothing)
 
-    def _finish(self, sets: NDArray[np.int32], multipliers: CutMultipliers) -> Outcome:
-        """Runs branch and bound on all sets that the bound leaves."""
-        search = self._restricted(np.unique(sets, axis=0), multipliers, self.report)
+    def _finish(self, sets: NDArray[np.int32], multipliers: RowMultipliers, first: Stage) -> Outcome:
+        """Runs branch and bound on all sets that the bound of the first stage leaves."""
+        search = self._restricted(
+            np.unique(sets, axis=0), multipliers, self.report, keep_stages=self.keep_stages
+        )
+        if search.root.subproblem.stages is not None:
+            search.root.subproblem.stages.append(first)
         stop = search.run()
         self.tree = search.best.tree or self.tree
-        self.bound = min(self.bound, search.bound)
+        bound = -inf if stop is Stop.FINISHED and self.tree is None else search.bound
+        if bound < self.bound:
+            self.bound, self.proof = bound, self._proof(search, search.root.proof)
         self.nodes += search.nodes
         self.steps += search.steps
         return Outcome(self.tree, self.bound, stop, self._stats())
@@ -241,18 +280,32 @@ class ColumnGeneration:
             "root": self.problem.names[self.root],
         }
 
-    def _choose(self, priced: Pricing, multipliers: CutMultipliers) -> NDArray[np.int32]:
-        """Returns the next active sets: of largest violation, cliques of the tree, generators of cuts."""
+    def _proof(self, search: BranchAndBound, node: ProofNode) -> Proof:
+        """Returns a proof in the units of a search."""
+        return Proof(self.root, search.scale.shift, node)
+
+    def _own(self, multipliers: RowMultipliers) -> NDArray[np.int32]:
+        """Returns the sets that have to be active: those in rows, cliques of the tree, and `always`."""
         size = self.problem.max_clique_size
-        masks = {mask for clutter in multipliers for mask in clutter if mask.bit_count() == size}
+        masks = self.always | multipliers.sets
         if self.tree is not None:
-            masks |= {clique for clique in self.tree.cliques if clique.bit_count() == size}
-        own = np.array([list(members(mask)) for mask in masks], np.int32).reshape(-1, size)
+            masks.update(self.tree.cliques)
+        rows = [list(members(mask)) for mask in masks if mask.bit_count() == size]
+        return np.array(rows, np.int32).reshape(-1, size)
+
+    def _choose(self, priced: Pricing, multipliers: RowMultipliers) -> NDArray[np.int32]:
+        """Returns the next active sets: of largest violation, and those that have to be."""
         old, _ = _first(priced.active, priced.active_violation, PRICING.kept * self.columns)
+        own = self._own(multipliers)
         return np.unique(np.concatenate((priced.sets[: self.columns], old, own)), axis=0)
 
     def _restricted(
-        self, active: NDArray[np.int32], multipliers: CutMultipliers, report: Report
+        self,
+        active: NDArray[np.int32],
+        multipliers: RowMultipliers,
+        report: Report,
+        *,
+        keep_stages: bool = False,
     ) -> BranchAndBound:
         """Returns the branch and bound on the restricted problem, starting at the multipliers."""
         scores = self.problem.scores.batch(active.astype(np.intp)).tolist()
@@ -260,39 +313,59 @@ class ColumnGeneration:
         pairs = zip(masks, [*self.small_scores, *scores], strict=True)
         problem = replace(self.problem, scores=SparseScores(self.problem.n, set_table(self.problem.n, pairs)))
         families = families_of(problem, self.root)
-        known = at_positions(multipliers, families)
+        known = at_positions(multipliers, positions_by_mask(families))
         search = BranchAndBound.whole(
-            problem, families, self.limits, report, keep_stages=False, multipliers=known
+            problem, families, self.limits, report, keep_stages=keep_stages, multipliers=known
         )
         if self.tree is not None:
             search.best.offer(self.tree)
+        else:  # inactive families may weigh less than all active ones
+            most = ldexp(self.largest, search.scale.shift)
+            floor = -int(2 * self.problem.n * (self.problem.max_clique_size + 1) * most) - 1
+            search.best.lower(min(floor, search.best.floor))
         return search
 
-    def _price(self, active: Families, multipliers: CutMultipliers) -> Pricing | None:
+    def _price(self, active: Families, multipliers: RowMultipliers) -> Pricing | None:
         """Evaluates D(λ) over all families; None if it was interrupted."""
         from jtsolve.backends.clutter.kernels.clutters import price_sets, weight_tables
 
         self.passes += 1
         n, size = self.problem.n, self.problem.max_clique_size
         scale, scores = scaled(active)
-        at = at_positions(multipliers, active)
-        rows = Rows(active, list(at))
-        weights = scale.units_of(np.array(list(at.values())))
-        bound = bound_of(active, scores, rows, RowVector(weights, np.zeros(0, dtype=np.int64)))
-        tables = weight_tables(weights, -(-len(at) // 64))
+        position = positions_by_mask(active)
+        cuts, set_rows = at_positions(multipliers, position)
+        rows = Rows(active, list(cuts), list(set_rows))
+        weights = RowVector(*(scale.units_of(np.array(list(some.values()))) for some in (cuts, set_rows)))
+        bound = bound_of(active, scores, rows, weights)
+        tables = weight_tables(weights.cuts, -(-len(cuts) // 64))
+        pairs = np.zeros((n, n), dtype=np.int64)
+        for row, weight in zip(set_rows, weights.set_rows.tolist(), strict=True):
+            for u, v, coefficient in row.pairs:
+                pairs[u, v] += weight * coefficient
         own = _rounded(self.problem.scores.batch(np.arange(n)[:, None]), scale)
+        place = np.array([position(mask) for mask in self.small_masks], dtype=np.int32)
+        # The coefficient of a set that a set row names does not follow from its facets; it is active.
+        named = {mask for row in multipliers.set_rows for mask, _ in row.sets if mask.bit_count() == size}
         better = bound.best
         sets, violation = np.zeros((0, size), np.int32), np.zeros(0, np.int64)
-        for block in blocks(self.problem):
+        for block in blocks(self.problem, self.not_cliques | named):
             if self.report.stop is not None:
                 return None
-            _require_room(block.scores, n, size, scale)
-            units = _rounded(block.scores, scale) - own[block.members].sum(axis=1)
+            facets = place[block.facets]
+            there = (facets >= 0).all(axis=1)  # sets without a facet there hold a forbidden edge
+            facets, inside, nats = facets[there], block.members[there], block.scores[there]
+            if not nats.size:
+                continue
+            _require_room(nats, n, size, scale)
+            self._keep_largest(inside, nats)
+            units = _rounded(nats, scale) - own[inside].sum(axis=1)
+            for u, v in combinations(range(size), 2):
+                units += pairs[inside[:, u], inside[:, v]]
             found, over = price_sets(
-                units, block.members, block.facets, rows.words, tables, bound.values, bound.best, self.root
+                units, inside, facets, rows.words, tables, bound.values, bound.best, self.root
             )
             better = np.maximum(better, over)
-            sets, violation = np.concatenate((sets, block.members)), np.concatenate((violation, found))
+            sets, violation = np.concatenate((sets, inside)), np.concatenate((violation, found))
             if violation.size > PRICING.buffered * self.columns:
                 sets, violation = _first(sets, violation, PRICING.kept * self.columns)
         sets, violation = _first(sets, violation, PRICING.kept * self.columns)
@@ -300,9 +373,37 @@ class ColumnGeneration:
         own_sets = active.members[last].reshape(-1, size)
         gains = bound.values[last][:, None] - bound.values[active.facets[last].reshape(-1, size)]
         over_best = np.where(own_sets == self.root, _NEVER, gains - bound.best[own_sets])
-        units = sum(better.tolist()) - int(weights.sum())
-        violated = bool((better > bound.best).any())
-        return Pricing(units, sets, violation, violated, own_sets, over_best.max(axis=1, initial=_NEVER))
+        return Pricing(
+            bound.units + sum((better - bound.best).tolist()),
+            sets,
+            violation,
+            bool((better > bound.best).any()),
+            own_sets,
+            over_best.max(axis=1, initial=_NEVER),
+            stage_of(list(multipliers.cuts), list(multipliers.set_rows), weights, _names),
+        )
+
+    def _keep_largest(self, sets: NDArray[np.int32], nats: NDArray[np.float64]) -> None:
+        """Makes the set of largest score, by magnitude, active: then all rounds have one scale."""
+        at = int(np.abs(nats).argmax())
+        if abs(nats[at]) > self.largest:
+            self.largest = abs(float(nats[at]))
+            self.always = {*self.always, varset(sets[at].tolist())}
+
+
+def _always_active(problem: Problem) -> set[VarSet]:
+    """Returns sets of the largest size k that smaller ones need: those within no other permitted clique.
+
+    A forbidden clique of k − 1 is complete in trees if a permitted clique includes it. Required edges are
+    among them if k is 2.
+    """
+    size = problem.max_clique_size
+    found = {mask for mask in problem.constraints.required_edges if problem.permits_clique(mask)}
+    for mask in problem.constraints.forbidden_cliques:
+        if mask.bit_count() == size - 1:
+            larger = (mask | 1 << v for v in range(problem.n) if not mask >> v & 1)
+            found.update(islice(filter(problem.permits_clique, larger), 1))
+    return found
 
 
 def _first(
@@ -328,18 +429,47 @@ def _require_room(scores: NDArray[np.float64], n: int, size: int, scale: FixedPo
         )
 
 
-def at_positions(multipliers: CutMultipliers, families: Families) -> dict[Clutter, float]:
-    """Returns the multipliers by the positions of the sets."""
+def positions_by_mask(families: Families) -> Callable[[VarSet], int]:
+    """Returns a function from bit masks of sets to their positions, -1 for those that are not there."""
     key = key_of(families.n)
     position = {key(mask): at for at, mask in enumerate(families.masks())}
-    return {tuple(sorted(position[key(mask)] for mask in clutter)): w for clutter, w in multipliers.items()}
+    return lambda mask: position.get(key(mask), -1)
 
 
-def multipliers_of(search: BranchAndBound) -> CutMultipliers:
-    """Returns the positive multipliers of the root's best bound."""
+def at_positions(multipliers: RowMultipliers, position: Callable[[VarSet], int]) -> RowMultipliers:
+    """Returns the multipliers of rows with the positions of the sets in place of their bit masks."""
+    return RowMultipliers(
+        {tuple(sorted(map(position, row))): weight for row, weight in multipliers.cuts.items()},
+        {
+            row._replace(sets=tuple((position(mask), c) for mask, c in row.sets)): weight
+            for row, weight in multipliers.set_rows.items()
+        },
+    )
+
+
+def multipliers_of(search: BranchAndBound) -> RowMultipliers:
+    """Returns the positive multipliers of the root's best bound, of rows that name sets by bit masks.
+
+    A cut whose one set that is complete in every tree, a required edge, is gone holds for the restricted
+    problem only, and is left out.
+    """
     root = search.root.subproblem
-    return {
-        tuple(varset(root.families.members_of(at)) for at in clutter): weight
-        for clutter, weight in zip(root.rows.clutters, root.multipliers.cuts.tolist(), strict=True)
-        if weight > 0
-    }
+    sinks = set(root.sinks)
+    found = RowMultipliers({}, {})
+
+    def mask(at: int) -> VarSet:
+        return varset(root.families.members_of(at))
+
+    for clutter, weight in zip(root.rows.clutters, root.multipliers.cuts.tolist(), strict=True):
+        if weight > 0 and sinks.intersection(clutter):
+            key = tuple(map(mask, clutter))
+            found.cuts[key] = found.cuts.get(key, 0.0) + weight  # two may be equal since sets are gone
+    for row, weight in zip(root.rows.set_rows, root.multipliers.set_rows.tolist(), strict=True):
+        if weight > 0 and (row.sets or row.pairs):
+            named = row._replace(sets=tuple((mask(at), c) for at, c in row.sets))
+            found.set_rows[named] = found.set_rows.get(named, 0.0) + weight
+    return found
+
+
+def _names(mask: VarSet) -> list[int]:
+    return list(members(mask))

@@ -15,6 +15,7 @@ from jtsolve.core.varset import members
 from jtsolve.families.families import families_of_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
@@ -61,7 +62,11 @@ class BestTree:
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        self.target = self.close = self.floor
+        self.lower(self.floor)
+
+    def lower(self, floor: int) -> None:
+        """Begins without a tree, at this floor."""
+        self.floor = self.target = self.close = floor
 
     def offer(self, tree: JunctionTree) -> bool:
         """Takes a tree if it is better and meets the constraints."""
@@ -250,19 +255,24 @@ class Subproblem:
 
     def stage(self) -> Stage:
         """Returns the present multipliers."""
-        names, scale, found = self.families.members_of, self.best.scale, Stage([], [], [])
-        for row, weight in zip(
-            self.rows.clutters, scale.units_of(self.multipliers.cuts).tolist(), strict=True
-        ):
-            if weight:
-                found.cuts.append(([names(at) for at in row], weight))
-        weights = scale.units_of(self.multipliers.set_rows).tolist()
-        for (sets, pairs, limit), weight in zip(self.rows.set_rows, weights, strict=True):
-            if weight and pairs:
-                found.graphs.append(([(u, v) for u, v, c in pairs if c < 0], weight))
-            elif weight:
-                found.balances.append(([(names(at), c) for at, c in sets], limit, weight))
-        return found
+        weights = RowVector(*map(self.best.scale.units_of, self.multipliers))
+        return stage_of(self.rows.clutters, self.rows.set_rows, weights, self.families.members_of)
+
+
+def stage_of(
+    clutters: list[Clutter], set_rows: list[SetRow], weights: RowVector, names: Callable[[int], list[int]]
+) -> Stage:
+    """Returns multipliers of rows, in units, for a certificate; `names` lists the members of a row's set."""
+    found = Stage([], [], [])
+    for clutter, weight in zip(clutters, weights.cuts.tolist(), strict=True):
+        if weight:
+            found.cuts.append(([names(at) for at in clutter], weight))
+    for (sets, pairs, limit), weight in zip(set_rows, weights.set_rows.tolist(), strict=True):
+        if weight and pairs:
+            found.graphs.append(([(u, v) for u, v, c in pairs if c < 0], weight))
+        elif weight:
+            found.balances.append(([(names(at), c) for at, c in sets], limit, weight))
+    return found
 
 
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:
