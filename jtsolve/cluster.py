@@ -293,8 +293,8 @@ def _distributed() -> Any:
 
 def _lost() -> ClusterLostError:
     return ClusterLostError(
-        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. What is done is "
-        "kept; start it again, and repeat the command, with --resume or --keep if it has that option"
+        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. Start it "
+        "again, and repeat the call; `jtsolve compare --resume` and `jtsolve score --keep` go on from there"
     )
 
 

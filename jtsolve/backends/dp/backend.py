@@ -137,14 +137,14 @@ class DynamicProgramming:
         precision = self._smallest
         ways = []
         if precision != "int32" and held + plan.memory("int32") <= limit:
-            ways.append("--option precision=int32")
+            ways.append("--backend dp:precision=int32")
         for width in range(plan.width - 1, 1, -1):
             need = held + plan_of(plan.n, width).memory(precision)
             if need <= limit:
                 ways.append(f"--treewidth {width - 1} ({need / 1e9:.3g} GB)")
                 break
         ways += [
-            "a larger --memory-limit where the machine has it",
+            "a larger --memory-limit, where the machine has it",
             "another backend, such as --backend forward",
         ]
         return (
