@@ -201,6 +201,8 @@ def test_it_takes_what_all_its_parts_take() -> None:
     assert SMALL.capabilities.rank == SEARCH.capabilities.rank + 1
     huge = named(DenseScores(4, 2, 1e95 * gaussian(0, 4, 2).values))
     assert "bonuses" in SMALL.capabilities.objections(huge)[0]
+    few = replace(problem, constraints=Constraints(max_cliques=2))
+    assert SMALL.capabilities.objections(few) == ("It does not support the constraint max_cliques.",)
 
 
 @pytest.mark.parametrize(
