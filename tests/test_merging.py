@@ -22,7 +22,7 @@ from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import bounded_subsets, is_subset, members
