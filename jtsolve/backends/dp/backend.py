@@ -202,7 +202,8 @@ class _LayeredRun:
             return Outcome(None, inf, stop, self._stats(), self.seconds)
         finally:
             pool.shutdown(cancel_futures=True)
-        return Outcome(tree, value, stats=self._stats(), seconds=self.seconds)
+        stats = {**self._stats(), "ties": self.scale.ties}
+        return Outcome(tree, value, stats=stats, seconds=self.seconds)
 
     def _stats(self) -> dict[str, Any]:
         return {
@@ -244,7 +245,7 @@ class _LayeredRun:
     @property
     def _needs_more_bits(self) -> bool:
         """Whether rounding to float64 leaves the bound loose, or no room to break ties."""
-        return self.scale.slack > _LOOSE or not self.scale.penalties
+        return self.scale.slack > _LOOSE or not self.scale.decisive
 
     # Layers -----------------------------------------------------------------------------------------------
 
