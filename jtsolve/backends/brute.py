@@ -58,8 +58,8 @@ class Brute:
             if report.stop is not None:
                 return Outcome(best, stop=report.stop, stats={"graphs": count})
             score = tree.score(problem.scores) if meets_constraints(problem, tree) else -inf
-            tied = best is not None and score == best_score
-            if score > best_score or (tied and size_of(problem, tree) < size_of(problem, best)):
+            smaller = score == best_score and best and size_of(problem, tree) < size_of(problem, best)
+            if score > best_score or smaller:
                 best, best_score = tree, score
                 report(tree=best, done=count / len(trees))
         # Without a tree the score, and so the bound, is -inf: infeasible.
