@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 
@@ -55,6 +56,7 @@ from jtsolve.tables.partitions import PartitionedTable, is_dask_frame, read_part
 from jtsolve.tables.reading import Dialect, read_checked, read_declarations
 from jtsolve.tables.suffixes import title_of
 from jtsolve.tables.table import ContinuousTable, DataTable
+from jtsolve.wording import in_python, python_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -94,6 +96,22 @@ __all__ = [
 ]
 
 
+_Given = ParamSpec("_Given")
+_Found = TypeVar("_Found")
+
+
+def _worded(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
+    """Rewords the errors of a function for its caller; a wrapper of this module, so that doctest sees it."""
+
+    @wraps(function)
+    def call(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
+        with python_words():
+            return function(*args, **kwargs)
+
+    return call
+
+
+@_worded
 def learn(
     data: Frame,
     treewidth: int = 2,
@@ -113,6 +131,7 @@ def learn(
     constraints: Mapping[str, Any] | None = None,
     header: bool = True,
     separator: str | None = None,
+    encoding: str = "utf-8",
     strict: bool = False,
     executor: str | Any | None = None,
     show_progress: bool | None = None,
@@ -141,6 +160,7 @@ def learn(
         constraints: further ones, as an instance file has them: {"max_cliques": 5}.
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
+        encoding: of a text file.
         strict: whether warnings of the data check are errors; otherwise they are logged, and kept with the
             result.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
@@ -175,7 +195,7 @@ def learn(
         nullcontext() if cluster is None else cluster.held() as held,
     ):
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
-        dialect = Dialect(header, separator)
+        dialect = Dialect(header, separator, encoding)
         size = treewidth + 1
         table: AnyTable
         if held is None:
@@ -207,6 +227,7 @@ def learn(
     return Solution(problem, result, table, _style(data, table), getattr(of, "ess", 1.0), trees)
 
 
+@_worded
 def select(
     data: Frame,
     method: str = "glasso",
@@ -216,6 +237,7 @@ def select(
     seed: int = 0,
     header: bool = True,
     separator: str | None = None,
+    encoding: str = "utf-8",
     strict: bool = False,
     show_progress: bool | None = None,
     **options: Any,
@@ -231,6 +253,7 @@ def select(
         seed: of everything random.
         header: see `tables.reading.read_raw`.
         separator: see `tables.reading.read_raw`.
+        encoding: of a text file.
         strict: see `learn`.
         show_progress: on standard error; None for in terminals and notebooks.
         options: the other fields of `selection.request.Request`: kind, criterion, rule, adaptive, depth,
@@ -258,7 +281,7 @@ def select(
     with _display("selecting", show_progress) as listener:
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
-        table = _read(data, of, coding, Dialect(header, separator), strict=strict, watch=watch)
+        table = _read(data, of, coding, Dialect(header, separator, encoding), strict=strict, watch=watch)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
             found = within_limits(
                 lambda told: select_graph(
@@ -277,6 +300,7 @@ def select(
     return SelectedGraph(found, table, _style(data, table))
 
 
+@_worded
 def solve(
     problem: Problem | str | Path,
     treewidth: int | None = None,
@@ -334,6 +358,7 @@ def solve(
         return Solution(task, solve_problem(task, searcher, limits, listener, cluster))
 
 
+@_worded
 def average(
     problem: Problem | str | Path,
     treewidth: int | None = None,
@@ -399,6 +424,7 @@ def average(
     return posterior
 
 
+@_worded
 def read(path: str | Path) -> Problem:
     """Returns the problem in an instance file: jtsolve's own (.json, .json.gz), or one of another program.
 
@@ -511,6 +537,7 @@ class Solution:
             )
         draw_tree(self.tree, names, path, format="png" if kind == ".png" else "svg")
 
+    @_worded
     def fit(self, data: Frame = None, *, ess: float | None = None, **coding: Any) -> Model:
         """Returns the model of the tree, or the mixture of the drawn trees, its tables fitted to the data.
 
@@ -547,7 +574,7 @@ class Solution:
     def _repr_html_(self) -> str:
         remarks = {} if self.table is None else self.table.provenance
         said = [f"{key}: {value}" for key, value in remarks.items() if key in _SHOWN]
-        said += [f"{one['sentence']}. {one['advice']}" for one in remarks.get("warnings", ())]
+        said += [in_python(f"{one['sentence']}. {one['advice']}") for one in remarks.get("warnings", ())]
         return as_html([repr(self), *self.result.remarks, *said], self.result.tree, self.result.names)
 
 
@@ -618,7 +645,7 @@ def _heed(data: Frame, *, strict: bool) -> Callable[[Sequence[Finding]], None]:
         if strict:
             require_none(findings, str(data) if is_path(data) else FRAME)
         for finding in findings:
-            LOGGER.warning("%s", finding)
+            LOGGER.warning("%s", in_python(str(finding)))
 
     return heed
 

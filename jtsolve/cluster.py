@@ -318,8 +318,8 @@ def lost_memory(error: BaseException) -> bool:
 def lost() -> ClusterLostError:
     """Returns the error of a cluster without its scheduler."""
     return ClusterLostError(
-        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. What is done is "
-        "kept; start it again, and repeat the command, with --resume or --keep if it has that option"
+        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. Start it "
+        "again, and repeat the call; `jtsolve compare --resume` and `jtsolve score --keep` go on from there"
     )
 
 

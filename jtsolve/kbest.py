@@ -63,7 +63,7 @@ def k_best(
     if getattr(backend, "certificate", None) is not None:
         raise ChoiceError(
             "the option 'certificate' is for one tree, and each tree's would replace the last; for one of "
-            "all trees, use --certificate, or jtsolve.proving.prove_ranking"
+            "all trees, use `jtsolve solve --certificate`, or jtsolve.proving.prove_ranking"
         )
     limits = limits or Limits()
     backend = choose_ranker(problem, limits).backend if backend is None else backend

@@ -54,7 +54,8 @@ def with_own_certificate(backend: Backend, path: Path | None) -> tuple[Backend, 
         return backend, path
     if backend.certificate is not None:
         raise ChoiceError(
-            f"the option 'certificate' of backend '{backend.name}' and --certificate name two files; give one"
+            f"the option 'certificate' of backend '{backend.name}' and `jtsolve solve --certificate` name "
+            "two files; give one"
         )
     # A backend is a dataclass by contract, which its protocol cannot say.
     return replace(cast("Any", backend), certificate=str(path)), None

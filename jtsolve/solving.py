@@ -20,7 +20,7 @@ from jtsolve.core.bounds import problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
-from jtsolve.core.sparsity import sparser
+from jtsolve.core.sparsity import size_of, sparser
 from jtsolve.core.varset import members
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.tables.check import judge, plain_finding
@@ -108,8 +108,8 @@ class Recorder:
             return
         self.tree = sparser(self._problem, self.tree)
 
-    def _is_denser_than(self, tree: JunctionTree) -> bool:
-        return self.tree is not None and self.tree.edge_count > tree.edge_count
+    def _is_larger_than(self, tree: JunctionTree) -> bool:
+        return self.tree is not None and size_of(self._problem, self.tree) > size_of(self._problem, tree)
 
     @property
     def incumbent(self) -> JunctionTree | None:
@@ -124,7 +124,7 @@ class Recorder:
             better = False
             if score is not None and (self.score is None or score > self.score):
                 self.tree, self.score, better = tree, score, True
-            elif tree is not None and score == self.score and self._is_denser_than(tree):
+            elif tree is not None and score == self.score and self._is_larger_than(tree):
                 self.tree = tree
             if bound is not None and bound < self.bound:
                 self.bound, better = bound, True

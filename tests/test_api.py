@@ -21,7 +21,9 @@ from documents import ROOT
 import jtsolve as jt
 import jtsolve.api
 from jtsolve.backends.registry import REGISTRY, installed_backends
+from jtsolve.cli import run
 from jtsolve.core.problem import Problem
+from jtsolve.errors import InputError
 from jtsolve.kbest import k_best
 from jtsolve.models.learning.mixture_em import fit_mixture
 from jtsolve.models.model import JunctionTreeModel
@@ -530,3 +532,32 @@ def test_a_backend_of_a_package_that_cannot_be_used_is_left_out_with_a_warning(
     monkeypatch.syspath_prepend(install(tmp_path, entry))
     with pytest.warns(UserWarning, match=f"is left out: .*{re.escape(fault)}"):
         assert list(installed_backends()) == []
+
+
+def test_the_words_for_a_missing_value_are_remembered(tmp_path: Path) -> None:
+    rows = {"a": ["0", "1", "-9"] * 20, "b": ["0", "1", "0"] * 20}
+    asked = pd.DataFrame({"a": ["-9", "0"], "b": ["1", "-9"]})
+    model = jt.learn(pd.DataFrame(rows), 1, gaps=["-9"], missing="drop-rows").fit()
+    model.write(tmp_path / "m.json")
+    asked.to_csv(tmp_path / "asked.csv", index=False)
+    for one in (model, jt.Model.read(tmp_path / "m.json")):
+        assert list(map(str, one.predict(asked, "a"))) == ["1", "0"]
+        assert np.isfinite(np.array(one.loglik(asked))).all()
+    logs = jt.Model.read(tmp_path / "m.json").loglik(tmp_path / "asked.csv")
+    filled = tmp_path / "filled.csv"
+    paths = [str(tmp_path / "m.json"), str(tmp_path / "asked.csv")]
+    assert run(["loglik", *paths], 0) == 0
+    assert run(["impute", *paths, "--output", str(filled)], 0) == 0
+    assert filled.read_text().split() == ["a,b", "1,1", "0,0"]
+    assert len(logs) == 2
+    plain = jt.learn(pd.DataFrame(rows), 1).fit()
+    with pytest.raises(InputError, match="'NA' is none of its states"):
+        plain.loglik(pd.DataFrame({"a": ["NA"], "b": ["0"]}))
+
+
+def test_a_file_may_have_another_encoding(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("größe,b\n".encode("latin-1") + b"1,0\n0,1\n" * 9)
+    with pytest.raises(InputError, match='encoding="cp1252"'):
+        jt.learn(path, 1)
+    assert jt.learn(path, 1, encoding="cp1252").result.names == ("größe", "b")

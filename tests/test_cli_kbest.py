@@ -98,7 +98,7 @@ def test_no_tree_ends_as_for_one_result(tmp_path: Path, capsys: pytest.CaptureFi
         (["--k-best", "0"], ["k is 0"]),
         (
             ["--backend", "clutter", "--option", "certificate=c.json", "--k-best", "2"],
-            ["use --certificate"],
+            ["use `jtsolve solve --certificate`"],
         ),
     ],
 )

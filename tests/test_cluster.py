@@ -125,7 +125,7 @@ def test_a_scheduler_that_goes_away_is_said() -> None:
         assert workers.result(workers.submit(abs, -1)) == 1
         pending = workers.submit(abs, workers.submit(lambda: __import__("time").sleep(1)))
         own.client.cluster.close()
-        with pytest.raises(ClusterLostError, match="start it again"):
+        with pytest.raises(ClusterLostError, match="Start it again"):
             workers.result(pending)
 
 

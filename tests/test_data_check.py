@@ -5,25 +5,31 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import pickle
 import re
 import shlex
 import time
+from dataclasses import fields
 from datetime import date, timedelta
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+import jtsolve as jt
 from jtsolve.cli import app, run
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, JtsolveError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
-from jtsolve.tables.check import KINDS, Finding, examine, judge, names_as_words, require_none
+from jtsolve.selection.request import Request
+from jtsolve.tables.check import KINDS, Finding, examine, judge, require_none
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.raw import RawColumn, RawTable
 from jtsolve.tables.reading import Dialect, read_checked, read_raw
 from jtsolve.tables.source import Source
+from jtsolve.wording import in_python, names_as_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -413,8 +419,10 @@ def test_no_message_recommends_an_option_that_its_command_lacks() -> None:
     of_scores = {"--score", "--max-size"}  # loglik has neither, and its tables are not scored
     for module in sorted((ROOT / "jtsolve").rglob("*.py")):
         for text in strings(module):
-            named = re.search(r"jtsolve ([a-z]+)", text)
-            for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*[a-z](?![A-Z])", text):
+            for found in re.finditer(r"(?<![\w-])--[a-z][a-z-]*[a-z](?![A-Z])", text):
+                option = found[0]
+                before = re.search(r".*jtsolve ([a-z]+)", text[: found.start()], re.DOTALL)
+                named = before or re.search(r"jtsolve ([a-z]+)", text)
                 if option.endswith("-options") or "pip install" in text or "numba" in text:
                     continue
                 assert option in known, (module, text)
@@ -474,3 +482,60 @@ def test_loglik_and_the_rows_for_validation_are_checked(command: Command, tmp_pa
     assert command("loglik", model, path, "--no-header") == 2  # then columns are known by their place
     assert command("fit", path, "--treewidth", "1", *more, "--output", model, "--validate", rows) == 2
     assert "data check of rows.csv" in command.err
+
+
+SHELL_ONLY = ("cli", "compare", "data", "draw")
+"""Packages whose messages only commands print."""
+_PROSE = {"a", "and", "as", "from", "if", "in", "instead", "of", "or", "to", "where", "with"}
+
+
+def test_advice_in_python_names_keywords() -> None:
+    """By the one rule of `jtsolve.wording`, for every message that a function of `jtsolve` may raise."""
+    known = {name for of in (jt.learn, jt.select, jt.solve, jt.average) for name in signature(of).parameters}
+    known |= {entry.name for entry in fields(Coding)} | {entry.name for entry in fields(Request)}
+    unknown = set()
+    for module in sorted((ROOT / "jtsolve").rglob("*.py")):
+        if module.relative_to(ROOT / "jtsolve").parts[0] in {*SHELL_ONLY, "wording.py", "__main__.py"}:
+            continue
+        for text in strings(module):
+            said = in_python(text)
+            for value in re.findall(r"--[a-z-]+ ([a-z]+)", text):
+                assert value not in _PROSE, (module, text)  # it would be taken for the option's value
+            if said != text:
+                unknown |= set(re.findall(r"(\w+)=(?!\w*:)", said)) - known
+            assert "jtsolve " in said or not re.search(r"(?<![\w-])--[a-z]", said), (module, said)
+    assert unknown <= {"precision"}  # of the backend dp
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_tables_end_in_an_answer_from_python_too(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(AWKWARD[name])
+    given: dict[str, Any] = {}
+    for _attempt in range(4):
+        try:
+            result = jt.learn(path, treewidth=1, backend="chowliu", **given)
+        except JtsolveError as error:
+            advice = str(error).partition("Fix: ")[2] or str(error).partition("Ways out: ")[2]
+            keyword, value = re.findall(r"(\w+)=(\"[^\"]*\"|\[[^\]]*\]|\w+)", advice)[0]
+            given[keyword] = ast.literal_eval(value)
+        else:
+            break
+    assert result.status == "optimal"
+
+
+def test_findings_are_worded_for_their_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = survey(tmp_path / "survey.csv")
+    result = jt.learn(path, treewidth=1)
+    for advice in ('drop="Date"', 'drop="ID"', 'discretise="quantile:4"', 'states=["Age", "Income"]'):
+        assert advice in caplog.text
+        assert advice in result._repr_html_().replace("&quot;", '"')
+    assert "--" not in caplog.text
+    with pytest.raises(InputError, match=r'leave out with drop="Date"') as caught:
+        jt.learn(path, strict=True)
+    assert "--" not in str(pickle.loads(pickle.dumps(caught.value)))  # noqa: S301 - our own
+    followed = jt.learn(path, drop=["ID", "Date"], discretise="quantile:4", strict=True)
+    assert {tuple(sorted(pair)) for pair in followed.graph().edges} == {
+        ("Cancer", "Smoker"),
+        ("Cancer", "Cough"),
+    }

@@ -234,7 +234,7 @@ def test_float64_beyond_the_memory_points_to_fixed_point() -> None:
     problem = named(gaussian(0, 12))
     plan = TablePlan(12, 12)
     room = (plan.memory("float64") + plan.memory("int32")) // 2
-    with pytest.raises(LimitError, match="--option precision=int32"):
+    with pytest.raises(LimitError, match="--backend dp:precision=int32"):
         DynamicProgramming(precision="float64").solve(problem, Limits(memory=held() + room), Recording())
 
 

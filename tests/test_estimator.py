@@ -485,6 +485,11 @@ def test_findings_of_the_data_check_are_warnings_where_fit_was_called() -> None:
         assert found[0].filename == __file__
     with pytest.warns(DataWarning, match="'id'"):
         JunctionTreeClassifier().fit(frame[["id"]], frame["a"])
+    advice = r'leave out with X\.drop\(columns="id"\)'
+    with pytest.warns(DataWarning, match=advice):
+        JunctionTreeDensity().fit(frame)
+    with pytest.raises(InputError, match=advice):
+        JunctionTreeDensity(strict=True).fit(frame)
 
 
 def test_scores_and_backends_are_names_or_values() -> None:

@@ -22,7 +22,7 @@ from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import bounded_subsets, is_subset, members
@@ -201,6 +201,8 @@ def test_it_takes_what_all_its_parts_take() -> None:
     assert SMALL.capabilities.rank == SEARCH.capabilities.rank + 1
     huge = named(DenseScores(4, 2, 1e95 * gaussian(0, 4, 2).values))
     assert "bonuses" in SMALL.capabilities.objections(huge)[0]
+    few = replace(problem, constraints=Constraints(max_cliques=2))
+    assert SMALL.capabilities.objections(few) == ("It does not support the constraint max_cliques.",)
 
 
 @pytest.mark.parametrize(

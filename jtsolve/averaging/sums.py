@@ -78,7 +78,7 @@ def require_room(plan: Plan, limits: Limits) -> None:
     held = need - plan.memory
     narrower = widest_fitting(plan.n, plan.width, limits.memory_bytes - held)
     ways = [] if narrower is None else [f"--treewidth {narrower - 1}"]
-    ways += ["--method chains, which needs no tables", "a larger --memory-limit where the machine has it"]
+    ways += ["--method chains, which needs no tables", "a larger --memory-limit, where the machine has it"]
     raise LimitError(
         f"the exact sums need {need / 1e9:.3g} GB for {plan.n} variables at treewidth {plan.width - 1}, but "
         f"the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: {'; '.join(ways)}."

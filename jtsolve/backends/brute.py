@@ -23,6 +23,7 @@ from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Outcome
+from jtsolve.core.sparsity import size_of
 from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Brute:
         )
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `Backend.solve`; of equally good trees it returns the first enumerated."""
+        """See `Backend.solve`; of equally good trees it returns the smallest, see `core.sparsity.size_of`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
         best: JunctionTree | None = None
         best_score = -inf
@@ -57,7 +58,8 @@ class Brute:
             if report.stop is not None:
                 return Outcome(best, stop=report.stop, stats={"graphs": count})
             score = tree.score(problem.scores) if meets_constraints(problem, tree) else -inf
-            if score > best_score:
+            smaller = score == best_score and best and size_of(problem, tree) < size_of(problem, best)
+            if score > best_score or smaller:
                 best, best_score = tree, score
                 report(tree=best, done=count / len(trees))
         # Without a tree the score, and so the bound, is -inf: infeasible.
@@ -73,8 +75,7 @@ def chordal_trees(n: int) -> tuple[JunctionTree, ...]:
     """
     pairs = list(combinations(range(n), 2))
     trees = []
-    # Graphs of few edges first: of equally good trees, the sparsest is kept.
-    for graph in sorted(range(1 << len(pairs)), key=int.bit_count):
+    for graph in range(1 << len(pairs)):
         neighbours = [0] * n
         for position, (u, v) in enumerate(pairs):
             if graph >> position & 1:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import SparseScores
+from jtsolve.core.sparsity import arities_of
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members
 
@@ -174,6 +175,7 @@ class _PairGains:
     Args:
         problem: with the pairs.
         singles: shape (n,), the scores of the variables in nats.
+        free: shape (n,), the states of the variables less one, by which ties are broken; 0 if unknown.
         required: the required neighbours of each variable.
         absent: the forbidden neighbours of each variable.
         sparse: the pairs of a sparse table by variable, so that rows skip absent ones; None for other scores.
@@ -181,6 +183,7 @@ class _PairGains:
 
     problem: Problem
     singles: NDArray[np.float64]
+    free: NDArray[np.int64]
     required: dict[int, list[int]]
     absent: dict[int, list[int]]
     sparse: dict[int, list[tuple[int, float]]] | None
@@ -205,6 +208,7 @@ class _PairGains:
         return cls(
             problem,
             _singles(problem),
+            np.array(arities_of(problem) or [1] * problem.n) - 1,
             _adjacency(limits.required_edges),
             _adjacency(limits.forbidden_edges | forbidden),
             sparse,
@@ -222,7 +226,7 @@ class _PairGains:
             for u, score in self.sparse.get(v, ()):
                 scores[u] = score
             scores = scores[others]
-        gains: NDArray[np.float64] = scores - self.singles[v] - self.singles[others]
+        gains = _gains(scores, self.singles[v], self.singles[others])
         if v in self.absent:
             gains[np.isin(others, self.absent[v])] = -inf
         return np.maximum(gains, self.only_required(v, others))
@@ -237,7 +241,10 @@ class _PairGains:
 def _prim(
     problem: Problem, pairs: _PairGains, report: Report
 ) -> tuple[list[tuple[int, VarSet]], Stop | None]:
-    """Grows the forest from variable 0 by the edge of the largest gain; ties go to the lowest numbers.
+    """Grows the forest from variable 0 by the edge of the largest gain, then of the fewest parameters.
+
+    An edge of gain 0 is left out. The weight of an edge is the pair of its gain and less its parameters, in
+    lexical order, so that of all best forests with the fewest edges, this one has the fewest parameters.
 
     If it takes seconds, it reports the forests on the way, in which each variable outside is linked to the
     best inside. When stopped, it continues with the gains known so far and the required edges: that takes a
@@ -251,16 +258,18 @@ def _prim(
     others = np.arange(n, dtype=np.intp)
     gain = np.full(n, -inf)  # of the best edge between each of the others and the forest
     parent = np.zeros(n, dtype=np.intp)
+    cost = np.zeros(n, dtype=np.int64)  # parameters of that edge
     families: list[tuple[int, VarSet]] = []
     stop = None
     began = monotonic()
     # On the way, a forest may lack required edges or be disconnected.
     next_tree = _FIRST_TREE if least == 0 and not pairs.required else inf
     while others.size:
-        best = int(np.argmax(gain))
+        tied = np.flatnonzero(gain == gain.max())
+        best = int(tied[np.argmin(cost[tied])])
         v = int(others[best])
         families.append((v, 1 << int(parent[best]) if gain[best] > least else 0))
-        others, gain, parent = (np.delete(array, best) for array in (others, gain, parent))
+        others, gain, parent, cost = (np.delete(array, best) for array in (others, gain, parent, cost))
         if len(families) % _ROWS_PER_REPORT == 0:
             report(done=1 - (others.size / n) ** 2, note="scoring pairs")
         if stop is None and others.size:
@@ -271,10 +280,31 @@ def _prim(
                 report(tree=JunctionTree.from_families([*families, *rest]))
                 next_tree = 2 * elapsed
         fresh = pairs.row(v, others) if stop is None else pairs.only_required(v, others)
-        better = fresh > gain
+        parameters = pairs.free[v] * pairs.free[others]
+        better = (fresh > gain) | (fresh == gain) & (parameters < cost)
         gain = np.where(better, fresh, gain)
         parent = np.where(better, v, parent)
+        cost = np.where(better, parameters, cost)
     return families, stop
+
+
+def _gains(pairs: NDArray[np.float64], single: float, singles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns s(uv) − s(u) − s(v), rounded once, so that equal gains are equal whichever end comes first.
+
+    Each sum is exact with its rounding error (T. J. Dekker, A floating-point technique for extending the
+    available precision, Numerische Mathematik 18, 1971; here in D. E. Knuth's form, for any order).
+    """
+    whole = np.where(pairs > -inf, pairs, 0.0)
+    first, lost = _exact_sum(whole, np.float64(-single))
+    second, more = _exact_sum(first, -singles)
+    return np.where(pairs > -inf, second + (lost + more), -inf)
+
+
+def _exact_sum(a: NDArray[np.float64], b: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns fl(a + b), and a + b less that, which is a number too."""
+    total = a + b
+    of_b = total - a
+    return total, (a - (total - of_b)) + (b - of_b)
 
 
 def _adjacency(edges: Iterable[VarSet]) -> dict[int, list[int]]:

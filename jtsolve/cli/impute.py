@@ -82,8 +82,13 @@ def _completed(data: "Frame", model: "JunctionTreeModel", options: DataOptions) 
     from jtsolve.models.columns import open_rows
     from jtsolve.models.inference.completion import completed
 
-    coding = options.coding()
-    file = open_rows(data, model.names, gaps=coding.gaps, dialect=options.dialect(), decimal=coding.decimal)
+    file = open_rows(
+        data,
+        model.names,
+        gaps=options.gaps_for(model),
+        dialect=options.dialect(),
+        decimal=options.coding().decimal,
+    )
     codes = file.codes(model.columns)
     rows = completed(model, codes)
     series = [

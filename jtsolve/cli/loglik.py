@@ -18,10 +18,10 @@ from jtsolve.cli.options import (
     cluster_named,
     flags_given,
     grouped,
-    names_in,
 )
 from jtsolve.cli.output import emit, murmur, require_writable
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.wording import names_in
 
 if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
@@ -161,7 +161,7 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
     file = open_rows(
         data,
         model.names,
-        gaps=coding.gaps,
+        gaps=options.gaps_for(model),
         dialect=options.dialect(),
         decimal=coding.decimal,
         weights=coding.weights,

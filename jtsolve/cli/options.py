@@ -3,7 +3,6 @@
 `grouped` lets a command take a group, a frozen dataclass of options, as one parameter.
 """
 
-import csv
 import math
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -15,8 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.errors import ChoiceError, on_one_line
+from jtsolve.errors import ChoiceError
 from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.wording import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -296,6 +296,12 @@ class DataOptions:
             decimal=self.decimal,  # type: ignore[arg-type]  # checked there
         )
 
+    def gaps_for(self, model: object) -> tuple[str, ...]:
+        """Returns the words for a missing value in rows for a model: its own, unless others are given."""
+        from jtsolve.tables.options import gaps_of
+
+        return gaps_of(model) if self.missing_values is None else names_in(self.missing_values)
+
     def dialect(self) -> "Dialect":
         """Returns how the file is written."""
         from jtsolve.tables.reading import Dialect
@@ -434,22 +440,6 @@ def make_score(name: str | None, ess: float | None) -> "LocalScore":
     from jtsolve.scoring.registry import named_score
 
     return named_score(name or (DEFAULT_SCORE if ess is None else "bdeu"), ess)
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """Returns the words between commas; a word in double quotes may contain commas.
-
-    >>> names_in('a, b,"c,d"')
-    ('a', 'b', 'c,d')
-    """
-    rows = csv.reader([text], skipinitialspace=True)
-    try:
-        return tuple(name.strip() for name in next(rows, [])) or ("",)
-    except csv.Error as error:
-        raise ChoiceError(
-            f"'{on_one_line(text, 100)}' is not a list of names ({error}); join names by commas, without "
-            "line breaks"
-        ) from None
 
 
 def all_names_in(texts: "Sequence[str] | None") -> tuple[str, ...]:

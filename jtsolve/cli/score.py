@@ -19,12 +19,12 @@ from jtsolve.cli.options import (
     grouped,
     held,
     make_score,
-    names_in,
 )
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.scoring import DataFile, bytes_in_words, score_file, silent
 from jtsolve.errors import ChoiceError
 from jtsolve.progress import is_watched
+from jtsolve.wording import names_in
 
 ALSO = {"junctor": "score", "jkl": "jkl", "pss": "pss"}
 """By the names on the command line, the suffixes of the files of other programs."""

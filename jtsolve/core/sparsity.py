@@ -1,4 +1,6 @@
-"""Removes the edges of a tree that its score does not need, so that ties go to the sparser graph.
+"""Ties of score go to the sparser tree: the one with fewer edges, then with fewer parameters.
+
+`sparser` removes the edges of a tree that its score does not need.
 
 An edge {a, b} of a chordal graph can be removed, and the graph stays chordal, if and only if exactly one
 maximal clique C holds both. The score then changes by
@@ -15,7 +17,7 @@ Time: O(Σ |C|²) scores, and O(n) for each removed edge.
 from __future__ import annotations
 
 from itertools import combinations
-from math import fsum, inf
+from math import fsum, inf, prod
 from typing import TYPE_CHECKING
 
 from jtsolve.core.tree import JunctionTree, adjacency
@@ -25,6 +27,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jtsolve.core.problem import Problem
+
+
+def arities_of(problem: Problem) -> list[int] | None:
+    """Returns the number of states of each variable, or None if some is unknown."""
+    states = [variable.states for variable in problem.variables]
+    arities = [len(own) if isinstance(own, tuple) else own for own in states if own is not None]
+    return arities if len(arities) == problem.n else None
+
+
+def size_of(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
+    """Returns the number of edges of a tree and of its parameters, 0 if the states are unknown.
+
+    A model has Σ (cells − 1) free parameters over its cliques, less the same over its separators.
+    """
+    arities = arities_of(problem)
+    if arities is None:
+        return tree.edge_count, 0
+    cells = [prod(arities[v] for v in members(part)) - 1 for part in (*tree.cliques, *tree.separators)]
+    within = len(tree.cliques)
+    return tree.edge_count, sum(cells[:within]) - sum(cells[within:])
 
 
 def sparser(problem: Problem, tree: JunctionTree) -> JunctionTree:

@@ -21,6 +21,7 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
+from jtsolve.tables.check import require_none
 from jtsolve.tables.frames import FrameStyle, is_pandas, label_of
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import Coding, Discretisation
@@ -28,6 +29,7 @@ from jtsolve.tables.raw import GAP
 from jtsolve.tables.reading import checked, read_declarations, read_raw
 from jtsolve.tables.selection import with_gaps
 from jtsolve.tables.table import DataTable
+from jtsolve.wording import ESTIMATORS, in_python, python_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,7 +135,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         )
         raw = weights.applied(read_raw(columns, Intake(together=False)))
         raw = replace(raw, columns=tuple(with_gaps(column, raw, coding) for column in raw.columns))
-        table = checked(raw, coding, "X", size=self.treewidth + 1, tell=_warn)
+        with python_words(ESTIMATORS):
+            table = checked(raw, coding, "X", size=self.treewidth + 1, tell=self._heed)
         assert isinstance(table, DataTable), "of states"
         remarks = {"rows": table.total * weights.unit, **table.provenance}
         table = replace(table, provenance=MappingProxyType(remarks))
@@ -142,6 +145,13 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         states = {name: own for name, own in labels if name not in cuts}
         style = replace(FrameStyle.of(values, states), pandas=is_pandas(X))
         return Training(raw, table, weights, style)
+
+    def _heed(self, findings: Sequence[Finding]) -> None:
+        """Warns of the findings of the data check, or refuses them."""
+        if self.strict:
+            require_none(findings, "X")
+        for finding in findings:
+            warnings.warn(in_python(str(finding), ESTIMATORS), DataWarning, stacklevel=5)
 
     def _require_parameters(self) -> None:
         if getattr(self, "missing", "state") not in _MISSING:
@@ -191,7 +201,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     def _learned(self, training: Training) -> JunctionTreeModel:
         """Returns the model of the best tree for some rows."""
         table, unit, learner = training.table, training.weights.unit, self._learner(training.weights)
-        result = learner.search(table)
+        with python_words(ESTIMATORS):
+            result = learner.search(table)
         assert result.tree is not None, "the learner promises one"
         assert result.score is not None, "trees have one"
         facts = {
@@ -228,8 +239,3 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
 def known(codes: NDArray[np.int32]) -> NDArray[np.int32]:
     """Returns codes with unseen values missing, to be summed over."""
     return np.maximum(codes, np.int32(GAP))
-
-
-def _warn(findings: Sequence[Finding]) -> None:
-    for finding in findings:
-        warnings.warn(str(finding), DataWarning, stacklevel=5)

@@ -63,6 +63,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         states: columns that are not cut.
         schema: declared states or cuts.
         max_states: their largest number.
+        strict: whether findings of the data check are errors.
         missing_values: further values that mean a missing value.
         missing: treatment of missing values.
         unseen: treatment of unseen values.
@@ -100,6 +101,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         states: str | tuple[str, ...] = (),
         schema: str | Path | Mapping[str, Any] | None = None,
         max_states: int = 1000,
+        strict: bool = False,
         missing_values: Any = (),
         missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
         unseen: Literal["share", "error"] = "share",
@@ -118,6 +120,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         self.states = states
         self.schema = schema
         self.max_states = max_states
+        self.strict = strict
         self.missing_values = missing_values
         self.missing = missing
         self.unseen = unseen

@@ -54,6 +54,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         schema: declared states (texts, in order) or cuts (numbers) by column, {"x0": ["no", "yes"]}; or a
             file of them, as for `--schema`.
         max_states: columns with more states are refused.
+        strict: whether findings of the data check are errors; otherwise they are a `DataWarning` each.
         missing_values: a value, or several, that mean a missing value, besides None, NaN and NA.
         missing: treatment of missing values in training: "state": a state of columns that
             have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
@@ -90,6 +91,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         states: str | tuple[str, ...] = (),
         schema: str | Path | Mapping[str, Any] | None = None,
         max_states: int = 1000,
+        strict: bool = False,
         missing_values: Any = (),
         missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
         unseen: Literal["share", "error"] = "share",
@@ -107,6 +109,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         self.states = states
         self.schema = schema
         self.max_states = max_states
+        self.strict = strict
         self.missing_values = missing_values
         self.missing = missing
         self.unseen = unseen

@@ -61,6 +61,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         states: columns that are not cut.
         schema: declared states or cuts.
         max_states: their largest number.
+        strict: whether findings of the data check are errors.
         missing_values: further values that mean a missing value.
         unseen: treatment of observed values that training did not have: "share": they are no evidence;
             "error".
@@ -95,6 +96,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         states: str | tuple[str, ...] = (),
         schema: str | Path | Mapping[str, Any] | None = None,
         max_states: int = 1000,
+        strict: bool = False,
         missing_values: Any = (),
         unseen: Literal["share", "error"] = "share",
         time: float | None = None,
@@ -112,6 +114,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         self.states = states
         self.schema = schema
         self.max_states = max_states
+        self.strict = strict
         self.missing_values = missing_values
         self.unseen = unseen
         self.time = time

@@ -349,7 +349,7 @@ def _problem(
                 f"'{here.variable.name}' has {len(table)} of the {wanted} parent sets of size at most "
                 f"{max_parents}: the scores are pruned, and pruned family scores do not determine clique "
                 "scores",
-                "write the scores without pruning (urlearning: --doNotPrune), or score the data with jtsolve",
+                "write the scores without pruning (urlearning's doNotPrune), or score the data with jtsolve",
             )
     decimals = max(here.decimals for here in families)
     # Each printed number is off by half its last digit; whole numbers count as exact.

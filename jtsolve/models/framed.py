@@ -31,6 +31,7 @@ from jtsolve.models.queries import (
 from jtsolve.networks.network import Network
 from jtsolve.progress import in_notebook, is_watched, progress, tell
 from jtsolve.tables.frames import FrameStyle, label_of
+from jtsolve.tables.options import gaps_of
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class Model:
     """A distribution over named variables, as `Solution.fit` returns it.
 
     Frames come out as pandas if the data were, otherwise as polars, with the values of the data: True, 3, a
-    category. Ranges of cut columns are categories.
+    category. Ranges of cut columns are categories. Frames that come in may have the words for a missing value
+    that the data had (`gaps`).
 
     Args:
         model: the distribution: a junction tree of states or of real numbers, a mixture, or a Bayesian
@@ -163,10 +165,10 @@ class Model:
         if isinstance(model, GaussianTreeModel):
             if probabilities:
                 raise ChoiceError(f"'{variable}' is a real number, without states; leave out probabilities")
-            means = _conditional_means(model, others, v, read_values(data, others))
+            means = _conditional_means(model, others, v, read_values(data, others, gaps=gaps_of(model)))
             return self.style.labelled(self.style.numbers(variable, means), data)
         coding = columns_of_states(model)
-        found = read_codes(data, [column for column in coding if column.name in others])
+        found = read_codes(data, [column for column in coding if column.name in others], gaps=gaps_of(model))
         codes = np.insert(found, v, GAP, axis=0) if len(coding) > 1 else found
         logs = state_log_probabilities(model, codes, v)
         if probabilities:
@@ -228,9 +230,9 @@ class Model:
         """
         model = self.model
         if isinstance(model, GaussianTreeModel):
-            logs = gaussian_log_likelihood(model, read_values(data, self.names))
+            logs = gaussian_log_likelihood(model, read_values(data, self.names, gaps=gaps_of(model)))
         else:
-            logs = log_likelihood(model, read_codes(data, columns_of_states(model)))
+            logs = log_likelihood(model, read_codes(data, columns_of_states(model), gaps=gaps_of(model)))
         return self.style.labelled(self.style.numbers("loglik", logs), data)
 
     def _columns(self, names: Sequence[str], codes: NDArray[np.integer[Any]]) -> list[Any]:

@@ -84,8 +84,8 @@ def make_scorer(
     """
     if not 1 <= max_size <= table.n:
         raise ChoiceError(
-            f"sets of {max_size} variables are asked for, but there are {table.n}; give a --max-size from "
-            f"1 to {table.n}"
+            f"sets of {max_size} variables are asked for, but there are {table.n}; give a --max-size, "
+            f"from 1 to {table.n}"
         )
     prior = prior or StructurePrior()
     if isinstance(table, DataTable | PartitionedTable) and is_discrete(score):

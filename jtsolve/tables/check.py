@@ -11,8 +11,6 @@ all pairs at once, and only the candidates are verified on all rows.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import shlex
 from collections import defaultdict
@@ -28,6 +26,7 @@ from jtsolve.tables.coding import FEW, is_quantity
 from jtsolve.tables.options import gap_words
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
 from jtsolve.tables.selection import chosen
+from jtsolve.wording import names_as_words, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -234,17 +233,6 @@ def plain_finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def names_as_words(names: Sequence[str]) -> str:
-    """Returns names as one word of a command line, with commas between them.
-
-    >>> names_as_words(["a", "b c", "d,e"])
-    'a,b c,"d,e"'
-    """
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="").writerow(names)
-    return stream.getvalue()
-
-
 def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding) -> _Facts:
     codes = column.codes
     # Shifted, so that the first entry counts the gaps.
@@ -434,7 +422,7 @@ def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:
             "weight",
             (weights,),
             f"one row has {100 * share:.0f} % of the weight in column '{weights}'",
-            f"check that '{weights}' counts rows; if not, --drop {_word([weights])} instead of --weights",
+            f"check that '{weights}' counts rows; if not, --drop {quoted([weights])} instead of --weights",
         )
 
 
@@ -462,7 +450,7 @@ def _finding(
     if kind == "decimal-comma":
         return Finding(kind, tuple(names), sentence, "give --decimal comma", ("--decimal", "comma"))
     if kind == "quantity":
-        advice = f"cut numbers with --discretise quantile:4; declare codes with --states {_word(names)}"
+        advice = f"cut numbers with --discretise quantile:4; declare codes with --states {quoted(names)}"
         return Finding(kind, tuple(names), sentence, advice, ("--discretise", "quantile:4"))
     if kind == "mixed":
         different = list(dict.fromkeys(word for listed in words.values() for word in listed))
@@ -470,19 +458,15 @@ def _finding(
         option = ("--missing-values", names_as_words([*gaps, *different]))
         advice = (
             f"if the words mean a missing value, give {shlex.join(option)} and a --missing; otherwise "
-            f"correct them, or declare --states {_word(names)}"
+            f"correct them, or declare --states {quoted(names)}"
         )
         return Finding(kind, tuple(names), sentence, advice, (*option, "--missing", "state"))
-    advice = f"leave out with --drop {_word(names)}"
+    advice = f"leave out with --drop {quoted(names)}"
     if kind == "date":
         advice += ", or derive a column such as the month or the weekday first"
     elif kind == "many-states":
         advice += ", or merge rare states in the file"
     return Finding(kind, tuple(names), sentence, advice, ("--drop", names_as_words(names)))
-
-
-def _word(names: Sequence[str]) -> str:
-    return shlex.quote(names_as_words(names))
 
 
 def _more(found: Sequence[Any]) -> str:

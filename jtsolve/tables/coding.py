@@ -18,6 +18,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.raw import GAP, signed_type
 from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
+from jtsolve.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,8 +81,9 @@ def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) ->
             source,
             f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
             "numbers with many distinct values are not states",
-            "cut them with --discretise quantile:4, declare states with --states or cuts in a --schema, "
-            "leave them out with --drop, or use a Gaussian score (--score gaussian-bic)",
+            "cut them with --discretise quantile:4; declare states with --states, or cuts with --schema; "
+            f"leave them out with --drop {quoted(continuous)}; or use a Gaussian score "
+            "(--score gaussian-bic)",
         )
 
 
@@ -99,10 +101,14 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
         )
     selection = selected(raw, coding, source)
     columns, remarks = selection.columns, selection.remarks
-    remedy = "leave it out with --drop, or read states: a discrete score such as bdeu, or the kind states"
     values = []
     for column in columns:
-        _require_numbers(column, source, remedy)
+        _require_numbers(
+            column,
+            source,
+            f"leave it out with --drop {quoted([column.name])}, or read states: a discrete score such as "
+            "bdeu, or the kind states",
+        )
         values.append(column.numbers()[column.codes])
     try:
         names = tuple(column.name for column in columns)
@@ -233,8 +239,8 @@ def _labelled(
             source,
             f"column '{column.name}'",
             f"it has {len(occurring)} distinct values, more than {coding.max_states}",
-            "leave it out with --drop if it identifies the rows, cut numbers with --discretise, or raise "
-            "--max-states",
+            f"if it identifies the rows, leave it out with --drop {quoted([column.name])}; cut numbers with "
+            "--discretise quantile:4; or raise --max-states",
         )
     else:
         labels = tuple(sorted({*occurring, GAP_STATE} if as_state else occurring, key=state_order))

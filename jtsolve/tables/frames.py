@@ -21,6 +21,7 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.raw import GAP
+from jtsolve.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -165,7 +166,7 @@ def not_a_state(source: str, name: str, kind: object) -> InputError:
         source,
         f"column '{name}'",
         f"values of type {kind} cannot be states",
-        "leave it out with --drop, or write it as text",
+        f"leave it out with --drop {quoted([name])}, or write it as text",
     )
 
 

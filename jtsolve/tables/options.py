@@ -31,6 +31,11 @@ def gap_words(gaps: Sequence[str], *, typed: bool) -> tuple[str, ...]:
     return () if typed and tuple(gaps) == GAPS else tuple(gaps)
 
 
+def gaps_of(data: Any) -> tuple[str, ...]:
+    """Returns the words for a missing value that a table, or the model of one, has in its provenance."""
+    return tuple(getattr(data, "provenance", {}).get("missing_value_words", GAPS))
+
+
 Decimal: TypeAlias = Literal["point", "comma"]
 DECIMALS: tuple[str, ...] = get_args(Decimal)
 

@@ -172,7 +172,7 @@ def read_partitioned(
     if coding.discretise is not None and coding.discretise.method == "mdlp":
         raise ChoiceError(
             "mdlp cuts by a class, which needs all rows in one place; give --discretise quantile:4, or cuts "
-            "in a --schema"
+            "with --schema"
         )
     source, parts = partitions_of(data)
     found = None if folder is None else _kept(folder, parts, coding)

@@ -146,7 +146,7 @@ def require_distinct(names: Sequence[str], source: str, *, index: bool = False) 
                 source,
                 f"the name of column {position + 1}",
                 f"'{name}' occurs twice" if name else "it is empty",
-                "give every column a unique name, or --no-header if the first line is a row",
+                "give every column a unique name, or, if the first line is a row, --no-header",
             )
         seen.add(name)
 

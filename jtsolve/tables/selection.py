@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.tables.options import gap_words
+from jtsolve.tables.options import GAPS, gap_words
 from jtsolve.tables.raw import GAP
+from jtsolve.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,6 +77,8 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     columns = [with_gaps(by_name[name], raw, coding) for name in keep]
     classes = None if coding.classes is None else with_gaps(by_name[coding.classes], raw, coding)
     remarks: dict[str, Any] = {"missing": coding.missing}
+    if tuple(coding.gaps) not in (GAPS, ()):
+        remarks["missing_value_words"] = list(coding.gaps)
     if dropped := [name for name in raw.names if name not in keep and name != coding.weights]:
         remarks["columns_dropped"] = dropped
     if raw.index:
@@ -165,20 +168,20 @@ def require_treated(
             source,
             "missing values",
             f"there are {listed}",
-            "say what to do: --missing state, drop-rows, drop-columns or impute-mode; or --missing-values to "
-            "name the words for one",
+            "say what to do: --missing state (or drop-rows, drop-columns, impute-mode); or name the words "
+            "for one with --missing-values",
         )
     if coding.missing == "drop-columns":
         if len(gaps) == columns:
             raise InputError(
-                source, "missing values", "every column has some", "give --missing state or drop-rows"
+                source, "missing values", "every column has some", "give --missing state, or drop-rows"
             )
     elif empty:
         raise InputError(
             source,
             f"column{'s' * (len(empty) > 1)} {name_list(empty)}",
             "every value is missing",
-            "leave it out with --drop, or give --missing drop-columns",
+            f"leave out with --drop {quoted(empty)}, or give --missing drop-columns",
         )
 
 

@@ -183,7 +183,7 @@ def _bounded(survey: Survey) -> Survey:
     if many:
         raise LimitError(
             f"column{'s' * (len(many) > 1)} {name_list(many)} of {survey.part}: more than {_MOST_LABELS} "
-            "distinct values are not counted. Ways out: --drop, or cuts in a --schema of all columns"
+            "distinct values are not counted. Ways out: --drop, or cuts of all columns with --schema"
         )
     return survey
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 Set: TypeAlias = frozenset[int]
 
-_REMEDY = "give 'jtsolve check' the constraint options of that run, or solve again under the problem's"
+_AGAIN = "solve again under the problem's constraints"
+_REMEDY = f"give 'jtsolve check' the constraint options of that run, or {_AGAIN}"
 
 
 def declared_constraints(problem: Problem, result: ResultDocument | RankingDocument) -> Constraints:
@@ -52,9 +53,9 @@ def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[st
     for name in _tighter(own, asked):
         kept, wanted = getattr(own, name), getattr(asked, name)
         if name == "forbidden_graphs":
-            yield "The result was made with fewer forbidden_graphs than the problem asks for."
+            yield f"The result was made with fewer forbidden_graphs than the problem asks for; {_AGAIN}."
         else:
-            yield f"The result was made with {name} {kept}, but the problem asks for {wanted}."
+            yield f"The result was made with {name} {kept}, but the problem asks for {wanted}; {_AGAIN}."
     if not found:
         for name in _tighter(asked, own):
             if name != "max_treewidth":

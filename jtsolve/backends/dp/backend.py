@@ -137,14 +137,14 @@ class DynamicProgramming:
         precision = self._smallest
         ways = []
         if precision != "int32" and held + plan.memory("int32") <= limit:
-            ways.append("--option precision=int32")
+            ways.append("--backend dp:precision=int32")
         for width in range(plan.width - 1, 1, -1):
             need = held + plan_of(plan.n, width).memory(precision)
             if need <= limit:
                 ways.append(f"--treewidth {width - 1} ({need / 1e9:.3g} GB)")
                 break
         ways += [
-            "a larger --memory-limit where the machine has it",
+            "a larger --memory-limit, where the machine has it",
             "another backend, such as --backend forward",
         ]
         return (
@@ -202,7 +202,8 @@ class _LayeredRun:
             return Outcome(None, inf, stop, self._stats(), self.seconds)
         finally:
             pool.shutdown(cancel_futures=True)
-        return Outcome(tree, value, stats=self._stats(), seconds=self.seconds)
+        stats = {**self._stats(), "ties": self.scale.ties}
+        return Outcome(tree, value, stats=stats, seconds=self.seconds)
 
     def _stats(self) -> dict[str, Any]:
         return {
@@ -244,7 +245,7 @@ class _LayeredRun:
     @property
     def _needs_more_bits(self) -> bool:
         """Whether rounding to float64 leaves the bound loose, or no room to break ties."""
-        return self.scale.slack > _LOOSE or not self.scale.penalties
+        return self.scale.slack > _LOOSE or not self.scale.decisive
 
     # Layers -----------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import frexp, inf, nextafter
+from math import frexp, inf, nextafter, prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from jtsolve.backends.dp.kernels.recurrence import LocalTables
 from jtsolve.core.result import OPTIMALITY_TOLERANCE
 from jtsolve.core.scores import colex_table, own_scores
+from jtsolve.core.sparsity import arities_of
 from jtsolve.core.varset import VarSet, members
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _INT32_RANGE = 2**28
 _INT32_LOWEST, _INT64_LOWEST = np.int32(-(2**30)), np.int64(-(2**62))
 """Fixed point: the largest value, and the numbers for -inf; see `local_scores`."""
 _INT64_BITS, _FLOAT64_BITS = 59, 51
-_MOST_PENALTIES = OPTIMALITY_TOLERANCE / 2
-"""Nats that the edges of a tree may cost it so that ties go to the sparser."""
+_FOR_PARAMETERS, _FOR_EDGES = OPTIMALITY_TOLERANCE / 10, OPTIMALITY_TOLERANCE / 2
+"""Nats that a tree may pay so that ties go to the sparser: for edges and parameters, and for edges alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,9 @@ class ScoreScale:
         unit: nats per unit of the run's numbers.
         constant: nats that normalising subtracted from the score of every tree.
         slack: nats by which rounding may have lowered the optimum.
-        penalties: units that the edges of a tree cost it, at most.
+        penalties: units that the edges and parameters of a tree cost it, at most.
+        ties: what decides between trees of equal score.
+        decisive: whether that is all that is known of their sizes.
         grid: units that divide the score of every tree before penalties.
     """
 
@@ -45,6 +48,8 @@ class ScoreScale:
     constant: Fraction
     slack: float
     penalties: int = 0
+    ties: str = ""
+    decisive: bool = True
     grid: int = 1
 
     def bound(self, optimum: float) -> float:
@@ -72,10 +77,12 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     int32: ±span is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and is
     below −2^29 exactly if one of them stood for −inf.
 
-    Ties: in fixed point, every set A pays |A|(|A| − 1)/2 times a penalty, and so a tree pays for each of its
-    edges. Rounding parts two trees of equal score by less than the penalty, 2n units (one if nothing is
-    rounded): of all trees of the best score, only one with the fewest edges can be the optimum. There is no
-    penalty where all edges together might cost more than `_MOST_PENALTIES`.
+    Ties: in fixed point, every set A pays a penalty for each of its |A|(|A| − 1)/2 pairs and for each of its
+    cells but one, and so a tree pays for its edges and its parameters; an edge costs more than all parameters
+    that any tree has. Rounding parts two trees of equal score by less than the smallest penalty, 2n units
+    (one if nothing is rounded): of all trees of the best score, only one with the fewest edges, and among
+    those with the fewest parameters, can be the optimum. Parameters are left out where the states are
+    unknown or all might cost more than `_FOR_PARAMETERS`, and edges where these might cost `_FOR_EDGES`.
     """
     n, m = problem.n, problem.n - 1
     own = own_scores(problem.scores)
@@ -105,16 +112,16 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         units, own_units = (np.rint(values).astype(np.int64) for values in (units, own_units))
         unit = 2.0**-shift
         penalty = 1 if whole else 2 * n
-        edges = (ranks.width - 1) * n - ranks.width * (ranks.width - 1) // 2
-        if penalty * edges * unit > _MOST_PENALTIES:
-            penalty = 0
-        size = np.bitwise_count(ranks.masks).astype(np.int64)
-        pairs = np.stack([size * (size - 1) // 2, size * (size + 1) // 2])
-        numbers = units - _sums(ranks, own_units) - penalty * pairs
+        sizes = _Sizes.of(problem, ranks.width)
+        costs = next((one for one in sizes if one.most * penalty * unit <= one.room), None)
+        numbers = units - _sums(ranks, own_units)
+        if costs is not None:
+            numbers -= penalty * costs.table(ranks)
         bits = int(np.bitwise_or.reduce(units, axis=None) | np.bitwise_or.reduce(own_units))
         constant = Fraction(sum(own_units.tolist())) * Fraction(unit)
         slack = 0.0 if whole else rounding * unit
-        scale = ScoreScale(unit, constant, slack, penalty * edges, bits & -bits or 1)
+        most, ties = (0, "") if costs is None else (penalty * costs.most, costs.ties)
+        scale = ScoreScale(unit, constant, slack, most, ties, costs is sizes[0], bits & -bits or 1)
         lowest, threshold = _INT64_LOWEST, _INT64_LOWEST // 2
         if not fine:
             numbers, lowest, threshold = numbers.astype(float), np.float64(-inf), np.finfo(np.float64).min
@@ -129,6 +136,50 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
             if v < m:
                 required[v] |= edge & ~(1 << v)
     return LocalTables(clique, separator, required, lowest, threshold), scale
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Sizes of sets, of which those of a tree's cliques less those of its separators are the tree's.
+
+    Attributes:
+        ties: what is counted, in words.
+        room: nats that all of it may cost.
+        arities: the states of the variables, or None to count edges alone.
+        edge: the size of an edge; that of a parameter is 1.
+        most: no tree is larger.
+    """
+
+    ties: str
+    room: float
+    arities: tuple[int, ...] | None
+    edge: int
+    most: int
+
+    @classmethod
+    def of(cls, problem: Problem, width: int) -> tuple[_Sizes, ...]:
+        """Returns edges and parameters together, unless the states are unknown; then edges alone."""
+        edges = (width - 1) * problem.n - width * (width - 1) // 2
+        alone = cls("edges", _FOR_EDGES, None, 1, edges)
+        arities = arities_of(problem)
+        if arities is None:
+            return (alone,)
+        # Along an elimination order, v adds (states − 1) · (combinations of its parents) parameters.
+        parameters = sum(arity - 1 for arity in arities) * prod(sorted(arities)[-width:][1:])
+        edge = parameters + 1
+        both = cls("edges, parameters", _FOR_PARAMETERS, tuple(arities), edge, edges * edge + parameters)
+        return both, alone
+
+    def table(self, ranks: RankTables) -> NDArray[np.int64]:
+        """Returns the size of A without the root variable, and with it; shape (2, K)."""
+        size = np.bitwise_count(ranks.masks).astype(np.int64)
+        table = self.edge * np.stack([size * (size - 1) // 2, size * (size + 1) // 2])
+        if self.arities is not None:
+            cells = np.ones(ranks.masks.size, np.int64)
+            for v, arity in enumerate(self.arities[:-1]):
+                cells[ranks.masks >> v & 1 == 1] *= arity
+            table += np.stack([cells, cells * self.arities[-1]]) - 1
+        return table
 
 
 def _scores(problem: Problem, ranks: RankTables) -> NDArray[np.float64]:

@@ -45,11 +45,11 @@ from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.support.report import DerivedReport, NewIncumbents
 from jtsolve.backends.support.starts import Known
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import News
-    from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
 
@@ -126,8 +126,9 @@ class Merging:
         searches = self.descent.capabilities, self.improve.capabilities
 
         def objection(problem: Problem) -> str | None:
-            parts = (self.descent, self.improve, self.exact)
-            reasons = [reason for part in parts for reason in part.capabilities.objections(problem)]
+            rules = (part.capabilities for part in (self.descent, self.improve, self.exact))
+            # The features are those of all parts together, and objected to by ours.
+            reasons = [r for one in rules for r in replace(one, features=ALL_FEATURES).objections(problem)]
             return " ".join(dict.fromkeys(reasons)) or None
 
         features = searches[0].features & searches[1].features & self.exact.capabilities.features

@@ -116,7 +116,7 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
         worker.close()
         raise InternalError(
             f"the process of the solver '{call.kind}' died (exit code {worker.tree.process.returncode}); if "
-            "it was killed for want of memory, give a --memory-limit below what the machine has"
+            "it was killed for want of memory, give a --memory-limit, below what the machine has"
         ) from None
     except BaseException:
         worker.close()
