@@ -14,6 +14,7 @@ import pytest
 from test_cli_models import Command
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.problem import Constraints
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models import mixture as of_mixture
@@ -372,6 +373,24 @@ def test_more_settings_out_of_range_are_refused() -> None:
         fit_lem(
             noisy(1, 6), Lem(test="delta", delta=1e-9, exhaustive=True, partition_first=False, max_cells=8)
         )
+
+
+def test_constraints_hold_at_the_leaves_by_the_names_of_the_variables() -> None:
+    table = noisy(1, rows=1500)
+    free = fit_context_tree(table, ContextTrees(Learner(treewidth=1)))
+    pairs = [_pairs(leaf) for leaf in free.leaves]
+    assert free.splits
+    assert any(pairs)
+    forbidden = pairs[-1] or pairs[0]
+    limits = Constraints(forbidden_edges=frozenset(1 << u | 1 << v for u, v in forbidden))
+    held = fit_context_tree(table, ContextTrees(Learner(treewidth=1, constraints=limits)))
+    assert held.splits
+    assert all(_pairs(leaf).isdisjoint(forbidden) for leaf in held.leaves)
+
+
+def _pairs(leaf: TableLeaf | TreeLeaf) -> set[tuple[int, int]]:
+    assert isinstance(leaf, TreeLeaf)
+    return {(leaf.variables[u], leaf.variables[v]) for u, v in leaf.model.tree.graph_edges}
 
 
 def test_a_deadline_leaves_a_valid_model() -> None:

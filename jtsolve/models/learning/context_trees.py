@@ -17,7 +17,7 @@ Time: for each split two calls of the learner, and rows × variables² for the c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from math import inf, log
 from time import monotonic
@@ -331,7 +331,13 @@ class _Growth:
             return _Part(context, rows, None, total)
         table = _rows_of(self.table, self.columns, context, rows)
         if tree is None:
-            tree = self.how.learner(table, self.deadline)
+            learner = self.how.learner
+            own = (
+                learner
+                if table.n == self.table.n
+                else replace(learner, constraints=learner.constraints.onto(variables))
+            )
+            tree = own(table, self.deadline)
         elif tree.n == self.table.n > len(variables):  # the root's, with variables of one state
             tree = _onto(tree, variables)
         counts = count(tree, table)
