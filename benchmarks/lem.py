@@ -38,12 +38,15 @@ from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import PUBLISHED, TESTED, fit_lem_validated
 from jtsolve.networks.bif import read_network
+from jtsolve.scoring.scores.aic import Aic
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jtsolve.models.features.nodes import Node
+    from jtsolve.scoring.score import DiscreteScore
 
 HEADINGS = ("set", "method", "splits", "parameters", "valid", "test", "seconds")
 
@@ -52,8 +55,8 @@ def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], Fea
     """Returns how to fit a feature tree to training and validation rows, by name."""
     lns = make_backend("lns", {})
 
-    def trees(treewidth: int) -> Callable[[DataTable, DataTable], FeatureTree]:
-        how = ContextTrees(Learner(treewidth=treewidth, threads=1))
+    def trees(treewidth: int, score: DiscreteScore) -> Callable[[DataTable, DataTable], FeatureTree]:
+        how = ContextTrees(Learner(score, treewidth=treewidth, threads=1))
         return lambda train, valid: fit_context_tree_validated(train, valid, how)
 
     def rooted(train: DataTable, valid: DataTable) -> FeatureTree:
@@ -67,9 +70,11 @@ def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], Fea
         "LEM, δ chosen, k = 1, q = 2": lambda t, v: fit_lem_validated(t, v, replace(short, support=20)),
         "LEM, G test": lambda t, v: fit_lem_validated(t, v, TESTED),
         "LEM, BIC test": lambda t, v: fit_lem_validated(t, v, replace(TESTED, test="bic")),
-        "trees, treewidth 1": trees(1),
-        "trees, treewidth 2": trees(2),
-        "trees, treewidth 3": trees(3),
+        **{
+            f"trees, treewidth {width}, {score.name}": trees(width, score)
+            for score in (Bic(), Aic())
+            for width in (1, 2, 3)
+        },
         "trees, treewidth 3, root by lns": rooted,
     }
 

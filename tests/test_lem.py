@@ -278,6 +278,13 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
     plain = fit_context_tree(train, how)
     assert mean >= np.mean(queries.log_likelihood(plain, valid)) - 1e-9
+    holes = valid.codes.astype(np.int64)
+    holes[np.random.default_rng(0).random(holes.shape) < 0.05] = -1
+    for codes in (holes, holes[:, (holes < 0).any(axis=0)]):
+        found = fit_context_tree_validated(train, codes, how)
+        assert found.provenance["validation_log_likelihood"] == pytest.approx(
+            float(np.mean(queries.log_likelihood(found, codes)))
+        )
     lem = fit_lem_validated(train, valid, Lem(test="delta"))
     assert lem.provenance["features"]["lem"]["delta"] in (0.002, 0.005, 0.01, 0.02, 0.05)
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
@@ -429,7 +436,7 @@ def test_ctrl_c_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_growth: object, _part: object) -> None:
         raise LimitError("no memory")
 
-    monkeypatch.setattr(context_trees._Growth, "after", fail)
+    monkeypatch.setattr(context_trees._Growth, "look", fail)
     with pytest.raises(LimitError, match="no memory"):
         fit_context_tree(table)
 
