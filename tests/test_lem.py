@@ -526,6 +526,30 @@ def _value(lines: list[str], row: dict[str, str]) -> float:
     return values[-1]
 
 
+def test_a_mixture_of_context_trees_on_the_command_line(command: Command, tmp_path: Path) -> None:
+    train = written(tmp_path / "train.csv", contexts(1, 300)[0])
+    model = tmp_path / "m.json"
+    options = ("--features", "trees:support=20", "--treewidth", "1", "--components", "2")
+    facts = command.json("fit", train, "--output", model, *options)
+    assert facts["components"] == 2
+    assert facts["splits"] > 0
+    found = read_model(model)
+    assert isinstance(found, Mixture)
+    assert command("show", model) == 0
+    assert "component 2" in command.out
+    assert command("loglik", model, train) == 0
+    answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
+    assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
+    assert command("mpe", model) != 0
+    document = json.loads(model.read_text(encoding="utf-8"))
+    document["components"][1] = []
+    model.write_text(json.dumps(document), encoding="utf-8")
+    assert command("show", model) == 2
+    document["components"] = document["components"][:1]
+    model.write_text(json.dumps(document), encoding="utf-8")
+    assert command("show", model) == 2
+
+
 def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command, tmp_path: Path) -> None:
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
@@ -544,7 +568,8 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
         (("--features", "lem", "--treewidth", "2"), "leave out --treewidth"),
         (("--features", "lem:q=x"), "not of type int"),
         (("--features", "lem:foo=1"), "no option 'foo'"),
-        (("--features", "lem", "--components", "2"), "give one of the two"),
+        (("--features", "lem", "--components", "2", "--treewidth", "1"), "mixes junction trees or"),
+        ((*trees, "--components", "2", "--tree", "x.json"), "a mixture learns its own"),
         (("--features", "lem", "--score", "bge"), "real numbers"),
         ((*trees, "--tree", result, "--drop", "V1"), "not the columns"),
     ):

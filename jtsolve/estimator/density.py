@@ -18,6 +18,7 @@ from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
+from jtsolve.models.learning.lem import Lem
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
 from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.scoring.score import DEFAULT_SCORE
@@ -48,7 +49,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             else 1.
         backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
             stands for "forward" in mixtures and feature trees.
-        components: 1 for a single tree, more for a mixture.
+        components: 1 for a single tree, more for a mixture, of context trees if `features` says so.
         features: None, or a feature tree, as `jtsolve fit --features` has them: "trees", with junction trees
             at the leaves, "lem" or "published", with tables, whose `treewidth` and `backend` have no meaning;
             with options as in "trees:support=50".
@@ -153,19 +154,20 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         table, weights = training.table, training.weights
         if not 1 <= self.components <= table.rows:
             raise ValueError(f"components={self.components} for n_samples={table.rows}; give 1 to n_samples")
-        if self.components > 1 and self.features is not None:
-            raise ChoiceError("components is for mixtures, and features is one tree; give one of the two")
         if weights.unit != 1:
             raise ChoiceError(
                 "sample_weight has fractions, but mixtures and feature trees need whole weights; give those"
             )
         learner = self._learner(weights)
         learner = replace(learner, backend=learner.backend or REGISTRY["forward"])
-        if self.features is not None:
-            deadline = None if self.time is None else monotonic() + self.time
-            how = feature_learner(self.features, learner, self._smoothing)
+        how = None if self.features is None else feature_learner(self.features, learner, self._smoothing)
+        deadline = None if self.time is None or how is None else monotonic() + self.time
+        if how is not None and self.components == 1:
             return fit_feature_tree(table, how, deadline=deadline)
-        return fit_mixture(table, self.components, EmOptions(learner, ess=self._smoothing, seed=learner.seed))
+        if isinstance(how, Lem):
+            raise ChoiceError("components mixes junction trees, or with features='trees' context trees")
+        options = EmOptions(how or learner, ess=self._smoothing, seed=learner.seed)
+        return fit_mixture(table, self.components, options, deadline=deadline)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(x) for every row, in nats, shape (rows,)."""

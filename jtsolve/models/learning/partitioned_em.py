@@ -94,7 +94,7 @@ def refitted(
         found: Expected = workers.result(workers.total(table.each(workers, expected, shared), summed))
         models = tuple(
             Counts(columns, one.tree, cells, float(share), {}).model(how.ess)
-            for one, cells, share in zip(mixture.components, found.cells, found.shares, strict=True)
+            for one, cells, share in zip(mixture.junction_trees, found.cells, found.shares, strict=True)
         )
         mixture = Mixture(found.shares / found.shares.sum(), models)
         mean = found.logs / table.total
@@ -116,7 +116,7 @@ def expected(table: DataTable, mixture: Mixture) -> Expected:
     shares = np.exp(logs - totals)
     times = np.ones(table.rows) if table.weights is None else table.weights.astype(np.float64)
     cells = tuple(
-        count(one.tree, table, share).cells for one, share in zip(mixture.components, shares, strict=True)
+        count(one.tree, table, share).cells for one, share in zip(mixture.junction_trees, shares, strict=True)
     )
     return Expected(cells, shares @ times, float(totals @ times))
 
