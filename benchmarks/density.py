@@ -14,6 +14,12 @@ fits mixtures of trees of the largest clique given, by expectation-maximisation 
 BIC. Their sizes, `--components`, are tried in turn until the validation rows are no likelier. Beside each
 stands the single tree, of the clique sizes `--single`, that suits the validation rows best.
 
+    python benchmarks/density.py --data FOLDER --sets nltcs,msnbc --contexts --sizes 3 --limit 300
+
+fits context trees with junction trees of `forward` at the leaves; validation rows choose BIC or AIC for them,
+the penalty, and the prior. `--limit` are seconds of wall clock for each fit, after which the model so far
+counts; of mixtures too, which are of context trees with `--mixtures --contexts`.
+
 Rows that the output already holds are not computed again.
 """
 
@@ -32,17 +38,21 @@ from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.models import mixture as of_mixture
+from jtsolve.models.features import queries
 from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
 from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture_validated
 from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scores.aic import Aic
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.tables.table import DataTable
 
 SETS = "nltcs,msnbc,kdd,plants,baudio,jester,bnetflix,accidents,tretail,kosarek,dna,book"
@@ -74,6 +84,20 @@ MIXTURE_COLUMNS = [
     "single tree",
     "valid, single",
     "test, single",
+]
+CONTEXT_COLUMNS = [
+    "set",
+    "max clique",
+    "score",
+    "splits",
+    "leaves",
+    "parameters",
+    "penalty",
+    "smoothing",
+    "stop",
+    "processor s",
+    "valid",
+    "test",
 ]
 
 
@@ -119,12 +143,46 @@ def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, An
     }
 
 
+def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the row of the context tree of one set and one clique size."""
+    parts = ("train", "valid", "test")
+    train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
+    spent = time.process_time()
+    best: tuple[float, str, FeatureTree] | None = None
+    for score in (Bic(), Aic()):
+        learner = Learner(score, treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
+        deadline = None if arguments.limit is None else time.monotonic() + arguments.limit / 2
+        tree = fit_context_tree_validated(train, valid, ContextTrees(learner), deadline=deadline)
+        mean = tree.provenance["validation_log_likelihood"]
+        if best is None or mean > best[0]:
+            best = mean, score.name, tree
+    assert best is not None, "there are two scores"
+    _, chosen, tree = best
+    return {
+        "set": name,
+        "max clique": size,
+        "score": chosen,
+        "splits": len(tree.splits),
+        "leaves": len(tree.leaves),
+        "parameters": tree.parameters,
+        "penalty": tree.provenance["features"]["penalty"],
+        "smoothing": f"{tree.provenance['smoothing_ess']:g}",
+        "stop": tree.provenance["stop"],
+        "processor s": f"{time.process_time() - spent:.1f}",
+        **{
+            part: f"{queries.log_likelihood(tree, rows).mean():.4f}"
+            for part, rows in zip(parts[1:], (valid, test), strict=True)
+        },
+    }
+
+
 def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the row of the mixture of one set and one clique size, with the best single tree."""
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
-    how = EmOptions(learner, seed=arguments.seed)
+    how = EmOptions(ContextTrees(learner) if arguments.contexts else learner, seed=arguments.seed)
+    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
     sizes = [int(count) for count in arguments.components.split(",")]
 
     def told(words: str) -> None:
@@ -132,7 +190,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
             print(f"{name}, cliques of {size}: {words}", file=sys.stderr, flush=True)
 
     began, spent = time.perf_counter(), time.process_time()
-    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, progress=told)
+    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, progress=told, deadline=deadline)
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
         part: f"{of_mixture.log_likelihood(mixture, rows).mean():.4f}"
@@ -167,6 +225,8 @@ def main() -> None:
     parser.add_argument("--sizes", default="2,4,5,6", help="largest cliques: treewidth plus one")
     parser.add_argument("--time", type=float, default=30.0, help="seconds for each search")
     parser.add_argument("--mixtures", action="store_true", help="fit mixtures")
+    parser.add_argument("--contexts", action="store_true", help="fit context trees")
+    parser.add_argument("--limit", type=float, help="seconds for a context tree or mixture")
     parser.add_argument("--components", default="1,2,4,8,16", help="sizes of mixtures to try")
     parser.add_argument("--single", default="3,4,6", help="largest cliques of the trees beside mixtures")
     parser.add_argument("--threads", type=int, default=1)
@@ -180,7 +240,9 @@ def main() -> None:
         f"Command: `{' '.join(['python', 'benchmarks/density.py', *sys.argv[1:]])}`\n"
     )
     print(head)
-    columns, work = (MIXTURE_COLUMNS, measure_mixture) if arguments.mixtures else (COLUMNS, measure)
+    columns, work = (CONTEXT_COLUMNS, measure_contexts) if arguments.contexts else (COLUMNS, measure)
+    if arguments.mixtures:
+        columns, work = MIXTURE_COLUMNS, measure_mixture
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     print("\n".join(lines))
     rows: list[dict[str, Any]] = []

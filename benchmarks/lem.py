@@ -5,7 +5,9 @@
 FOLDER holds NAME.train.data.gz, NAME.valid.data.gz and NAME.test.data.gz. Every method is fitted to the
 training rows; validation rows choose its prior, and its threshold or penalty, except for the paper's δ. ALARM
 is a network, of which rows are sampled. A table shows the mean of ln P over the test rows, in nats, and the
-seconds of the processor for the fit, choices included, once the kernels are compiled.
+seconds of the processor for the fit, choices included, once the kernels are compiled; with `--conditional N`
+also the mean of ln P(q | e) over N test rows, a random half of whose variables is observed (e).
+`--contexts` adds rows of a model that we made: three bits choose one of eight chains over 17 other variables.
 
     python benchmarks/lem.py --speed --output OUTPUT
 
@@ -19,6 +21,7 @@ import argparse
 import sys
 import time
 from dataclasses import replace
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +30,7 @@ from density import binary_rows
 
 from jtsolve.backends.parse import make_backend
 from jtsolve.core.machine import describe
-from jtsolve.models.columns import Column
+from jtsolve.models.columns import Column, codes_of
 from jtsolve.models.directed import from_network
 from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, Literal
@@ -35,28 +38,36 @@ from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.sampling import sample
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
+from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import PUBLISHED, TESTED, fit_lem_validated
+from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
+from jtsolve.scoring.scores.aic import Aic
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jtsolve.models.features.nodes import Node
+    from jtsolve.models.queries import StateModel
+    from jtsolve.scoring.score import DiscreteScore
 
-HEADINGS = ("set", "method", "splits", "parameters", "valid", "test", "seconds")
 
-
-def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], FeatureTree]]:
-    """Returns how to fit a feature tree to training and validation rows, by name."""
+def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], StateModel]]:
+    """Returns how to fit a model to training and validation rows, by name."""
     lns = make_backend("lns", {})
 
-    def trees(treewidth: int) -> Callable[[DataTable, DataTable], FeatureTree]:
-        how = ContextTrees(Learner(treewidth=treewidth, threads=1))
+    def trees(treewidth: int, score: DiscreteScore) -> Callable[[DataTable, DataTable], StateModel]:
+        how = ContextTrees(Learner(score, treewidth=treewidth, threads=1))
         return lambda train, valid: fit_context_tree_validated(train, valid, how)
 
-    def rooted(train: DataTable, valid: DataTable) -> FeatureTree:
+    def junction_tree(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
+        learner = Learner(backend=lns, treewidth=treewidth, time=time_limit, threads=1)
+        return lambda train, valid: fit_validated(learner(train), train, valid)
+
+    def rooted(train: DataTable, valid: DataTable) -> StateModel:
         root = Learner(backend=lns, treewidth=3, time=time_limit, threads=1)(train)
         how = ContextTrees(Learner(treewidth=3, threads=1), root)
         return fit_context_tree_validated(train, valid, how)
@@ -67,11 +78,51 @@ def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], Fea
         "LEM, δ chosen, k = 1, q = 2": lambda t, v: fit_lem_validated(t, v, replace(short, support=20)),
         "LEM, G test": lambda t, v: fit_lem_validated(t, v, TESTED),
         "LEM, BIC test": lambda t, v: fit_lem_validated(t, v, replace(TESTED, test="bic")),
-        "trees, treewidth 1": trees(1),
-        "trees, treewidth 2": trees(2),
-        "trees, treewidth 3": trees(3),
+        **{
+            f"trees, treewidth {width}, {score.name}": trees(width, score)
+            for score in (Bic(), Aic())
+            for width in (1, 2, 3)
+        },
         "trees, treewidth 3, root by lns": rooted,
+        **{f"junction tree, treewidth {width}": junction_tree(width) for width in (2, 4, 6, 8)},
     }
+
+
+FLIP = 0.2257
+"""Share of steps of a chain that do not copy, for an entropy of 11.3 nats a row."""
+
+
+def context_rows(seed: int, sizes: Sequence[int] = (20_000, 2_000, 20_000)) -> tuple[list[DataTable], float]:
+    """Returns rows for training, validation and test of 3 bits and 17 others in a chain that the bits choose.
+
+    Returns:
+        The rows, and the mean of ln P over the last ones, in nats.
+    """
+    generator = np.random.default_rng(seed)
+    orders = [generator.permutation(17) for _ in range(8)]
+    tables = []
+    for rows in sizes:
+        codes = generator.integers(0, 2, (20, rows)).astype(np.uint8)
+        flips = np.zeros((17, rows), dtype=np.uint8)
+        flips[1:] = generator.random((16, rows)) < FLIP
+        for k, order in enumerate(orders):
+            here = np.flatnonzero(codes[0] * 4 + codes[1] * 2 + codes[2] == k)
+            states = np.cumsum(flips[:, here], axis=0) + codes[3 + order[0], here]
+            codes[np.ix_(3 + order, here)] = states % 2
+        tables.append(DataTable(tuple(f"V{v}" for v in range(20)), (("0", "1"),) * 20, codes))
+    share = float(flips[1:].mean())
+    return tables, -4 * log(2) + 16 * (share * log(FLIP) + (1 - share) * log(1 - FLIP))
+
+
+def conditional(model: StateModel, rows: DataTable, count: int) -> float:
+    """Returns the mean of ln P(q | e) over some rows, with half of the variables observed, in nats."""
+    generator = np.random.default_rng(0)
+    chosen = generator.choice(rows.rows, min(count, rows.rows), replace=False)
+    whole = codes_of(model.columns, rows)[:, chosen].astype(np.int32)
+    seen = whole.copy()
+    for row in range(len(chosen)):
+        seen[generator.permutation(rows.n)[: rows.n // 2], row] = -1
+    return float(np.mean(log_likelihood(model, whole) - log_likelihood(model, seen)))
 
 
 def alarm_rows(path: Path, rows: int) -> list[DataTable]:
@@ -81,18 +132,21 @@ def alarm_rows(path: Path, rows: int) -> list[DataTable]:
     return [DataTable(model.names, states, sample(model, rows, seed)) for seed in range(3)]
 
 
-def learned(name: str, parts: Sequence[DataTable], chosen: Sequence[str], seconds: float) -> list[list[str]]:
+def learned(name: str, parts: Sequence[DataTable], arguments: argparse.Namespace) -> list[list[str]]:
     """Returns a row of the table for each method."""
     train, valid, test = parts
     found = []
-    for method, fit in methods(seconds).items():
-        if chosen and method not in chosen:
+    for method, fit in methods(arguments.seconds).items():
+        if arguments.methods and method not in arguments.methods:
             continue
         started = time.process_time()
-        tree = fit(train, valid)
+        model = fit(train, valid)
         used = time.process_time() - started
-        means = [np.mean(queries.log_likelihood(tree, rows)) for rows in (valid, test)]
-        row = [name, method, str(len(tree.splits)), str(tree.parameters), *(f"{mean:.4f}" for mean in means)]
+        means = [float(np.mean(log_likelihood(model, rows))) for rows in (valid, test)]
+        if arguments.conditional:
+            means.append(conditional(model, test, arguments.conditional))
+        splits = len(model.splits) if isinstance(model, FeatureTree) else 0
+        row = [name, method, str(splits), str(model.parameters), *(f"{mean:.4f}" for mean in means)]
         found.append([*row, f"{used:.1f}"])
         print(" | ".join(found[-1]), flush=True)
     return found
@@ -103,8 +157,8 @@ def warm() -> None:
     codes = np.random.default_rng(0).integers(0, 2, (4, 300)).astype(np.uint8)
     codes[2] = codes[0]
     rows = DataTable(tuple("abcd"), (("0", "1"),) * 4, codes)
-    for fit in methods(0.5).values():
-        fit(rows, rows)
+    for fit in methods(0.1).values():
+        conditional(fit(rows, rows), rows, 2)
 
 
 def random_tree(a_nodes: int, generator: np.random.Generator, n: int = 17) -> FeatureTree:
@@ -173,8 +227,11 @@ def main() -> None:
     parser.add_argument("--sets", default="nltcs,msnbc,plants")
     parser.add_argument("--alarm", type=Path, help="a network (.bif) to sample rows from")
     parser.add_argument("--rows", type=int, default=10_000, help="of the network")
+    parser.add_argument("--contexts", action="store_true", help="rows of the model of chains, too")
+    parser.add_argument("--seed", type=int, default=0, help="of --contexts")
+    parser.add_argument("--conditional", type=int, default=0, metavar="N", help="test rows for ln P(q | e)")
     parser.add_argument("--methods", nargs="*", default=[], help="of these only")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for the root by lns")
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each tree of lns")
     parser.add_argument("--speed", action="store_true", help="measure queries in place of fits")
     parser.add_argument("--sizes", default="500,1000,2000,4000,8000,16000", help="numbers of A-nodes")
     parser.add_argument("--output", type=Path, help="where to write the table, as .md")
@@ -188,15 +245,22 @@ def main() -> None:
         print(tail[-1])
     else:
         warm()
-        rows, headings, tail = [], HEADINGS, []
+        more = ["ln P(q | e)"] * bool(arguments.conditional)
+        headings = ["set", "method", "splits", "parameters", "valid", "test", *more, "seconds"]
+        rows, tail = [], []
         for name in filter(None, arguments.sets.split(",")):
             parts = [
                 binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in ("train", "valid", "test")
             ]
-            rows += learned(name, parts, arguments.methods, arguments.seconds)
+            rows += learned(name, parts, arguments)
         if arguments.alarm is not None:
             parts = alarm_rows(arguments.alarm, arguments.rows)
-            rows += learned("alarm", parts, arguments.methods, arguments.seconds)
+            rows += learned("alarm", parts, arguments)
+        if arguments.contexts:
+            parts, truth = context_rows(arguments.seed)
+            rows += learned("contexts", parts, arguments)
+            tail = ["", f"Truth on the test rows of contexts: {truth:.4f}."]
+            print(tail[-1])
     table = [headings, ["---"] * len(headings), *rows]
     lines = [*head, *(f"| {' | '.join(row)} |" for row in table), *tail, ""]
     if arguments.output is not None:

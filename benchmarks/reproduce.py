@@ -328,6 +328,15 @@ BENCHMARKS = (
         (NLTCS, PLANTS),
     ),
     Benchmark(
+        "contexts",
+        "test log-likelihoods of context trees (docs/features.md)",
+        60,
+        "density.py --data {data}/density --contexts --sizes 3 --limit 600 --output {output}/contexts",
+        "density.py --data {data}/density --sets nltcs --contexts --sizes 2 --limit 4 "
+        "--output {output}/contexts",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
         "models",
         "how fast models answer, beside pyAgrum and pgmpy (docs/models.md)",
         10,

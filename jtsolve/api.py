@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
@@ -34,13 +35,18 @@ from jtsolve.io.documents import (
     with_names,
 )
 from jtsolve.io.instance import read_problem
+from jtsolve.models.columns import columns_of, read_codes
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.averaged import fit_averaged
-from jtsolve.models.learning.fit import fit_gaussian
+from jtsolve.models.learning.context_trees import ContextTrees
+from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
+from jtsolve.models.learning.fit import fit_gaussian, fit_validated
+from jtsolve.models.learning.learner import Learner
 from jtsolve.progress import in_notebook, is_watched, progress, reading_watch, tell
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete, require_counts
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.framework import select as select_graph
 from jtsolve.selection.request import Request
@@ -68,12 +74,13 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.scoring.score import LocalScore
     from jtsolve.solving import Listener
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.table import Codes, Table
 
     Pairs = Iterable[tuple[str, str]]
     GraphLike: TypeAlias = SelectedGraph | UndirectedGraph | nx.Graph | str | Path
@@ -224,7 +231,7 @@ def learn(
     trees = () if draws is None else draws.trees
     if isinstance(table, PartitionedTable) and cluster is not None:
         table = replace(table, cluster=cluster)  # the connection ends here; `fit` makes another
-    return Solution(problem, result, table, _style(data, table), getattr(of, "ess", 1.0), trees)
+    return Solution(problem, result, table, _style(data, table), of, trees)
 
 
 @_worded
@@ -447,7 +454,7 @@ class Solution:
         result: the verified result; its sets are bit masks.
         table: the data, or None.
         style: how the data held their values.
-        ess: the equivalent sample size of the score, which `fit` takes for the tables.
+        local_score: by which the tree was learned, or None.
         trees: drawn from the posterior, which `fit` mixes; none where `learn` was not asked to average.
 
     >>> import jtsolve as jt
@@ -462,7 +469,7 @@ class Solution:
     result: Result
     table: AnyTable | None = None
     style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
-    ess: float = 1.0
+    local_score: LocalScore | None = None
     trees: tuple[JunctionTree, ...] = ()
 
     @property
@@ -538,18 +545,35 @@ class Solution:
         draw_tree(self.tree, names, path, format="png" if kind == ".png" else "svg")
 
     @_worded
-    def fit(self, data: Frame = None, *, ess: float | None = None, **coding: Any) -> Model:
+    def fit(
+        self,
+        data: Frame = None,
+        *,
+        ess: float | None = None,
+        features: str | None = None,
+        validate: Frame = None,
+        time: float | None = None,
+        show_progress: bool | None = None,
+        **coding: Any,
+    ) -> Model:
         """Returns the model of the tree, or the mixture of the drawn trees, its tables fitted to the data.
 
         Args:
             data: other data with these columns; None for those that the tree was learned from.
             ess: equivalent sample size of the tables' prior; None for that of the score, 0 for maximum
                 likelihood. A Gaussian model has none by default.
+            features: a feature tree in place of the tree, with options as in "trees:support=50": "trees"
+                begins with the tree and branches where the data pay for it, with trees of its treewidth at
+                the leaves, found by `forward`; "lem" and "published" have tables there.
+            validate: rows that choose the prior, and the penalty or threshold of a feature tree.
+            time: seconds for a feature tree, after which the one so far is returned, as by Ctrl-C.
+            show_progress: of a feature tree; see `learn`.
             coding: see `learn`; for other data.
 
         Raises:
-            ChoiceError: there are no data, or options without other data.
+            ChoiceError: there are no data, options that have no meaning here, or no such feature tree.
             InputError: the data do not match the tree.
+            LimitError: the time ended before there was a feature tree.
         """
         table, style = self.table, self.style
         if data is not None:
@@ -560,13 +584,47 @@ class Solution:
             raise ChoiceError(f"{', '.join(coding)}: for other data only; give them, or learn again")
         if table is None:
             raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data)")
+        if ess is not None and validate is not None:
+            raise ChoiceError("ess fixes the prior, and validate chooses it; give one of the two")
+        if features is None and time is not None:
+            raise ChoiceError("time is for feature trees: tables take none; leave it out, or give features")
         facts = {"backend": self.result.backend, "status": self.status, "jtsolve": __version__}
         table = replace(table, provenance={**table.provenance, **facts})
-        if not isinstance(table, ContinuousTable):
-            prior = self.ess if ess is None else ess
-            trees = self.trees or (self.tree,)
-            return Model(fit_averaged(trees, table, ess=prior), style)
-        return Model(fit_gaussian(self.tree, table, ess=ess or 0.0), style)
+        if isinstance(table, ContinuousTable):
+            if features is not None or validate is not None:
+                raise ChoiceError("features and validate are for models of states, not of real numbers")
+            return Model(fit_gaussian(self.tree, table, ess=ess or 0.0), style)
+        prior = getattr(self.local_score, "ess", 1.0) if ess is None else ess
+        rows = None if validate is None else read_codes(validate, columns_of(table))
+        if features is not None:
+            return Model(self._features(table, features, prior, rows, time, show_progress), style)
+        if rows is not None and self.trees:
+            raise ChoiceError("the mixture of drawn trees has the prior of its score; leave out validate")
+        if rows is not None:
+            return Model(fit_validated(self.tree, table, rows), style)
+        return Model(fit_averaged(self.trees or (self.tree,), table, ess=prior), style)
+
+    def _features(  # noqa: PLR0917 - one for each parameter of `fit`
+        self,
+        table: AnyTable,
+        text: str,
+        ess: float,
+        rows: Codes | None,
+        time: float | None,
+        show_progress: bool | None,  # noqa: FBT001
+    ) -> FeatureTree:
+        """Returns the feature tree of a table; one of junction trees begins with the tree."""
+        if not isinstance(table, DataTable):
+            raise ChoiceError("features takes all rows in one place, not partitions; give a frame or a file")
+        size, score = self.problem.max_clique_size, self.local_score or Bic()
+        assert is_discrete(score), "of states"
+        how = feature_learner(text, Learner(score, treewidth=size - 1), ess)
+        if isinstance(how, ContextTrees):
+            learner = replace(how.learner, constraints=self.problem.constraints)
+            how = replace(how, learner=learner, root=self.tree)
+        deadline = None if time is None else monotonic() + time
+        with _display("growing a feature tree", show_progress) as listener:
+            return fit_feature_tree(table, how, rows, lambda words: tell(listener, words), deadline=deadline)
 
     def __repr__(self) -> str:
         return repr(self.result).replace("Result", "Solution", 1)

@@ -380,7 +380,10 @@ def choose(problem: Problem, limits: Limits, *, search: bool = True) -> Choice:
 
 
 def options_of(backend: Backend) -> dict[str, Any]:
-    """Returns a backend's fields as JSON values; a nested backend is an object with its name."""
+    """Returns a backend's options as JSON values; a nested backend is an object with its name.
+
+    These are its fields, but for data that it holds, which `repr` does not show either.
+    """
     if not is_dataclass(backend):
         return {}
 
@@ -390,7 +393,7 @@ def options_of(backend: Backend) -> dict[str, Any]:
             return {"name": inner.name, **options_of(inner)}
         return tuple(map(plain, value)) if isinstance(value, tuple) else value
 
-    return {entry.name: plain(getattr(backend, entry.name)) for entry in fields(backend)}
+    return {entry.name: plain(getattr(backend, entry.name)) for entry in fields(backend) if entry.repr}
 
 
 @contextmanager

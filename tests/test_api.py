@@ -25,6 +25,8 @@ from jtsolve.cli import run
 from jtsolve.core.problem import Problem
 from jtsolve.errors import InputError
 from jtsolve.kbest import k_best
+from jtsolve.models.features.nodes import TreeLeaf
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.mixture_em import fit_mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.scores.bic import Bic
@@ -338,6 +340,53 @@ def test_a_tree_is_fitted_to_other_data() -> None:
     numbers = {"x": [0.0, 1.0, 3.0]}
     gaussian = jt.learn(numbers, score="gaussian-bic", treewidth=0)
     assert gaussian.fit({"x": [1.0, 2.0, 6.0]}).query("x")["mean"].to_list() == [3.0]
+
+
+def test_a_feature_tree_begins_with_the_tree_and_branches() -> None:
+    codes = np.random.default_rng(0).integers(0, 2, (4, 900))
+    codes[3] = np.where(codes[0] == 1, codes[1], codes[2])
+    frame = pd.DataFrame(codes.T.astype(bool), columns=["switch", "left", "right", "copy"])
+    learned = jt.learn(frame[:600], treewidth=1)
+    model = learned.fit(features="trees:support=20")
+    assert isinstance(model.model, FeatureTree)
+    assert model.model.splits
+    assert model.query("copy", given={"switch": True, "left": True})["probability"].iloc[1] > 0.98
+    page = model._repr_html_()
+    assert "FeatureTree(" in page
+    assert "<svg" in page
+    chosen = learned.fit(features="trees:support=20", validate=frame[600:]).model
+    assert isinstance(chosen, FeatureTree)
+    assert chosen.provenance["penalties_tried"]
+    assert model.loglik(frame).mean() > learned.fit().loglik(frame).mean() + 0.1
+    assert isinstance(learned.fit(features="lem").model, FeatureTree)
+    other = jt.learn(frame[:600], treewidth=1, forbid=[("left", "copy")])
+    apart = other.fit(features="trees:support=20").model
+    assert isinstance(apart, FeatureTree)
+    for leaf in apart.leaves:
+        assert isinstance(leaf, TreeLeaf)
+        joined = [{leaf.model.names[v] for v in pair} for pair in leaf.model.tree.graph_edges]
+        assert {"left", "copy"} not in joined
+
+
+def test_validation_rows_choose_the_prior_of_a_fit() -> None:
+    learned = jt.learn(survey(), treewidth=1)
+    model = learned.fit(validate=survey()).model
+    assert isinstance(model, JunctionTreeModel)
+    assert model.provenance["smoothing_ess"] == 0.1
+    wrongs: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"ess": 1.0, "validate": survey()}, "give one of the two"),
+        ({"time": 1.0}, "time is for feature trees"),
+        ({"features": "x"}, "there are trees, lem"),
+    )
+    for wrong, message in wrongs:
+        with pytest.raises(jt.ChoiceError, match=message):
+            learned.fit(**wrong)
+    numbers = jt.learn({"a": np.arange(9.0), "b": np.arange(9.0) ** 2}, score="gaussian-bic")
+    with pytest.raises(jt.ChoiceError, match="not of real numbers"):
+        numbers.fit(features="lem")
+    drawn = jt.learn(survey(), treewidth=1, average=2)
+    with pytest.raises(jt.ChoiceError, match="drawn trees"):
+        drawn.fit(validate=survey())
 
 
 def test_options_for_data_are_those_of_the_command_line() -> None:

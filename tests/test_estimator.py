@@ -29,6 +29,7 @@ from jtsolve.cli import run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.estimator import DataWarning, JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer
 from jtsolve.estimator.rows import Weights
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
@@ -134,6 +135,44 @@ def test_densities_are_those_of_the_model_and_sum_to_one() -> None:
     assert np.exp(density.score_samples(every)).sum() == pytest.approx(1)
     assert density.score(X) > JunctionTreeDensity(treewidth=0).fit(X).score(X) + 0.5
     assert density.model_.query("x1", given={"x0": 2})["probability"].to_list()[2] > 0.7
+
+
+def switched(rows: int = 600) -> np.ndarray:
+    """Returns rows in which the first column chooses which of two others the last one copies."""
+    X = np.random.default_rng(0).integers(0, 2, (rows, 4))
+    X[:, 3] = np.where(X[:, 0] == 1, X[:, 1], X[:, 2])
+    return X
+
+
+@pytest.mark.parametrize("features", ["trees:support=20", "lem"])
+def test_feature_trees_are_densities_with_gaps_and_rows_to_draw(features: str) -> None:
+    X = switched()
+    density = JunctionTreeDensity(treewidth=1, features=features).fit(X)
+    assert isinstance(density.model_.model, FeatureTree)
+    assert density.score(X) > JunctionTreeDensity(treewidth=1).fit(X).score(X) + 0.1
+    rows = np.array(list(product((0, 1), repeat=4)))
+    assert np.exp(density.score_samples(rows)).sum() == pytest.approx(1)
+    assert np.exp(density.score_samples([[np.nan, np.nan, np.nan, 1]]))[0] == pytest.approx(0.5, abs=0.06)
+    assert density.sample(5, random_state=0).shape == (5, 4)
+    clone(density).fit(X)
+
+
+def test_context_trees_are_mixed() -> None:
+    density = JunctionTreeDensity(treewidth=1, features="trees:support=20", components=2).fit(switched(200))
+    rows = np.array(list(product((0, 1), repeat=4)))
+    assert isinstance(density.model_.model, Mixture)
+    assert len(density.model_.model.feature_trees) == 2
+    assert np.exp(density.score_samples(rows)).sum() == pytest.approx(1)
+
+
+def test_wrong_feature_trees_are_refused() -> None:
+    X = switched(50)
+    with pytest.raises(ChoiceError, match="there are trees, lem"):
+        JunctionTreeDensity(features="forest").fit(X)
+    with pytest.raises(ChoiceError, match="mixes junction trees"):
+        JunctionTreeDensity(features="lem", components=2).fit(X)
+    with pytest.raises(ChoiceError, match="whole weights"):
+        JunctionTreeDensity(features="lem").fit(X, sample_weight=np.full(50, 0.5))
 
 
 def test_missing_cells_of_complete_columns_are_summed_over() -> None:
@@ -294,7 +333,7 @@ def test_wrong_weights_are_refused() -> None:
     half = [0.5] * 20
     with pytest.raises(ChoiceError, match="'bdeu' is of whole counts"):
         JunctionTreeDensity(local_score="bdeu").fit(X, sample_weight=half)
-    with pytest.raises(ChoiceError, match="mixtures need whole weights"):
+    with pytest.raises(ChoiceError, match="mixtures and feature trees need whole weights"):
         JunctionTreeDensity(components=2).fit(X, sample_weight=half)
     y = [0] * 10 + [1] * 10
     with pytest.raises(ValueError, match="no row of class '1' counts"):

@@ -14,6 +14,7 @@ import pytest
 from test_cli_models import Command
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.problem import Constraints
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models import mixture as of_mixture
@@ -277,6 +278,13 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
     plain = fit_context_tree(train, how)
     assert mean >= np.mean(queries.log_likelihood(plain, valid)) - 1e-9
+    holes = valid.codes.astype(np.int64)
+    holes[np.random.default_rng(0).random(holes.shape) < 0.05] = -1
+    for codes in (holes, holes[:, (holes < 0).any(axis=0)]):
+        found = fit_context_tree_validated(train, codes, how)
+        assert found.provenance["validation_log_likelihood"] == pytest.approx(
+            float(np.mean(queries.log_likelihood(found, codes)))
+        )
     lem = fit_lem_validated(train, valid, Lem(test="delta"))
     assert lem.provenance["features"]["lem"]["delta"] in (0.002, 0.005, 0.01, 0.02, 0.05)
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
@@ -374,6 +382,24 @@ def test_more_settings_out_of_range_are_refused() -> None:
         )
 
 
+def test_constraints_hold_at_the_leaves_by_the_names_of_the_variables() -> None:
+    table = noisy(1, rows=1500)
+    free = fit_context_tree(table, ContextTrees(Learner(treewidth=1)))
+    pairs = [_pairs(leaf) for leaf in free.leaves]
+    assert free.splits
+    assert any(pairs)
+    forbidden = pairs[-1] or pairs[0]
+    limits = Constraints(forbidden_edges=frozenset(1 << u | 1 << v for u, v in forbidden))
+    held = fit_context_tree(table, ContextTrees(Learner(treewidth=1, constraints=limits)))
+    assert held.splits
+    assert all(_pairs(leaf).isdisjoint(forbidden) for leaf in held.leaves)
+
+
+def _pairs(leaf: TableLeaf | TreeLeaf) -> set[tuple[int, int]]:
+    assert isinstance(leaf, TreeLeaf)
+    return {(leaf.variables[u], leaf.variables[v]) for u, v in leaf.model.tree.graph_edges}
+
+
 def test_a_deadline_leaves_a_valid_model() -> None:
     table = noisy(2, 6, 500)
     tree = fit_lem(table, deadline=monotonic() - 1)
@@ -410,7 +436,7 @@ def test_ctrl_c_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_growth: object, _part: object) -> None:
         raise LimitError("no memory")
 
-    monkeypatch.setattr(context_trees._Growth, "after", fail)
+    monkeypatch.setattr(context_trees._Growth, "look", fail)
     with pytest.raises(LimitError, match="no memory"):
         fit_context_tree(table)
 
@@ -500,6 +526,30 @@ def _value(lines: list[str], row: dict[str, str]) -> float:
     return values[-1]
 
 
+def test_a_mixture_of_context_trees_on_the_command_line(command: Command, tmp_path: Path) -> None:
+    train = written(tmp_path / "train.csv", contexts(1, 300)[0])
+    model = tmp_path / "m.json"
+    options = ("--features", "trees:support=20", "--treewidth", "1", "--components", "2")
+    facts = command.json("fit", train, "--output", model, *options)
+    assert facts["components"] == 2
+    assert facts["splits"] > 0
+    found = read_model(model)
+    assert isinstance(found, Mixture)
+    assert command("show", model) == 0
+    assert "component 2" in command.out
+    assert command("loglik", model, train) == 0
+    answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
+    assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
+    assert command("mpe", model) != 0
+    document = json.loads(model.read_text(encoding="utf-8"))
+    document["components"][1] = []
+    model.write_text(json.dumps(document), encoding="utf-8")
+    assert command("show", model) == 2
+    document["components"] = document["components"][:1]
+    model.write_text(json.dumps(document), encoding="utf-8")
+    assert command("show", model) == 2
+
+
 def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command, tmp_path: Path) -> None:
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
@@ -518,7 +568,8 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
         (("--features", "lem", "--treewidth", "2"), "leave out --treewidth"),
         (("--features", "lem:q=x"), "not of type int"),
         (("--features", "lem:foo=1"), "no option 'foo'"),
-        (("--features", "lem", "--components", "2"), "give one of the two"),
+        (("--features", "lem", "--components", "2", "--treewidth", "1"), "mixes junction trees or"),
+        ((*trees, "--components", "2", "--tree", "x.json"), "a mixture learns its own"),
         (("--features", "lem", "--score", "bge"), "real numbers"),
         ((*trees, "--tree", result, "--drop", "V1"), "not the columns"),
     ):

@@ -90,7 +90,7 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
     assert np.array_equal(found.weights, weights)
     assert found.columns == written.columns
     assert dict(found.provenance) == {"seed": seed}
-    for part, other in zip(parts, found.components, strict=True):
+    for part, other in zip(parts, found.junction_trees, strict=True):
         assert part.tree == other.tree
         assert np.array_equal(part.values, other.values)
     assert model_to_json(found) == model_to_json(written)
@@ -484,7 +484,7 @@ def test_the_smoothing_that_was_chosen_is_in_the_remarks() -> None:
     train, valid = two_parts(300, 1), two_parts(300, 2)
     found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1,), candidates=(30.0, 1e-3))
     chosen = found.provenance["smoothing_ess"]
-    expected = fit(found.components[0].tree, train, ess=chosen)
-    assert found.components[0].values == pytest.approx(expected.values)
+    expected = fit(found.junction_trees[0].tree, train, ess=chosen)
+    assert found.junction_trees[0].values == pytest.approx(expected.values)
     with pytest.raises(ChoiceError, match="no size"):
         fit_mixture_validated(train, valid, sizes=())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from math import log
+from time import monotonic
 
 import numpy as np
 import pytest
@@ -11,14 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.starts import Known
+from jtsolve.core.result import Outcome
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.columns import Column
+from jtsolve.models.features.queries import log_likelihood as features_log_likelihood
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning.lem import Lem, fit_lem
+from jtsolve.models.learning.mixture_em import EmOptions, _EmRun, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning.refit import refitted
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.model import JunctionTreeModel, model_of
 from jtsolve.tables.table import DataTable
@@ -46,7 +54,7 @@ def mixture_of(seed: int, weights: tuple[float, ...] = (0.5, 0.3, 0.2)) -> Mixtu
 def joint(mixture: Mixture) -> np.ndarray:
     """Every state's probability, by the definition: one array with an axis for each variable."""
     total = np.zeros([len(labels) for labels in STATES])
-    for weight, component in zip(mixture.weights, mixture.components, strict=True):
+    for weight, component in zip(mixture.weights, mixture.junction_trees, strict=True):
         for state in product(*(range(len(labels)) for labels in STATES)):
             row = np.array(state)[:, None]
             total[state] += weight * np.exp(log_likelihood(component, row)[0])
@@ -121,7 +129,7 @@ def test_wrong_weights_are_no_mixture(weights: tuple[float, ...], words: str) ->
 
 
 def test_components_over_different_columns_are_no_mixture() -> None:
-    one = mixture_of(0).components[0]
+    one = mixture_of(0).junction_trees[0]
     other = model_of([Column(f"{c.name}2", c.states) for c in one.columns], one.tree, one.values)
     with pytest.raises(ValueError, match="different columns"):
         Mixture(np.array([0.5, 0.5]), (one, other))
@@ -160,7 +168,7 @@ def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
     mixture = fit_mixture(table, 2, how)
     again = fit_mixture(repeated, 2, how)
     assert np.array_equal(mixture.weights, again.weights)
-    assert [c.tree for c in mixture.components] == [c.tree for c in again.components]
+    assert [c.tree for c in mixture.junction_trees] == [c.tree for c in again.junction_trees]
 
 
 def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried() -> None:
@@ -222,3 +230,100 @@ def test_the_learner_takes_any_backend_and_says_when_it_found_nothing() -> None:
         Learner(backend=REGISTRY["brute"], treewidth=1, time=1e-9)(
             DataTable(("a",) * 0 + ("a", "b", "c", "d", "e"), (("0", "1"),) * 5, np.eye(5, dtype=np.uint8))
         )
+
+
+# Context trees as components
+
+
+def two_switches(rows: int, seed: int) -> DataTable:
+    """Half of the rows copy c to d, the others e to d, where a is 1; elsewhere the other way round."""
+    generator = np.random.default_rng(seed)
+    codes = generator.integers(0, 2, (6, rows))
+    codes[3] = np.where(codes[0] == codes[5], codes[2], codes[4])
+    return DataTable(tuple("abcdef"), (("0", "1"),) * 6, codes)
+
+
+CONTEXTS = ContextTrees(Learner(treewidth=1, threads=1), support=5)
+
+
+def test_a_mixture_of_context_trees_answers_every_query_by_the_sum_of_its_parts() -> None:
+    table = two_switches(600, 1)
+    mixture = fit_mixture(table, 2, EmOptions(CONTEXTS, rounds=2, iterations=5))
+    assert len(mixture.feature_trees) == 2
+    assert any(one.splits for one in mixture.feature_trees)
+    rows = np.array(list(product((0, 1), repeat=6))).T
+    parts = [np.exp(features_log_likelihood(one, rows)) for one in mixture.feature_trees]
+    P = mixture.weights @ np.array(parts)
+    assert P.sum() == pytest.approx(1)
+    assert np.exp(of_mixture.log_likelihood(mixture, rows)) == pytest.approx(P)
+    assert of_mixture.marginal(mixture, ["b", "d"]).ravel() == pytest.approx(
+        P.reshape([2] * 6).sum(axis=(0, 2, 4, 5)).ravel()
+    )
+    known = of_mixture.condition(mixture, {"a": "1", "d": [0.2, 0.7]})
+    posterior = P * (rows[0] == 1) * np.where(rows[3] == 1, 0.7, 0.2)
+    assert known.log_probability == pytest.approx(np.log(posterior.sum()))
+    assert np.exp(of_mixture.log_likelihood(known.model, rows)) == pytest.approx(posterior / posterior.sum())
+    for table_, v in zip(of_mixture.marginals(mixture), range(6), strict=True):
+        assert table_[1] == pytest.approx(P[rows[v] == 1].sum())
+    drawn = of_mixture.sample(mixture, 4000, 1)
+    assert (drawn == 1).mean(axis=1) == pytest.approx([P[row == 1].sum() for row in rows], abs=0.04)
+
+
+def test_a_feature_tree_is_fitted_to_weighted_rows_as_to_repeated_ones() -> None:
+    table, times = two_switches(300, 2), np.arange(300) % 3
+    tree = fit_context_tree(table, CONTEXTS)
+    lem = fit_lem(table, Lem(length=2, support=5))
+    repeated = DataTable(table.names, table.states, np.repeat(table.codes, times, axis=1))
+    for one in (tree, lem):
+        weighted = refitted(one, table, 2.0, times.astype(float))
+        again = refitted(one, repeated, 2.0, np.ones(repeated.rows))
+        logs = [features_log_likelihood(model, table) for model in (weighted, again)]  # type: ignore[arg-type]
+        assert logs[0] == pytest.approx(logs[1])
+    same = refitted(tree, table, 1.0, np.ones(table.rows))
+    assert isinstance(same, FeatureTree)
+    assert features_log_likelihood(same, table) == pytest.approx(features_log_likelihood(tree, table))
+
+
+def test_components_of_two_kinds_are_no_mixture() -> None:
+    table = two_switches(50, 1)
+    tree = fit_context_tree(table, CONTEXTS)
+    other = fit(Learner(treewidth=1)(table), table)
+    with pytest.raises(ValueError, match="others feature trees"):
+        Mixture(np.array([0.5, 0.5]), (tree, other))
+
+
+def test_a_deadline_within_the_first_round_leaves_a_mixture_of_the_trees_so_far() -> None:
+    table = two_switches(300, 3)
+    late = False
+
+    def search(_self: Learner, *_arguments: object) -> JunctionTree:
+        nonlocal late
+        if late:
+            raise LimitError("late")
+        late = True
+        return JunctionTree(6, tuple(1 << v for v in range(6)), tuple((0, v) for v in range(1, 6)))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Learner, "__call__", search)
+        patch.setattr(_EmRun, "is_late", property(lambda _self: late))
+        mixture = fit_mixture(table, 3, EmOptions(Learner(treewidth=1)))
+    assert len(mixture.components) == 3
+    assert mixture.provenance["stop"] == "time"
+    with pytest.raises(LimitError, match="before the first mixture"):
+        fit_mixture(table, 3, deadline=monotonic() - 1)
+
+
+def test_the_search_for_a_tree_begins_at_the_old_one() -> None:
+    table = two_switches(300, 4)
+    begun: list[object] = []
+
+    def solve_from(self: Known, *_arguments: object) -> Outcome:
+        begun.append(self.tree)
+        return Outcome(None)
+
+    old = Learner(treewidth=1)(table)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Known, "solve", solve_from)
+        Learner(treewidth=2)(table, start=old)
+    assert begun == [old]
+    assert Learner(backend=REGISTRY["dp"], treewidth=2)(table, start=old).treewidth <= 2

@@ -316,7 +316,7 @@ def test_em_has_the_e_step_of_one_process(folder: Path, cluster: Cluster) -> Non
     table = read_partitioned(folder, coding, cluster, tell=silent)
     how = EmOptions(Learner(BIC, ChowLiu(), 1), iterations=2, tolerance=1e-12)
     start = fit_mixture(read_states(folder, coding), 2, how)
-    trees = tuple(one.tree for one in start.components)
+    trees = tuple(one.tree for one in start.junction_trees)
     whole = summed([expected(read_states(folder, coding), start, trees)])
     with cluster.connected() as workers:
         leaves = table.each(workers, expected, workers.share(start), trees)
@@ -348,7 +348,7 @@ def test_trees_are_learned_from_all_partitions(
     one = fit_mixture_by_partitions(table, 1, how, said.append)
     rows = read_states(tmp_path, Coding())
     first_file = read_states(tmp_path / "0.parquet", Coding())
-    assert one.components[0].tree == how.learner(rows) != how.learner(first_file)
+    assert one.junction_trees[0].tree == how.trees(rows) != how.trees(first_file)
     assert one.provenance["stop"] == "finished"
     two = fit_mixture_by_partitions(table, 2, how, said.append)
     drawn = partitioned_em.Drawn(two, 1, (0, 0, 1))

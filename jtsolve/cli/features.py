@@ -1,6 +1,6 @@
 """`jtsolve fit --features`: a feature tree from data."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.features.tree import FeatureTree
-    from jtsolve.models.learning.context_trees import ContextTrees
-    from jtsolve.models.learning.lem import Lem
     from jtsolve.tables.table import DataTable
-
-METHODS = ("trees", "lem", "published")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +37,6 @@ class FeatureOptions:
     constrain: ConstraintOptions
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ChoiceError(f"--features {self.method}: there are {', '.join(METHODS)}")
         if self.method == "trees" and self.treewidth is None:
             raise ChoiceError("--features trees has junction trees at the leaves: give --treewidth K")
         searched = self.treewidth is not None or self.tree is not None or self.backend is not None
@@ -55,7 +49,9 @@ class FeatureOptions:
     @property
     def method(self) -> str:
         """The name of the method."""
-        return self.text.partition(":")[0]
+        from jtsolve.models.learning.feature_trees import feature_method
+
+        return feature_method(self.text)
 
 
 def fit_features(
@@ -67,13 +63,11 @@ def fit_features(
         ChoiceError: the score is for real numbers, or a setting is out of range.
         LimitError: the time ended before there was a model.
     """
+    from jtsolve.backends.registry import REGISTRY
     from jtsolve.cli.mixtures import terminable
-    from jtsolve.models.learning.context_trees import (
-        ContextTrees,
-        fit_context_tree,
-        fit_context_tree_validated,
-    )
-    from jtsolve.models.learning.lem import fit_lem, fit_lem_validated
+    from jtsolve.models.learning.context_trees import ContextTrees
+    from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
+    from jtsolve.models.learning.learner import Learner
     from jtsolve.progress import progress, tell
     from jtsolve.scoring.score import is_discrete
     from jtsolve.tables.table import DataTable
@@ -83,7 +77,15 @@ def fit_features(
             f"--features is for models of states, and the score '{task.data.score.name}' is of real numbers; "
             "take another, such as bic, with --discretise where columns are continuous"
         )
-    how = _settings(task, options, limits)  # refuses before anything is read
+    learner = Learner(
+        task.data.score,
+        options.backend or REGISTRY["forward"],
+        options.treewidth or 0,
+        threads=limits.threads,
+        seed=limits.seed,
+        memory=limits.memory,
+    )
+    how = feature_learner(options.text, learner, task.ess)  # refuses before anything is read
     deadline = None if limits.time is None else limits.started + limits.time
     with terminable(), progress("reading", shown=shown) as listener:
 
@@ -96,66 +98,8 @@ def fit_features(
             learner = replace(how.learner, constraints=options.constrain.of(table.names))
             root = None if options.tree is None else _root(options.tree, table)
             how = replace(how, learner=learner, root=root)
-            if rows is None:
-                found = fit_context_tree(table, how, told, deadline=deadline)
-            else:
-                found = fit_context_tree_validated(table, rows, how, progress=told, deadline=deadline)
-        elif rows is None:
-            found = fit_lem(table, how, told, deadline=deadline)
-        else:
-            found = fit_lem_validated(table, rows, how, progress=told, deadline=deadline)
+        found = fit_feature_tree(table, how, rows, told, deadline=deadline)
     return _with_provenance(found, task, options), table
-
-
-def _settings(task: "FitTask", options: FeatureOptions, limits: "Limits") -> "ContextTrees | Lem":
-    """Returns how to fit."""
-    from jtsolve.backends.registry import REGISTRY
-    from jtsolve.models.learning.context_trees import ContextTrees
-    from jtsolve.models.learning.learner import Learner
-    from jtsolve.models.learning.lem import PUBLISHED, TESTED
-    from jtsolve.scoring.score import is_discrete
-
-    if options.method != "trees":
-        base = PUBLISHED if options.method == "published" else TESTED
-        return replace(base, ess=task.ess, **_settings_of(base, options))
-    score = task.data.score
-    assert is_discrete(score), "refused before"
-    assert options.treewidth is not None, "refused before"
-    learner = Learner(
-        score,
-        options.backend or REGISTRY["forward"],
-        options.treewidth,
-        threads=limits.threads,
-        seed=limits.seed,
-        memory=limits.memory,
-    )
-    how = ContextTrees(learner, ess=task.ess)
-    return replace(how, **_settings_of(how, options))
-
-
-def _settings_of(how: Any, options: FeatureOptions) -> dict[str, Any]:
-    """Returns the settings in the text, converted by the types of the fields."""
-    import msgspec
-
-    from jtsolve.backends.parse import split_backend
-
-    _, given = split_backend(options.text)
-    own = [field.name for field in fields(how) if field.name not in ("learner", "root", "ess")]
-    unknown = [key for key in given if key not in own]
-    if unknown:
-        raise ChoiceError(
-            f"--features {options.method} has no option '{unknown[0]}'; it has {', '.join(own)}"
-        )
-    changed = {}
-    for key, text in given.items():
-        kind = type(getattr(how, key))
-        try:
-            changed[key] = msgspec.convert(text, kind, strict=False)
-        except msgspec.ValidationError:
-            raise ChoiceError(
-                f"--features {options.method}: the option {key}={text} is not of type {kind.__name__}"
-            ) from None
-    return changed
 
 
 def _root(path: Path, table: "DataTable") -> "JunctionTree":

@@ -119,10 +119,10 @@ def fit(
     the coding of the columns, so that it can be applied to new rows.
 
     --components K fits a mixture by expectation-maximisation; its trees are learned by the backend forward
-    unless you name another. --features trees --treewidth K fits a feature tree: it branches where the data
-    pay for it, with junction trees at the leaves, the first that of --tree if there is one. --features lem
-    has tables at the leaves; --validate chooses thresholds as well. Ctrl-C and the time limit end both with
-    the best model so far.
+    unless you name another, and are context trees with --features trees. --features trees --treewidth K alone
+    fits a feature tree: it branches where the data pay for it, with junction trees at the leaves, the first
+    that of --tree if there is one. --features lem has tables at the leaves; --validate chooses thresholds as
+    well. Ctrl-C and the time limit end both with the best model so far.
 
     --average M draws M trees of at most treewidth K from the posterior, that of the score bdeu unless you
     name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
@@ -139,7 +139,7 @@ def fit(
     if features is None:
         _require_structure(tree, graph, treewidth, columns, constrain)
     else:
-        _require_features(components, graph, executor)
+        _require_features(components, tree, graph, executor)
     if triangulate is not None and graph is None:
         raise ChoiceError("--triangulate is for --graph; leave it out")
     if smoothing is not None and validate is not None:
@@ -164,7 +164,9 @@ def fit(
             raise ChoiceError(
                 "--tree is for one tree, and a mixture learns its own; give --treewidth K instead"
             )
-        mixture = MixtureOptions(read_sizes(components), restarts, treewidth, search.chosen(), constrain)
+        mixture = MixtureOptions(
+            read_sizes(components), restarts, treewidth, search.chosen(), constrain, features
+        )
         model, table = fit_components(task, mixture, limits, shown=shown)
     elif average is not None:
         assert treewidth is not None, "--tree has been refused"
@@ -192,12 +194,12 @@ def fit(
     _report(model, table, output, json=json, quiet=quiet)
 
 
-def _require_features(components: str | None, graph: Path | None, executor: str) -> None:
+def _require_features(components: str | None, tree: Path | None, graph: Path | None, executor: str) -> None:
     """Refuses what has no meaning for a feature tree."""
     if executor != LOCAL:
         raise ChoiceError("--features takes all rows in one place; leave --executor out")
-    if components is not None:
-        raise ChoiceError("--features is one feature tree, and --components a mixture; give one of the two")
+    if components is not None and tree is not None:
+        raise ChoiceError("--tree is for one tree, and a mixture learns its own; leave it out")
     if graph is not None:
         raise ChoiceError("--features begins with a tree or none; give --tree RESULT in place of --graph")
 
@@ -355,13 +357,18 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
     from jtsolve.models.mixture import Mixture
 
     facts: dict[str, Any] = {"model": str(output), "rows": table.total, "variables": model.n}
-    if isinstance(model, FeatureTree):
-        leaves = len(model.leaves)
-        facts |= {"splits": len(model.splits), "leaves": leaves, "longest_path": model.longest_path}
-    else:
-        trees = [one.tree for one in model.components] if isinstance(model, Mixture) else [model.tree]
-        if isinstance(model, Mixture):
-            facts |= {"components": len(trees), "weights": model.weights.tolist()}
+    parts = model.components if isinstance(model, Mixture) else (model,)
+    if isinstance(model, Mixture):
+        facts |= {"components": len(parts), "weights": model.weights.tolist()}
+    grown = [one for one in parts if isinstance(one, FeatureTree)]
+    if grown:
+        facts |= {
+            "splits": sum(len(one.splits) for one in grown),
+            "leaves": sum(len(one.leaves) for one in grown),
+            "longest_path": max(one.longest_path for one in grown),
+        }
+    trees = [one.tree for one in parts if not isinstance(one, FeatureTree)]
+    if trees:
         facts |= {
             "cliques": sum(len(tree.cliques) for tree in trees),
             "treewidth": max(tree.treewidth for tree in trees),

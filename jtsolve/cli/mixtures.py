@@ -5,7 +5,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jtsolve.cli.options import ConstraintOptions
 from jtsolve.errors import ChoiceError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from jtsolve.cli.fit_task import FitTask
     from jtsolve.core.backend import Backend, Limits
+    from jtsolve.models.components import Component
     from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
@@ -32,6 +33,10 @@ class MixtureOptions:
         treewidth: of the trees.
         backend: learns the trees; None for `forward`: they are learned again and again, which needs speed.
         constrain: constraints on every tree.
+        features: "trees", with options, for a mixture of context trees; None for one of junction trees.
+
+    Raises:
+        ChoiceError: the feature trees are others.
     """
 
     sizes: tuple[int, ...]
@@ -39,6 +44,13 @@ class MixtureOptions:
     treewidth: int
     backend: "Backend | None"
     constrain: ConstraintOptions
+    features: str | None = None
+
+    def __post_init__(self) -> None:
+        from jtsolve.models.learning.feature_trees import feature_method
+
+        if self.features is not None and feature_method(self.features) != "trees":
+            raise ChoiceError("--components mixes junction trees or, by --features trees, context trees")
 
 
 def read_sizes(text: str) -> tuple[int, ...]:
@@ -67,6 +79,7 @@ def fit_components(
             number is out of range.
         LimitError: the time ended before there was a mixture.
     """
+    from jtsolve.models.learning.context_trees import ContextTrees
     from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
     from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
     from jtsolve.progress import progress, tell
@@ -84,8 +97,9 @@ def fit_components(
 
         table, rows = task.read(limits, listener, options.treewidth + 1)
         assert not isinstance(table, ContinuousTable), "a score of states has read states"
-        learner = replace(how.learner, constraints=options.constrain.of(table.names))
-        how = replace(how, learner=learner)
+        trees = replace(how.trees, constraints=options.constrain.of(table.names))
+        own = how.learner
+        how = replace(how, learner=replace(own, learner=trees) if isinstance(own, ContextTrees) else trees)
         if isinstance(table, partitions.PartitionedTable):
             if rows is not None:
                 raise ChoiceError(
@@ -104,6 +118,7 @@ def fit_components(
 def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> "EmOptions":
     """Returns how to fit."""
     from jtsolve.backends.registry import REGISTRY
+    from jtsolve.models.learning.feature_trees import feature_learner
     from jtsolve.models.learning.learner import Learner
     from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.scoring.score import is_discrete
@@ -122,7 +137,8 @@ def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> 
         seed=limits.seed,
         memory=limits.memory,
     )
-    return EmOptions(learner, ess=task.ess, restarts=options.restarts, seed=limits.seed)
+    how: Any = learner if options.features is None else feature_learner(options.features, learner, task.ess)
+    return EmOptions(how, ess=task.ess, restarts=options.restarts, seed=limits.seed)
 
 
 def _with_provenance(
@@ -131,7 +147,7 @@ def _with_provenance(
     """Returns the mixture with its provenance; a mixture of one tree is that tree."""
     from jtsolve.core.version import __version__
 
-    backend = how.learner.backend
+    backend = how.trees.backend
     assert backend is not None, "never auto"
     remarks = {
         **mixture.provenance,
@@ -141,8 +157,17 @@ def _with_provenance(
         "jtsolve": __version__,
     }
     if len(mixture.components) == 1:
-        return replace(mixture.components[0], provenance=remarks)
+        return replaced(mixture.components[0], remarks)
     return replace(mixture, provenance=remarks)
+
+
+def replaced(model: "Component", remarks: "dict[str, Any]") -> "Component":
+    """Returns a model with another provenance."""
+    from jtsolve.models.features.tree import FeatureTree
+
+    if isinstance(model, FeatureTree):
+        return FeatureTree(model.columns, model.nodes, remarks)
+    return replace(model, provenance=remarks)
 
 
 @contextmanager

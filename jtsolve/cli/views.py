@@ -203,6 +203,8 @@ def _of_mixture(mixture: "Mixture", name: str) -> View:
     from jtsolve.cli.models import one_tree, table
     from jtsolve.draw import tree_text
 
+    if mixture.feature_trees:
+        return _of_feature_mixture(mixture, name)
     components = [
         {
             "weight": weight,
@@ -210,16 +212,16 @@ def _of_mixture(mixture: "Mixture", name: str) -> View:
             "treewidth": one.tree.treewidth,
             "parameters": one.parameters,
         }
-        for weight, one in zip(mixture.weights.tolist(), mixture.components, strict=True)
+        for weight, one in zip(mixture.weights.tolist(), mixture.junction_trees, strict=True)
     ]
     facts: dict[str, Any] = {
         "model": name,
         "variables": mixture.n,
         "components": len(components),
-        "treewidth": max(one.tree.treewidth for one in mixture.components),
+        "treewidth": max(one.tree.treewidth for one in mixture.junction_trees),
         "parameters": mixture.parameters,
     }
-    parts = [_discrete_tables(one) for one in mixture.components]
+    parts = [_discrete_tables(one) for one in mixture.junction_trees]
     more = [{**entry, **tables} for entry, (tables, _) in zip(components, parts, strict=True)]
 
     def text() -> str:
@@ -228,12 +230,46 @@ def _of_mixture(mixture: "Mixture", name: str) -> View:
         weights = table(["component", *components[0]], rows)
         trees = [
             f"component {k}\n{tree_text(one.tree, one.names, notes)}"
-            for k, (one, (_, notes)) in enumerate(zip(mixture.components, parts, strict=True), start=1)
+            for k, (one, (_, notes)) in enumerate(zip(mixture.junction_trees, parts, strict=True), start=1)
         ]
         return "\n\n".join([size, weights, *trees])
 
     return View(
         {**facts, "parts": more, "names": list(mixture.names)},
+        text,
+        lambda: (one_tree(mixture, "a drawing").tree, mixture.names),
+        None,
+    )
+
+
+def _of_feature_mixture(mixture: "Mixture", name: str) -> View:
+    """Returns the view of a mixture of feature trees: its size, the weights, and the trees."""
+    from jtsolve.cli.models import one_tree, table
+    from jtsolve.draw import branching_text
+    from jtsolve.models.features.export import boxes
+
+    trees = mixture.feature_trees
+    parts = [
+        {"weight": weight, "splits": len(one.splits), "leaves": len(one.leaves), "parameters": one.parameters}
+        for weight, one in zip(mixture.weights.tolist(), trees, strict=True)
+    ]
+    facts: dict[str, Any] = {
+        "model": name,
+        "variables": mixture.n,
+        "components": len(trees),
+        "parameters": mixture.parameters,
+    }
+
+    def text() -> str:
+        size = table(["", ""], [[key, fact] for key, fact in facts.items()])
+        weights = table(
+            ["component", *parts[0]], [[k, *one.values()] for k, one in enumerate(parts, start=1)]
+        )
+        drawn = [f"component {k}\n{branching_text(boxes(one))}" for k, one in enumerate(trees, start=1)]
+        return "\n\n".join([size, weights, *drawn])
+
+    return View(
+        {**facts, "parts": parts, "names": list(mixture.names)},
         text,
         lambda: (one_tree(mixture, "a drawing").tree, mixture.names),
         None,

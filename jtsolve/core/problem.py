@@ -18,11 +18,11 @@ import numpy as np
 
 from jtsolve.core.notebook import as_html
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores
-from jtsolve.core.varset import VarSet, is_subset, members
+from jtsolve.core.varset import VarSet, is_subset, members, varset
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from jtsolve.core.tree import JunctionTree
 
@@ -147,6 +147,29 @@ class Constraints:
             allowed_separators=others if allowed is None else allowed if others is None else allowed & others,
             max_cliques=least("max_cliques"),
             forbidden_graphs=self.forbidden_graphs | other.forbidden_graphs,
+        )
+
+    def onto(self, variables: Sequence[int]) -> Constraints:
+        """Returns the constraints on some variables, renumbered; sets that name another are left out.
+
+        >>> Constraints(forbidden_edges=frozenset({0b0011, 0b1100})).onto([2, 3]).forbidden_edges
+        frozenset({3})
+        """
+        kept, place = varset(variables), {v: i for i, v in enumerate(variables)}
+
+        def inside(sets: Iterable[VarSet]) -> frozenset[VarSet]:
+            return frozenset(varset(place[v] for v in members(one)) for one in sets if is_subset(one, kept))
+
+        allowed = self.allowed_separators
+        graphs = (graph for graph in self.forbidden_graphs if all(is_subset(edge, kept) for edge in graph))
+        return replace(
+            self,
+            forbidden_edges=inside(self.forbidden_edges),
+            required_edges=inside(self.required_edges),
+            forbidden_cliques=inside(self.forbidden_cliques),
+            forbidden_separators=inside(self.forbidden_separators),
+            allowed_separators=None if allowed is None else inside(allowed),
+            forbidden_graphs=frozenset(map(inside, graphs)),
         )
 
     def mentioned(self) -> VarSet:

@@ -89,10 +89,20 @@ def draw_branching(boxes: Sequence[Box], path: str | Path, *, format: Literal["s
         ChoiceError: the picture is too large for a PNG file.
         InputError: the file cannot be written.
     """
+    write_atomically(path, _drawn(boxes, format))
+
+
+def branching_svg(boxes: Sequence[Box]) -> str:
+    """Returns the drawing of `draw_branching` as an SVG element, to put into HTML."""
+    text = _drawn(boxes, "svg").decode()
+    return text[text.index("<svg") :]
+
+
+def _drawn(boxes: Sequence[Box], kind: Literal["svg", "png"]) -> bytes:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        write_atomically(path, render(_figure(_pruned(boxes)), format))
+        return render(_figure(_pruned(boxes)), kind)
 
 
 def _shared(boxes: Sequence[Box]) -> set[int]:

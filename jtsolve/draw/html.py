@@ -5,12 +5,14 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from jtsolve.draw.branching import branching_svg
 from jtsolve.draw.picture import tree_svg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.draw.branching import Box
 
 _LARGEST = 150
 """Most cliques in a notebook: beyond, the page becomes slow, and a file that zooms is easier to read."""
@@ -22,11 +24,19 @@ def as_html(lines: Sequence[str], tree: JunctionTree | None = None, names: Seque
     >>> as_html(["a < b"])
     '<div><p>a &lt; b</p></div>'
     """
-    parts = [f"<p>{escape(line)}</p>" for line in lines]
+    picture = ""
     if tree is not None and len(tree.cliques) <= _LARGEST:
-        parts.append(tree_svg(tree, names))
+        picture = tree_svg(tree, names)
     elif tree is not None:
-        parts.append(
-            f"<p>{len(tree.cliques)} cliques are too many for a picture here; draw them into a file</p>"
-        )
-    return f"<div>{''.join(parts)}</div>"
+        picture = f"<p>{len(tree.cliques)} cliques are too many for a picture here; draw them into a file</p>"
+    return _page(lines, picture)
+
+
+def branching_html(lines: Sequence[str], boxes: Sequence[Box]) -> str:
+    """Returns lines of text, and the boxes of a branching, as HTML."""
+    return _page(lines, branching_svg(boxes))
+
+
+def _page(lines: Sequence[str], picture: str) -> str:
+    said = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return f"<div>{said}{picture}</div>"

@@ -1,8 +1,9 @@
-"""`JunctionTreeDensity`: P(x) by a junction tree, or by a mixture of them."""
+"""`JunctionTreeDensity`: P(x) by a junction tree, by a mixture of them, or by a feature tree."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +17,8 @@ from jtsolve.estimator.base import UNSEEN, TreeEstimator, known
 from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
+from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
+from jtsolve.models.learning.lem import Lem
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
 from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.scoring.score import DEFAULT_SCORE
@@ -28,14 +31,13 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Backend
     from jtsolve.estimator.base import Training
-    from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
     from jtsolve.scoring.score import DiscreteScore
     from jtsolve.tables.options import Discretisation
 
 
 class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
-    """Density estimation by a junction tree, or by a mixture of junction trees.
+    """Density estimation by a junction tree, by a mixture of junction trees, or by a feature tree.
 
     Columns become states by the rules of `jt.learn`. The defaults are those of `jtsolve fit --treewidth 2`,
     with `--discretise quantile:4 --missing state`.
@@ -46,8 +48,11 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         smoothing: equivalent sample size a of the prior of the tables, above 0; None for that of the score,
             else 1.
         backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
-            stands for "forward" in mixtures.
-        components: 1 for a single tree, more for a mixture.
+            stands for "forward" in mixtures and feature trees.
+        components: 1 for a single tree, more for a mixture, of context trees if `features` says so.
+        features: None, or a feature tree, as `jtsolve fit --features` has them: "trees", with junction trees
+            at the leaves, "lem" or "published", with tables, whose `treewidth` and `backend` have no meaning;
+            with options as in "trees:support=50".
         discretise: how columns of many different numbers are cut: "quantile:4", "width:4", "mdlp:COLUMN";
             None to refuse them. Columns of at most 20 different numbers, or 31 whole ones, are not cut.
         states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
@@ -62,7 +67,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         unseen: treatment of values that training did not have: "share": a value has the share that the prior
             gives to one more state, for any rest of the row, a / ((states + 1) (rows + a));
             "error". States that a categorical column declares are not unseen.
-        time: seconds for the search of a tree; None for no limit.
+        time: seconds for the search of a tree; for a feature tree, after which the one so far is taken. None
+            for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
         random_state: seed of everything random; see scikit-learn.
@@ -87,6 +93,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         smoothing: float | None = None,
         backend: str | Backend = "auto",
         components: int = 1,
+        features: str | None = None,
         discretise: str | Discretisation | None = "quantile:4",
         states: str | tuple[str, ...] = (),
         schema: str | Path | Mapping[str, Any] | None = None,
@@ -105,6 +112,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         self.smoothing = smoothing
         self.backend = backend
         self.components = components
+        self.features = features
         self.discretise = discretise
         self.states = states
         self.schema = schema
@@ -134,7 +142,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """
         del y
         training = self._read(X, features_of(self, X, reset=True), sample_weight)
-        self._model: StateModel = self._learned(training) if self.components == 1 else self._mixture(training)
+        self._model: StateModel = self._fitted(training)
         self.model_ = Model(self._model, training.style)
         self._values = values_of(training, self._model.columns)
         self._is_frame = is_frame(X)
@@ -142,15 +150,27 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         self._log_shares = np.log(a / ((training.table.arities + 1) * (training.total + a)))
         return self
 
-    def _mixture(self, training: Training) -> Mixture:
+    def _fitted(self, training: Training) -> StateModel:
+        """Returns the model of some rows."""
+        if self.components == 1 and self.features is None:
+            return self._learned(training)
         table, weights = training.table, training.weights
         if not 1 <= self.components <= table.rows:
             raise ValueError(f"components={self.components} for n_samples={table.rows}; give 1 to n_samples")
         if weights.unit != 1:
-            raise ChoiceError("sample_weight has fractions, but mixtures need whole weights; give those")
+            raise ChoiceError(
+                "sample_weight has fractions, but mixtures and feature trees need whole weights; give those"
+            )
         learner = self._learner(weights)
         learner = replace(learner, backend=learner.backend or REGISTRY["forward"])
-        return fit_mixture(table, self.components, EmOptions(learner, ess=self._smoothing, seed=learner.seed))
+        how = None if self.features is None else feature_learner(self.features, learner, self._smoothing)
+        deadline = None if self.time is None or how is None else monotonic() + self.time
+        if how is not None and self.components == 1:
+            return fit_feature_tree(table, how, deadline=deadline)
+        if isinstance(how, Lem):
+            raise ChoiceError("components mixes junction trees, or with features='trees' context trees")
+        options = EmOptions(how or learner, ess=self._smoothing, seed=learner.seed)
+        return fit_mixture(table, self.components, options, deadline=deadline)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(x) for every row, in nats, shape (rows,)."""

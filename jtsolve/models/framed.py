@@ -107,9 +107,12 @@ class Model:
         return f"Model({self.model!r})"
 
     def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
+        from jtsolve.draw import as_html, branching_html
+        from jtsolve.models.features.export import boxes
 
-        tree = None if isinstance(self.model, FeatureTree | Mixture | Network) else self.model.tree
+        if isinstance(self.model, FeatureTree):
+            return branching_html([repr(self)], boxes(self.model))
+        tree = None if isinstance(self.model, Mixture | Network) else self.model.tree
         return as_html([repr(self)], tree, self.names)
 
     def query(

@@ -1,4 +1,4 @@
-"""Mixtures of junction trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
+"""Mixtures of junction trees, or of feature trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
 
 Queries that are linear in P have the same names and arguments as for a single tree: `log_likelihood`,
 `condition`, `marginal`, `marginals`, `sample`. Most probable explanations, entropies and conditional
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.inference import evidence as of_tree_evidence
-from jtsolve.models.inference import likelihood as of_tree_likelihood
-from jtsolve.models.inference import marginals as of_tree_marginals
-from jtsolve.models.inference import sampling as of_tree_sampling
+from jtsolve.models import components as of_component
+from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.inference.evidence import Conditioned
+from jtsolve.models.inference.marginals import MOST_CELLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.columns import Column
-    from jtsolve.models.inference.evidence import Conditioned, Evidence
+    from jtsolve.models.components import Component
+    from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes, DataTable
 
@@ -37,19 +38,19 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mixture:
-    """A mixture of junction trees over the same columns.
+    """A mixture of junction trees, or of feature trees, over the same columns.
 
     Args:
         weights: shape (k,), the probabilities of the components.
-        components: k models with equal columns, at least one.
+        components: k models of one kind with equal columns, at least one.
         provenance: remarks on the origin.
 
     Raises:
-        ValueError: the weights are not a distribution, or the columns differ.
+        ValueError: the weights are not a distribution, or the columns or kinds of components differ.
     """
 
     weights: NDArray[np.float64]
-    components: tuple[JunctionTreeModel, ...]
+    components: tuple[Component, ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
@@ -63,6 +64,8 @@ class Mixture:
             raise ValueError(f"the weights {weights.tolist()} are not probabilities that sum to 1")
         if any(component.columns != self.columns for component in self.components):
             raise ValueError("the components have different columns")
+        if len({type(component) for component in self.components}) > 1:
+            raise ValueError("some components are junction trees and others feature trees")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Supports copying and pickling: mapping proxies do not."""
@@ -95,6 +98,16 @@ class Mixture:
         return self.components[0].variables(names)
 
     @property
+    def junction_trees(self) -> tuple[JunctionTreeModel, ...]:
+        """The components, if they are junction trees; otherwise none."""
+        return tuple(one for one in self.components if not isinstance(one, FeatureTree))
+
+    @property
+    def feature_trees(self) -> tuple[FeatureTree, ...]:
+        """The components, if they are feature trees; otherwise none."""
+        return tuple(one for one in self.components if isinstance(one, FeatureTree))
+
+    @property
     def parameters(self) -> int:
         """The number of free parameters: those of the components, and the weights less one."""
         return sum(component.parameters for component in self.components) + len(self.components) - 1
@@ -102,7 +115,7 @@ class Mixture:
 
 def log_joint(mixture: Mixture, rows: DataTable | Codes) -> NDArray[np.float64]:
     """Returns ln w_k + ln P_k(row), shape (k, rows); for rows, see `likelihood.log_likelihood`."""
-    each = np.array([of_tree_likelihood.log_likelihood(one, rows) for one in mixture.components])
+    each = np.array([of_component.log_likelihood(one, rows) for one in mixture.components])
     with np.errstate(divide="ignore"):  # a weight of 0 gives -inf
         each += np.log(mixture.weights)[:, None]
     return each
@@ -136,7 +149,7 @@ def condition(mixture: Mixture, evidence: Evidence) -> Conditioned[Mixture]:
     refused: InputError | None = None
     for weight, component in zip(mixture.weights.tolist(), mixture.components, strict=True):
         try:
-            given = of_tree_evidence.condition(component, evidence)
+            given = of_component.condition(component, evidence)
         except InputError as error:  # impossible here; an unknown name or state fails in every component
             refused = error
             continue
@@ -148,26 +161,22 @@ def condition(mixture: Mixture, evidence: Evidence) -> Conditioned[Mixture]:
         raise refused
     total = float(log_sum(np.array(logs)[:, None])[0])
     weights = np.exp(np.array(logs) - total)
-    return of_tree_evidence.Conditioned(
-        Mixture(weights / weights.sum(), tuple(components), mixture.provenance), total
-    )
+    return Conditioned(Mixture(weights / weights.sum(), tuple(components), mixture.provenance), total)
 
 
 def marginals(mixture: Mixture) -> tuple[NDArray[np.float64], ...]:
     """Returns P(v) for every variable; see `marginals.marginals`."""
-    each = [of_tree_marginals.marginals(component) for component in mixture.components]
+    each = [of_component.marginals(component) for component in mixture.components]
     return tuple(
         np.tensordot(mixture.weights, np.array(tables), axes=1) for tables in zip(*each, strict=True)
     )
 
 
-def marginal(
-    mixture: Mixture, names: Sequence[str], *, most_cells: int = of_tree_marginals.MOST_CELLS
-) -> NDArray[np.float64]:
+def marginal(mixture: Mixture, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
     """Returns the joint marginal of some variables; see `marginals.marginal`."""
     total = 0.0
     for weight, component in zip(mixture.weights.tolist(), mixture.components, strict=True):
-        total = total + weight * of_tree_marginals.marginal(component, names, most_cells=most_cells)
+        total = total + weight * of_component.marginal(component, names, most_cells=most_cells)
     return np.asarray(total)
 
 
@@ -184,7 +193,7 @@ def sample(mixture: Mixture, rows: int, seed: int = 0) -> Codes:
     seeds = generator.integers(0, 1 << 62, size=len(mixture.weights)).tolist()
     out: Codes = np.zeros((mixture.n, rows), dtype=np.int32)
     for k, (component, own) in enumerate(zip(mixture.components, seeds, strict=True)):
-        drawn = of_tree_sampling.sample(component, int((which == k).sum()), own)
+        drawn = of_component.sample(component, int((which == k).sum()), own)
         out = out.astype(drawn.dtype, copy=False)
         out[:, which == k] = drawn
     return out

@@ -8,17 +8,14 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError
 from jtsolve.models import ancestral
+from jtsolve.models import components as of_component
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.columns import codes_of
 from jtsolve.models.directed import columns_of
 from jtsolve.models.features import queries as of_features
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.inference import evidence as of_evidence
 from jtsolve.models.inference import information as of_information
-from jtsolve.models.inference import likelihood as of_likelihood
-from jtsolve.models.inference import marginals as of_marginals
 from jtsolve.models.inference import mpe as of_mpe
-from jtsolve.models.inference import sampling as of_sampling
 from jtsolve.models.layout import require_room
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.relevance import Posterior, explanation, posterior, require_targets, silent
@@ -48,9 +45,7 @@ def log_likelihood(model: Asked, rows: DataTable | Codes) -> NDArray[np.float64]
         return ancestral.log_likelihood(model, codes)
     if isinstance(model, Mixture):
         return of_mixture.log_likelihood(model, rows)
-    if isinstance(model, FeatureTree):
-        return of_features.log_likelihood(model, rows)
-    return of_likelihood.log_likelihood(model, rows)
+    return of_component.log_likelihood(model, rows)
 
 
 _BLOCK = 1 << 18
@@ -157,27 +152,21 @@ def condition(
     """Returns the model given evidence, and ln P(evidence); see `evidence.condition`."""
     if isinstance(model, Mixture):
         return of_mixture.condition(model, evidence)
-    if isinstance(model, FeatureTree):
-        return of_features.condition(model, evidence)
-    return of_evidence.condition(model, evidence)
+    return of_component.condition(model, evidence)
 
 
 def marginals(model: StateModel) -> tuple[NDArray[np.float64], ...]:
     """Returns P(v) for every variable; see `marginals.marginals`."""
     if isinstance(model, Mixture):
         return of_mixture.marginals(model)
-    if isinstance(model, FeatureTree):
-        return of_features.marginals(model)
-    return of_marginals.marginals(model)
+    return of_component.marginals(model)
 
 
 def marginal(model: StateModel, names: Sequence[str]) -> NDArray[np.float64]:
     """Returns the joint marginal of some variables; see `marginals.marginal`."""
     if isinstance(model, Mixture):
         return of_mixture.marginal(model, names)
-    if isinstance(model, FeatureTree):
-        return of_features.marginal(model, names)
-    return of_marginals.marginal(model, names)
+    return of_component.marginal(model, names)
 
 
 def sample_given(model: Asked, evidence: Evidence, rows: int, seed: int = 0) -> Codes:
@@ -194,9 +183,7 @@ def sample(model: StateModel, rows: int, seed: int = 0) -> Codes:
     """Returns independent rows as codes, shape (variables, rows); see `sampling.sample`."""
     if isinstance(model, Mixture):
         return of_mixture.sample(model, rows, seed)
-    if isinstance(model, FeatureTree):
-        return of_features.sample(model, rows, seed)
-    return of_sampling.sample(model, rows, seed)
+    return of_component.sample(model, rows, seed)
 
 
 def most_probable(model: StateModel, k: int = 1) -> list[Configuration]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
@@ -73,7 +73,7 @@ def problem_for(backend: Backend, problem: Problem) -> Problem | None:
 class Known:
     """A known tree, as a backend that others start from."""
 
-    tree: JunctionTree
+    tree: JunctionTree = field(repr=False)
 
     name: ClassVar[str] = "known"
     capabilities: ClassVar[Capabilities] = Capabilities()

@@ -52,7 +52,7 @@ def log_likelihood(tree: FeatureTree, rows: DataTable | Codes) -> NDArray[np.flo
     circuit, first = tree.circuit, _first_states(tree)
     out = np.empty(codes.shape[1])
     if not gaps.any():
-        complete_rows(np.ascontiguousarray(codes), circuit.log_weight, circuit.arrays, circuit.visits, out)
+        complete_rows(np.ascontiguousarray(codes.T), circuit.log_weight, circuit.arrays, circuit.visits, out)
         return out
     out[~gaps] = log_likelihood(tree, codes[:, ~gaps])
     partial = np.empty(int(gaps.sum()))

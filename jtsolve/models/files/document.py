@@ -15,7 +15,14 @@ import numpy as np
 from jtsolve.core.files import pack, read_file, write_atomically
 from jtsolve.io.documents import decode, json_schema, lay_out
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.files.features import FeaturesDocument, features_contents, features_from
+from jtsolve.models.files.features import (
+    FeaturesDocument,
+    NodeDocument,
+    features_contents,
+    features_from,
+    nodes_contents,
+    tree_of_nodes,
+)
 from jtsolve.models.files.parts import (
     ColumnDocument,
     TreeDocument,
@@ -35,6 +42,7 @@ from jtsolve.models.mixture import Mixture
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from jtsolve.models.components import Component
     from jtsolve.models.model import JunctionTreeModel
 
     AnyModel = JunctionTreeModel | FeatureTree | Mixture | GaussianTreeModel
@@ -73,6 +81,20 @@ class MixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provenance: dict[str, Any]
 
 
+class FeatureMixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve model file, version 1, of a mixture of feature trees: the nodes of each, as of one."""
+
+    format: Literal["jtsolve-model"]
+    version: Literal[1]
+    kind: Literal["feature-mixture"]
+    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
+    weights: Annotated[list[float], msgspec.Meta(min_length=1)]
+    components: Annotated[
+        list[Annotated[list[NodeDocument], msgspec.Meta(min_length=1)]], msgspec.Meta(min_length=1)
+    ]
+    provenance: dict[str, Any]
+
+
 class _Kind(msgspec.Struct):
     """The field that tells the documents apart."""
 
@@ -81,7 +103,7 @@ class _Kind(msgspec.Struct):
 
 def model_schema() -> dict[str, Any]:
     """Returns the JSON Schema of model files; docs/schema/model.schema.json is a copy."""
-    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument)
+    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument, FeatureMixtureDocument)
 
 
 def model_to_json(model: AnyModel) -> bytes:
@@ -98,11 +120,12 @@ def model_to_json(model: AnyModel) -> bytes:
 
 
 def _of_mixture(mixture: Mixture) -> dict[str, Any]:
+    trees: list[Any] = [parts_document(one.tree, one.names, one.tables) for one in mixture.junction_trees]
     return {
-        "kind": "mixture",
+        "kind": "mixture" if trees else "feature-mixture",
         "variables": [column_document(entry) for entry in mixture.columns],
         "weights": mixture.weights.tolist(),
-        "components": [parts_document(one.tree, one.names, one.tables) for one in mixture.components],
+        "components": trees or [nodes_contents(one) for one in mixture.feature_trees],
     }
 
 
@@ -141,6 +164,8 @@ def read_model(path: str | Path) -> AnyModel:
     kind = _kind(data)
     if kind == "mixture":
         return _mixture(decode(data, MixtureDocument, source), source)
+    if kind == "feature-mixture":
+        return _mixture(decode(data, FeatureMixtureDocument, source), source)
     if kind == "features":
         return features_from(decode(data, FeaturesDocument, source), source)
     document = decode(data, ModelDocument, source)
@@ -161,12 +186,19 @@ def _kind(data: bytes) -> Any:
         return None  # full decoding reports the error
 
 
-def _mixture(document: MixtureDocument, source: str) -> Mixture:
+def _mixture(document: MixtureDocument | FeatureMixtureDocument, source: str) -> Mixture:
     columns = columns_from(document.variables, source, "$")
-    components = tuple(
-        tree_model(part, columns, source, f"$.components[{k}]", {})
-        for k, part in enumerate(document.components)
-    )
+    components: tuple[Component, ...]
+    if isinstance(document, FeatureMixtureDocument):
+        components = tuple(
+            tree_of_nodes(nodes, columns, source, f"$.components[{k}]", {})
+            for k, nodes in enumerate(document.components)
+        )
+    else:
+        components = tuple(
+            tree_model(part, columns, source, f"$.components[{k}]", {})
+            for k, part in enumerate(document.components)
+        )
     try:
         return Mixture(np.array(document.weights), components, MappingProxyType(document.provenance))
     except ValueError as error:

@@ -82,8 +82,13 @@ def features_contents(tree: FeatureTree) -> dict[str, Any]:
     return {
         "kind": "features",
         "variables": [column_document(entry) for entry in tree.columns],
-        "nodes": [_node_contents(tree, i) for i in range(len(tree.nodes))],
+        "nodes": nodes_contents(tree),
     }
+
+
+def nodes_contents(tree: FeatureTree) -> list[dict[str, Any]]:
+    """Returns the documents of the nodes."""
+    return [_node_contents(tree, i) for i in range(len(tree.nodes))]
 
 
 def _node_contents(tree: FeatureTree, i: int) -> dict[str, Any]:
@@ -115,20 +120,31 @@ def features_from(document: FeaturesDocument, source: str) -> FeatureTree:
         LimitError: its tables do not fit in memory.
     """
     columns = columns_from(document.variables, source, "$")
+    return tree_of_nodes(document.nodes, columns, source, "$.nodes", document.provenance)
+
+
+def tree_of_nodes(
+    entries: Sequence[NodeDocument],
+    columns: tuple[Column, ...],
+    source: str,
+    at: str,
+    provenance: dict[str, Any],
+) -> FeatureTree:
+    """Returns the feature tree of the nodes at some place of a document; see `features_from`."""
     if len({column.name for column in columns}) < len(columns):
         raise file_error(source, "$.variables", "a name occurs twice")
     place = {column.name: v for v, column in enumerate(columns)}
-    nodes = [_node(entry, columns, place, source, f"$.nodes[{i}]") for i, entry in enumerate(document.nodes)]
+    nodes = [_node(entry, columns, place, source, f"{at}[{i}]") for i, entry in enumerate(entries)]
     try:
-        tree = FeatureTree(columns, tuple(nodes), MappingProxyType(document.provenance))
+        tree = FeatureTree(columns, tuple(nodes), MappingProxyType(provenance))
     except ValueError as error:
-        raise file_error(source, "$.nodes", str(error)) from None
-    for i, (node, entry) in enumerate(zip(nodes, document.nodes, strict=True)):
+        raise file_error(source, at, str(error)) from None
+    for i, (node, entry) in enumerate(zip(nodes, entries, strict=True)):
         if isinstance(node, TableLeaf) and isinstance(entry, TableLeafDocument):
             left = [column.states for column in leaf_columns(columns, node.variables, tree.contexts[i])]
             if [tuple(variable.states or ()) for variable in entry.variables] != left:
                 reason = f"its variables have other states than the path leaves, {left}"
-                raise file_error(source, f"$.nodes[{i}].variables", reason)
+                raise file_error(source, f"{at}[{i}].variables", reason)
     return tree
 
 

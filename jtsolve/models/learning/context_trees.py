@@ -4,20 +4,21 @@ The score of a feature tree is its log-likelihood less λ ln N for each paramete
 tree begins as one leaf, the junction tree of all data, so that it never scores less than that. A leaf is
 split on the literal that gains most with Chow–Liu forests on both sides, a junction tree is learned on either
 side, and the split stays if it pays. Where none does, a junction tree that is not connected is a product,
-whose parts are split each by themselves. The tree is grown under the least λ that is considered, and pruned
-from below for the others, as in L. Breiman, J. Friedman, R. Olshen and C. Stone, Classification and
-regression trees, 1984: the best pruning for each λ takes one pass, and validation rows choose among them.
+whose parts are split each by themselves. Where rows choose λ, the tree is grown under the largest one first,
+and goes on from there under the next. What was grown is pruned from below, as in L. Breiman, J. Friedman, R.
+Olshen and C. Stone, Classification and regression trees, 1984: the best pruning for a λ takes one pass.
 
 It is the hybrid of LEM (V. Gogate, W. A. Webb and P. Domingos, NIPS 2010) with trees of bounded treewidth;
 with Chow–Liu trees as leaves it is a cutset network (T. Rahman, P. Kothalkar and V. Gogate, ECML 2014; N. Di
 Mauro, A. Vergari and F. Esposito, AI*IA 2015, who grow it by a penalised likelihood).
 
-Time: for each split two calls of the learner, and rows × variables² for the counts of pairs.
+Time: rows × variables² for the counts of pairs at each node, and two calls of the learner for each split for
+which the forests alone would pay.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf, log
 from time import monotonic
@@ -27,16 +28,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.result import Stop
-from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.columns import columns_of
+from jtsolve.models.columns import codes_of, columns_of
 from jtsolve.models.features.context import Context, Feature, Literal
 from jtsolve.models.features.nodes import Product, Split, TreeLeaf
-from jtsolve.models.features.tree import FeatureTree, leaf_columns
-from jtsolve.models.layout import layout_of
+from jtsolve.models.features.queries import log_likelihood
+from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.learning.fit import CANDIDATES, Counts, count
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.leaves import codes_in, held_out, likelihood, onto, pieces, rows_of
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
@@ -45,13 +46,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.columns import Column
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.features.nodes import Node
     from jtsolve.tables.table import Codes
 
     ProgressMessage = Callable[[str], None]
 
-PENALTIES = (0.1, 0.2, 0.35, 0.5)
+PENALTIES = (0.5, 0.35, 0.25, 0.18)
 """Values of λ tried with rows for validation; ½ is BIC."""
 
 
@@ -115,8 +116,8 @@ def fit_context_tree(
         KeyboardInterrupt: Ctrl-C came before it.
     """
     how = how or ContextTrees()
-    growth = _Growth(table, how, how.penalty, progress, deadline)
-    growth.grow()
+    growth = _Growth(table, how, progress, deadline)
+    growth.grow(how.penalty)
     return growth.tree(how.penalty, how.ess, {})
 
 
@@ -132,7 +133,8 @@ def fit_context_tree_validated(
 ) -> FeatureTree:
     """Returns the context tree with the λ and the prior under which validation rows are likeliest.
 
-    Ties go to the first candidates. Everything else is as in `fit_context_tree`.
+    Penalties are tried from the largest on, until one is no better than the last. Ties go to the first
+    candidates. Everything else is as in `fit_context_tree`.
 
     Args:
         table: the training data.
@@ -147,29 +149,32 @@ def fit_context_tree_validated(
         ChoiceError: there is nothing to try.
         InputError, LimitError, KeyboardInterrupt: as `fit_context_tree`.
     """
-    from jtsolve.models.features.queries import log_likelihood as features_log_likelihood
-
     if not penalties or not candidates:
         raise ChoiceError("there is no penalty or no prior to try; give at least one of each")
     how = how or ContextTrees()
-    growth = _Growth(table, how, min(penalties), progress, deadline)
-    growth.grow()
-    weights = validation.weights if isinstance(validation, DataTable) else None
+    growth = _Growth(table, how, progress, deadline)
+    rows = _HeldOut(growth, validation, candidates)
     best: tuple[float, float, float] | None = None
-    for penalty in penalties:
-        for ess in candidates:
-            rows = features_log_likelihood(growth.tree(penalty, ess, {}), validation)
-            mean = float(np.average(rows, weights=weights))
-            if best is None or mean > best[0]:
-                best = mean, penalty, ess
+    tried = []
+    for penalty in sorted(penalties, reverse=True):
+        growth.grow(penalty)
+        means = rows.means(penalty)
+        at = int(np.argmax(means))
+        tried.append(penalty)
+        growth.progress(f"penalty {penalty}: {means[at]:.4f} nats per row of validation")
+        if best is not None and means[at] <= best[0]:
+            break
+        best = float(means[at]), penalty, candidates[at]
+        if growth.stop is not Stop.FINISHED:
+            break
     assert best is not None, "there is something to try"
-    facts = {"validation_log_likelihood": best[0], "penalties_tried": list(penalties)}
+    facts = {"validation_log_likelihood": best[0], "penalties_tried": tried}
     return growth.tree(best[1], best[2], facts | {"smoothing_candidates": list(candidates)})
 
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """A node of the tree as it grows: a leaf, and what was made of it.
+    """A node of the tree as it grows: a leaf, and what may become of it.
 
     Attributes:
         context: the open variables and their states.
@@ -177,9 +182,10 @@ class _Part:
         counts: of the leaf's junction tree.
         log_likelihood: of the rows, with the leaf's tables at their maximum.
         parameters: of the leaf.
-        feature: of its split; () for none.
-        kids: positions of the nodes of a split, or of the parts of a product; () for a leaf.
         total: the weight of the rows.
+        feature: of the split that gains most; () if none was looked for, or found.
+        sides: positions of the kids of that split; () for none.
+        pieces: positions of the parts of a product; () for none.
     """
 
     context: Context
@@ -189,54 +195,51 @@ class _Part:
     log_likelihood: float = 0.0
     parameters: int = 0
     feature: Feature = ()
-    kids: tuple[int, ...] = field(default=())
+    sides: tuple[int, ...] = ()
+    pieces: tuple[int, ...] = ()
 
 
 class _Growth:
-    """Grows a context tree.
+    """Grows a context tree: all that was looked at, of which `pruned` chooses the best for a penalty.
 
     Attributes:
         parts: the nodes, the root first, kids later than their parents.
+        stop: why the growth ended.
     """
 
     def __init__(
-        self,
-        table: DataTable,
-        how: ContextTrees,
-        penalty: float,
-        progress: ProgressMessage | None,
-        deadline: float | None,
+        self, table: DataTable, how: ContextTrees, progress: ProgressMessage | None, deadline: float | None
     ) -> None:
         self.source, self.how, self.deadline = table, how, deadline
         self.table = distinct_rows(table)
         self.columns = columns_of(table)
         self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
-        self.price = penalty * log(max(2.0, self.weights.sum()))
+        self.rows = max(2.0, float(self.weights.sum()))
+        self.price = 0.0
         self.progress = progress or (lambda _words: None)
-        self.parts: list[_Part] = []
         self.stop = Stop.FINISHED
-
-    def grow(self) -> None:
-        """Splits leaves, those of most rows first, until no split pays, the deadline, or Ctrl-C."""
         context = Context.of([column.arity for column in self.columns])
-        root = self.leaf(context, np.arange(self.table.rows), self.how.root)
-        self.parts.append(root)
-        waiting = [(-root.total, 0)]
+        self.parts = [self.leaf(context, np.arange(self.table.rows), how.root)]
+        self.waiting = [(-self.parts[0].total, 0)]
+        self.unpaid: list[int] = []
+
+    def grow(self, penalty: float) -> None:
+        """Splits leaves, those of most rows first, until no split pays, the deadline, or Ctrl-C.
+
+        A smaller penalty than before goes on from there.
+        """
+        self.price = penalty * log(self.rows)
         try:
-            while waiting:
+            dear, self.unpaid = self.unpaid, []
+            for i in dear:
+                if not self.enter(i):
+                    self.wait((i,))
+            while self.waiting:
                 if self.deadline is not None and monotonic() >= self.deadline:
                     self.stop = Stop.TIME
                     return
-                _, i = heappop(waiting)
-                feature, made = self.after(self.parts[i])
-                first = len(self.parts)
-                self.parts += made
-                self.parts[i].feature = feature
-                self.parts[i].kids = tuple(range(first, len(self.parts)))  # last: Ctrl-C before leaves a leaf
-                for kid in self.parts[i].kids:
-                    heappush(waiting, (-self.parts[kid].total, kid))
-                splits = sum(bool(part.feature) for part in self.parts)
-                self.progress(f"{splits} splits, {len(waiting)} leaves to look at")
+                self.look(heappop(self.waiting)[1])
+                self.progress(f"{len(self.parts)} leaves looked at, {len(self.waiting)} waiting")
         except KeyboardInterrupt:
             self.stop = Stop.INTERRUPTED
         except LimitError:
@@ -244,44 +247,58 @@ class _Growth:
                 raise
             self.stop = Stop.TIME
 
-    def after(self, part: _Part) -> tuple[Feature, list[_Part]]:
-        """Returns the feature and the sides of a leaf's split; else () and its parts, if it has several."""
-        feature = self.literal(part)
+    def look(self, i: int) -> None:
+        """Finds the best split of a leaf, and goes on at its sides if it pays, otherwise at its pieces."""
+        part = self.parts[i]
+        feature = None if part.sides else self.literal(part)
         if feature is not None:
-            made = self.sides(part, feature)
-            term = _split_term(*(kid.total for kid in made)) - self.price
-            if _pays(sum(self.score(kid) for kid in made) + term, self.score(part)):
-                return feature, made
-        # Parts come after splits: a variable may be independent of all others, and still tell of their edges.
-        return (), self.components(part)
+            part.feature, part.sides = feature, self.added(self.sides(part, feature))
+        if self.enter(i):
+            return
+        self.unpaid.append(i)  # for a smaller price
+        # Pieces come after splits: a variable may be independent of all others, and tell of their edges.
+        if not part.pieces:
+            part.pieces = self.added(self.pieces(part))
+            self.wait(part.pieces)
+
+    def enter(self, i: int) -> bool:
+        """Returns whether the split of a leaf pays; its sides wait then."""
+        part = self.parts[i]
+        if not part.sides:
+            return False
+        value = sum(self.score(self.parts[kid]) for kid in part.sides) + self.term(part)
+        if _pays(value, self.score(part)):
+            self.wait(part.sides)
+            return True
+        return False
+
+    def added(self, made: list[_Part]) -> tuple[int, ...]:
+        """Adds nodes, and returns their positions."""
+        self.parts += made
+        return tuple(range(len(self.parts) - len(made), len(self.parts)))
+
+    def wait(self, kids: Sequence[int]) -> None:
+        """Adds nodes to those that are to be looked at."""
+        for kid in kids:
+            heappush(self.waiting, (-self.parts[kid].total, kid))
+
+    def term(self, part: _Part) -> float:
+        """Returns the penalised log-likelihood of the feature of a split."""
+        return _split_term(*(self.parts[kid].total for kid in part.sides)) - self.price
 
     def score(self, part: _Part) -> float:
         """Returns the penalised log-likelihood of a node as a leaf."""
         return part.log_likelihood - self.price * part.parameters
 
-    def components(self, part: _Part) -> list[_Part]:
-        """Returns a part for each connected component of a leaf's junction tree; none if it is connected."""
+    def pieces(self, part: _Part) -> list[_Part]:
+        """Returns a leaf for each connected component of a leaf's junction tree; none if it is connected."""
         if part.counts is None:
             return []
-        tree = part.counts.tree
-        components = _components(tree)
-        if len(components) < 2:  # noqa: PLR2004 - one is connected
-            return []
         variables = sorted(part.context.domains)
-        found = []
-        for component in components:
-            inside = list(members(component))
-            place = {v: k for k, v in enumerate(inside)}
-            cliques = [c for c in range(len(tree.cliques)) if tree.cliques[c] & component]
-            number = {c: k for k, c in enumerate(cliques)}
-            own = JunctionTree(
-                len(inside),
-                tuple(varset(place[v] for v in members(tree.cliques[c])) for c in cliques),
-                tuple((number[a], number[b]) for a, b in tree.edges if a in number and b in number),
-            )
-            context = part.context.onto([variables[v] for v in inside])
-            found.append(self.leaf(context, part.rows, own))
-        return found
+        return [
+            self.leaf(part.context.onto([variables[v] for v in inside]), part.rows, own)
+            for inside, own in pieces(part.counts.tree)
+        ]
 
     def literal(self, part: _Part) -> Feature | None:
         """Returns the literal that gains most with Chow–Liu forests on its sides, of those with enough rows.
@@ -311,6 +328,8 @@ class _Growth:
             return None
         forest_gains(codes, weights, first, counts, looked, self.price, gains)
         at = int(looked[np.argmax(gains[looked])])
+        if gains[at] <= 0:
+            return None
         v = int(np.searchsorted(first, at, side="right")) - 1
         return (Literal(variables[v], at - int(first[v])),)
 
@@ -329,31 +348,34 @@ class _Growth:
         variables = tuple(sorted(context.domains))
         if not variables:
             return _Part(context, rows, None, total)
-        table = _rows_of(self.table, self.columns, context, rows)
+        table = rows_of(self.table, self.columns, context, rows)
         if tree is None:
-            tree = self.how.learner(table, self.deadline)
+            learner = self.how.learner
+            own = (
+                learner
+                if table.n == self.table.n
+                else replace(learner, constraints=learner.constraints.onto(variables))
+            )
+            tree = own(table, self.deadline)
         elif tree.n == self.table.n > len(variables):  # the root's, with variables of one state
-            tree = _onto(tree, variables)
+            tree = onto(tree, variables)
         counts = count(tree, table)
-        value, parameters = _likelihood(counts)
+        value, parameters = likelihood(counts)
         return _Part(context, rows, counts, total, value, parameters)
 
     def tree(self, penalty: float, ess: float, facts: dict[str, object]) -> FeatureTree:
         """Returns the best pruning for a penalty, with tables for a prior."""
-        price = penalty * log(max(2.0, self.weights.sum()))
-        kept = self.pruned(price)
+        kept = self.pruned(penalty)
         order = [0]
         for i in order:  # the list grows during the iteration
-            order += self.parts[i].kids if kept[i] else ()
+            order += kept[i]
         position = {i: k for k, i in enumerate(order)}
         nodes: list[Node] = []
         for i in order:
             part = self.parts[i]
-            kids = tuple(position[kid] for kid in part.kids) if kept[i] else ()
-            if kids and part.feature:
-                holds = self.parts[part.kids[1]].total
-                share = (holds + ess / 2) / (part.total + ess)
-                nodes.append(Split(part.feature, share, (kids[0], kids[1])))
+            kids = tuple(position[kid] for kid in kept[i])
+            if kids and kept[i] == part.sides:
+                nodes.append(Split(part.feature, self.share(part, ess), (kids[0], kids[1])))
             elif kids or part.counts is None:
                 nodes.append(Product(kids))
             else:
@@ -367,22 +389,90 @@ class _Growth:
         }
         return FeatureTree(self.columns, tuple(nodes), MappingProxyType(remarks))
 
-    def pruned(self, price: float) -> list[bool]:
-        """Returns which nodes keep their kids in the best pruning at a price of a parameter."""
-        kept = [False] * len(self.parts)
+    def share(self, part: _Part, ess: float) -> float:
+        """Returns the probability that the feature of a split holds."""
+        return (self.parts[part.sides[1]].total + ess / 2) / (part.total + ess)
+
+    def pruned(self, penalty: float) -> list[tuple[int, ...]]:
+        """Returns the kids of each node in the best pruning for a penalty; () for leaves."""
+        self.price = penalty * log(self.rows)
+        kept: list[tuple[int, ...]] = [()] * len(self.parts)
         best = [0.0] * len(self.parts)
         for i in reversed(range(len(self.parts))):
             part = self.parts[i]
-            best[i] = part.log_likelihood - price * part.parameters
-            if not part.kids:
-                continue
-            value = sum(best[kid] for kid in part.kids)
-            if part.feature:
-                value += _split_term(*(self.parts[kid].total for kid in part.kids)) - price
+            best[i] = self.score(part)
+            if part.sides:
+                value = sum(best[kid] for kid in part.sides) + self.term(part)
+                if _pays(value, best[i]):
+                    best[i], kept[i] = value, part.sides
             # A product scores what its leaf does, up to rounding: it is kept for a split below it.
-            if _pays(value, best[i]) and (part.feature or any(kept[kid] for kid in part.kids)):
-                best[i], kept[i] = value, True
+            value = sum(best[kid] for kid in part.pieces)
+            if any(kept[kid] for kid in part.pieces) and _pays(value, best[i]):
+                best[i], kept[i] = value, part.pieces
         return kept
+
+
+class _HeldOut:
+    """Rows for validation, and their log-likelihood under prunings of a growth and several priors.
+
+    Complete rows need nothing but counts in each leaf. Others are asked of the feature tree.
+    """
+
+    def __init__(self, growth: _Growth, validation: DataTable | Codes, candidates: Sequence[float]) -> None:
+        self.growth, self.candidates = growth, candidates
+        if isinstance(validation, DataTable):
+            codes, weights = codes_of(growth.columns, validation), validation.weights
+        else:
+            codes, weights = validation, None
+        gaps = gaps_of(growth.columns, codes)
+        each = np.ones(codes.shape[1]) if weights is None else weights.astype(np.float64)
+        self.partial, self.partial_weights = codes[:, gaps], each[gaps]
+        self.codes, self.weights = codes[:, ~gaps], each[~gaps]
+        self.inside = {0: np.arange(self.codes.shape[1])}
+        self.found: dict[int, NDArray[np.float64]] = {}
+
+    def means(self, penalty: float) -> NDArray[np.float64]:
+        """Returns the mean log-likelihood of a row for each prior, in nats."""
+        growth = self.growth
+        kept = growth.pruned(penalty)
+        total = np.zeros(len(self.candidates))
+        order = [0]
+        for i in order:  # the list grows during the iteration
+            part = growth.parts[i]
+            order += kept[i]
+            if kept[i] and kept[i] == part.sides:
+                total += self.of_split(i)
+            for kid in part.pieces if kept[i] == part.pieces else ():
+                self.inside[kid] = self.inside[i]
+            if not kept[i] and part.counts is not None:
+                total += self.of_leaf(i)
+        for k, ess in enumerate(self.candidates) if self.partial.size else ():
+            logs = log_likelihood(growth.tree(penalty, ess, {}), self.partial)
+            total[k] += float(self.partial_weights @ logs)
+        mean: NDArray[np.float64] = total / (self.weights.sum() + self.partial_weights.sum())
+        return mean
+
+    def of_split(self, i: int) -> NDArray[np.float64]:
+        """Returns the log-likelihood of a feature under each prior, and routes the rows."""
+        part = self.growth.parts[i]
+        ((v, state),) = part.feature
+        holds = self.codes[v, self.inside[i]] == state
+        for kid, there in zip(part.sides, (~holds, holds), strict=True):
+            self.inside[kid] = self.inside[i][there]
+        met = self.weights[self.inside[part.sides[1]]].sum()
+        failed = self.weights[self.inside[part.sides[0]]].sum()
+        shares = np.array([self.growth.share(part, ess) for ess in self.candidates])
+        found: NDArray[np.float64] = met * np.log(shares) + failed * np.log(1 - shares)
+        return found
+
+    def of_leaf(self, i: int) -> NDArray[np.float64]:
+        """Returns the log-likelihood of the rows in a leaf under each prior."""
+        if i not in self.found:
+            part, rows = self.growth.parts[i], self.inside[i]
+            assert part.counts is not None, "a leaf with open variables"
+            codes = codes_in(self.codes[:, rows], self.growth.columns, part.context)
+            self.found[i] = held_out(part.counts, codes, self.weights[rows], self.candidates)
+        return self.found[i]
 
 
 def _pays(value: float, leaf: float) -> bool:
@@ -394,55 +484,3 @@ def _split_term(*totals: float) -> float:
     """Returns the log-likelihood of a feature that these numbers of rows fail and meet."""
     whole = sum(totals)
     return sum(total * log(total / whole) for total in totals if total > 0)
-
-
-def _likelihood(counts: Counts) -> tuple[float, int]:
-    """Returns the largest log-likelihood of a junction tree, and its number of parameters."""
-    from jtsolve.models.kernels.cliques import separator_sums
-
-    layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
-    below, _ = separator_sums(counts.cells, layout.shape)
-    value = _entropy_sum(counts.cells) - _entropy_sum(below)
-    return value, int(layout.cells - layout.shape.separator[-1])
-
-
-def _entropy_sum(counts: NDArray[np.float64]) -> float:
-    positive = counts[counts > 0]
-    return float(positive @ np.log(positive))
-
-
-def _rows_of(
-    table: DataTable, columns: Sequence[Column], context: Context, rows: NDArray[np.int64]
-) -> DataTable:
-    """Returns the rows of a context as a table of its open variables with the states left."""
-    variables = tuple(sorted(context.domains))
-    own = leaf_columns(tuple(columns), variables, context)
-    codes = np.empty((len(variables), len(rows)), dtype=table.codes.dtype)
-    for k, v in enumerate(variables):
-        rank = np.zeros(columns[v].arity, dtype=table.codes.dtype)
-        allowed = context.allowed(v)
-        rank[allowed] = np.arange(len(allowed))
-        codes[k] = rank[table.codes[v, rows]]
-    weights = None if table.weights is None else table.weights[rows]
-    names = tuple(column.name for column in own)
-    return DataTable(names, tuple(column.states for column in own), codes, weights)
-
-
-def _components(tree: JunctionTree) -> list[int]:
-    """Returns the variables of each connected component of the graph."""
-    found: list[int] = []
-    for clique in tree.cliques:
-        apart = [component for component in found if not component & clique]
-        for component in found:
-            if component & clique:
-                clique |= component  # noqa: PLW2901 - it takes what it meets
-        found = [*apart, clique]
-    return sorted(found, key=lambda component: component & -component)
-
-
-def _onto(tree: JunctionTree, variables: Sequence[int]) -> JunctionTree:
-    """Returns the junction tree of the subgraph on some variables."""
-    kept = varset(variables)
-    place = {v: k for k, v in enumerate(variables)}
-    nodes = [varset(place[v] for v in members(clique & kept)) for clique in tree.cliques]
-    return JunctionTree.from_nodes(len(variables), nodes, tree.edges)

@@ -94,7 +94,7 @@ def count(
     columns = columns_of(table)
     layout = layout_of(tree, tuple(column.arity for column in columns))
     each = _row_weights(table, weights)
-    cells = _count(layout, table.codes, each)
+    cells = cell_counts(layout, table.codes, each)
     total = float(table.rows if each is None else each.sum())
     return Counts(columns, tree, cells, total, dict(table.provenance))
 
@@ -257,7 +257,7 @@ def _row_weights(table: DataTable, weights: ArrayLike | None) -> NDArray[np.floa
     return given if table.weights is None else given * table.weights
 
 
-def _count(layout: Layout, codes: Codes, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def cell_counts(layout: Layout, codes: Codes, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Returns the weighted counts of all cells."""
     cells = np.empty(layout.cells)
     for place, clique in enumerate(layout.cliques):

@@ -5,11 +5,12 @@ Estimators and mixtures learn the trees of many tables with one such value.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic  # not the module: the field `time` hides it in the class body
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.starts import Known
 from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Stop
@@ -63,8 +64,23 @@ class Learner:
         if self.treewidth < 0:
             raise ChoiceError(f"the treewidth is {self.treewidth}; give a number of 0 or more")
 
-    def __call__(self, table: DataTable | PartitionedTable, deadline: float | None = None) -> JunctionTree:
-        """Returns the best tree that the backend finds; see `search`."""
+    def __call__(
+        self,
+        table: DataTable | PartitionedTable,
+        deadline: float | None = None,
+        start: JunctionTree | None = None,
+    ) -> JunctionTree:
+        """Returns the best tree that the backend finds; see `search`.
+
+        Args:
+            table: the data.
+            deadline: see `search`.
+            start: a tree that a backend with starts begins with, if it has a use for one.
+        """
+        backend = self.backend
+        if start is not None and backend is not None and isinstance(getattr(backend, "start", None), tuple):
+            warm: Any = replace(backend, start=(Known(start), *backend.start))  # type: ignore[type-var, attr-defined]
+            return replace(self, backend=warm)(table, deadline)
         tree = self.search(table, deadline).tree
         assert tree is not None, "search raises an error"
         return tree

@@ -1,4 +1,4 @@
-"""Structural expectation-maximisation (EM) for mixtures of junction trees.
+"""Structural expectation-maximisation (EM) for mixtures of junction trees, or of context trees.
 
 E-step: the responsibilities r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, and the tables of P_k are
 fitted to the rows weighted by r_k. Once the gain per row is small, each component's tree is learned again,
@@ -30,10 +30,13 @@ import numpy as np
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.inference.likelihood import log_likelihood as tree_log_likelihood
+from jtsolve.models.components import log_likelihood as component_log_likelihood
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.layout import require_room
-from jtsolve.models.learning.fit import CANDIDATES, fit
+from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
+from jtsolve.models.learning.fit import CANDIDATES
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.refit import refitted
 from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
 from jtsolve.tables.distinct import distinct_rows
 
@@ -42,8 +45,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.components import Component
+    from jtsolve.models.learning.refit import Structure
     from jtsolve.tables.table import Codes, DataTable
 
     ProgressMessage = Callable[[str], None]
@@ -61,7 +64,7 @@ class EmOptions:
     """Options of EM.
 
     Args:
-        learner: learns a tree from a table.
+        learner: learns junction trees from a table, or context trees.
         ess: equivalent sample size of the prior of every component's tables, above 0.
         iterations: most EM iterations between two rounds of learning trees.
         rounds: most rounds of learning trees.
@@ -73,7 +76,7 @@ class EmOptions:
         ChoiceError: a number is out of range.
     """
 
-    learner: Learner = Learner()  # noqa: RUF009 - a frozen value
+    learner: Learner | ContextTrees = Learner()  # noqa: RUF009 - a frozen value
     ess: float = 1.0
     iterations: int = 100
     rounds: int = 5
@@ -86,6 +89,11 @@ class EmOptions:
             raise ChoiceError("the equivalent sample size and the tolerance must be above 0, and finite")
         if min(self.iterations, self.rounds, self.restarts) < 1 or self.seed < 0:
             raise ChoiceError("iterations, rounds and restarts must be at least 1, and the seed at least 0")
+
+    @property
+    def trees(self) -> Learner:
+        """The learner of junction trees."""
+        return self.learner.learner if isinstance(self.learner, ContextTrees) else self.learner
 
 
 def fit_mixture(
@@ -121,10 +129,11 @@ def fit_mixture(
         raise ChoiceError(f"{components} components for {rows.rows} distinct rows; give 1 to {rows.rows}")
     require_room(_SHARE_TABLES * components * rows.rows, "the responsibilities", "fewer components", 8)
     need = resident_memory() + 8 * _SHARE_TABLES * components * rows.rows
-    if how.learner.memory is not None and need > how.learner.memory:
+    memory = how.trees.memory
+    if memory is not None and need > memory:
         raise LimitError(
             f"with the responsibilities, the process would hold {need / 1e9:.3g} GB, but the memory limit is "
-            f"{how.learner.memory / 1e9:.3g} GB; give fewer components, or a larger limit"
+            f"{memory / 1e9:.3g} GB; give fewer components, or a larger limit"
         )
     times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
     best: Mixture | None = None
@@ -257,13 +266,18 @@ def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]
         replace(
             mixture,
             components=tuple(
-                fit(one.tree, rows, ess=ess, weights=share)
+                refitted(structure_of(one), rows, ess, share)
                 for one, share in zip(mixture.components, shares, strict=True)
             ),
             provenance=MappingProxyType({**mixture.provenance, "smoothing_ess": ess}),
         )
         for ess in candidates
     ]
+
+
+def structure_of(component: Component) -> Structure:
+    """Returns what `refitted` takes."""
+    return component if isinstance(component, FeatureTree) else component.tree
 
 
 class _EmRun:
@@ -307,9 +321,15 @@ class _EmRun:
     def fit(self) -> None:
         """Alternates EM and learning of trees until no tree changes, or the deadline."""
         shares = self.first_shares()
-        trees: list[JunctionTree | None] = [None] * self.k
+        trees: list[Structure | None] = [None] * self.k
         for turn in range(self.how.rounds):
-            found = [self.learn(k, share, trees[k]) for k, share in enumerate(shares)]
+            found: list[Structure] = []
+            for k, share in enumerate(shares):
+                known = trees[k] or (found[-1] if found else None)
+                if known is not None and self.is_late:  # whatever there is makes a mixture
+                    found.append(known)
+                else:
+                    found.append(self.learn(k, share, trees[k], known))
             if found == trees:
                 break
             trees = list(found)
@@ -342,40 +362,59 @@ class _EmRun:
             out += column != column[row]
         return out
 
-    def learn(self, k: int, share: NDArray[np.float64], old: JunctionTree | None) -> JunctionTree:
-        """Returns the new tree of a component, or the old one if that is no worse."""
+    def learn(
+        self, k: int, share: NDArray[np.float64], old: Structure | None, known: Structure | None
+    ) -> Structure:
+        """Returns the new structure of a component, or the old one if that is no worse.
+
+        The search begins at the old one. If the time ends within it, the answer is one that is known.
+        """
         if self.k == 1:
-            return old or self.how.learner(self.rows, self.deadline)
+            return old or self.searched(self.rows, None)
         drawn = self.generator.binomial(self.times.astype(np.int64), np.minimum(share, 1.0))
         if not drawn.any():
             drawn[int(np.argmax(share))] = 1
         kept = drawn > 0
         part = replace(self.rows, codes=self.rows.codes[:, kept], weights=drawn[kept])
         self.progress(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
-        new = self.how.learner(part, self.deadline)
+        try:
+            new = self.searched(part, old)
+        except LimitError:
+            if known is None or not self.is_late:
+                raise
+            return known
         if old is None or (new != old and self.expected_score(new, share) > self.expected_score(old, share)):
             return new
         return old
 
-    def expected_score(self, tree: JunctionTree, share: NDArray[np.float64]) -> float:
-        """Returns the expected log-likelihood of a tree, less the penalty, in nats."""
-        model = self.fitted(tree, share)
+    def searched(self, table: DataTable, old: Structure | None) -> Structure:
+        """Returns what the learner makes of some rows."""
+        learner = self.how.learner
+        if isinstance(learner, ContextTrees):
+            return fit_context_tree(table, learner, deadline=self.deadline)
+        assert not isinstance(old, FeatureTree), "it learns junction trees"
+        return learner(table, self.deadline, old)
+
+    def expected_score(self, structure: Structure, share: NDArray[np.float64]) -> float:
+        """Returns the expected log-likelihood of a structure, less the penalty, in nats."""
+        model = self.fitted(structure, share)
         belongs = share * self.times
         size = max(float(belongs.sum()), 1.0)
-        return float(belongs @ tree_log_likelihood(model, self.rows)) - 0.5 * log(size) * model.parameters
+        logs = component_log_likelihood(model, self.rows)
+        return float(belongs @ logs) - 0.5 * log(size) * model.parameters
 
-    def fitted(self, tree: JunctionTree, share: NDArray[np.float64]) -> JunctionTreeModel:
-        """Returns the component of a tree: its part of the M-step."""
-        return fit(tree, self.rows, ess=self.how.ess, weights=share)
+    def fitted(self, structure: Structure, share: NDArray[np.float64]) -> Component:
+        """Returns the component of a structure: its part of the M-step."""
+        return refitted(structure, self.rows, self.how.ess, share)
 
-    def maximised(self, trees: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
+    def maximised(self, structures: Sequence[Structure], shares: NDArray[np.float64]) -> Mixture:
         """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""
         weights = shares @ self.times
-        models = tuple(self.fitted(tree, share) for tree, share in zip(trees, shares, strict=True))
+        models = tuple(self.fitted(one, share) for one, share in zip(structures, shares, strict=True))
         return Mixture(weights / weights.sum(), models)
 
     def iterate(
-        self, trees: Sequence[JunctionTree], shares: NDArray[np.float64], turn: int
+        self, trees: Sequence[Structure], shares: NDArray[np.float64], turn: int
     ) -> NDArray[np.float64]:
         """Runs E- and M-steps on fixed trees until the gain is small; returns the responsibilities."""
         before = -inf

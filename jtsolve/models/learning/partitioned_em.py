@@ -86,11 +86,10 @@ def fit_mixture_by_partitions(
         mixture = run.refitted(
             fit_mixture(_first(workers, rows), components, how, progress, deadline=deadline)
         )
-        stop = Stop.FINISHED
         try:
             for turn in range(how.rounds):
                 models = run.relearned(mixture, turn)
-                if [one.tree for one in models] == [one.tree for one in mixture.components]:
+                if [one.tree for one in models] == [one.tree for one in mixture.junction_trees]:
                     break
                 mixture = run.refitted(replace(mixture, components=models))
         except LimitError:
@@ -125,7 +124,7 @@ class _Run:
         """Returns the mixture after EM with its trees."""
         before = -inf
         for step in range(self.how.iterations):
-            trees = tuple(one.tree for one in mixture.components)
+            trees = tuple(one.tree for one in mixture.junction_trees)
             found: Expected = self.total(self.table, expected, mixture, trees)
             mixture = Mixture(found.shares / found.shares.sum(), self.maximised(mixture, trees, found))
             mean = found.logs / self.table.total
@@ -150,13 +149,13 @@ class _Run:
         Raises:
             LimitError: the deadline has passed, or the learner found no tree.
         """
-        old = tuple(one.tree for one in mixture.components)
+        old = tuple(one.tree for one in mixture.junction_trees)
         new = []
         for k, tree in enumerate(old):
             part = replace(self.table, weighted=Drawn(mixture, k, (self.how.seed, turn, k)))
             rows = self.total(part, _rows)
             self.progress(f"tree {k + 1} of {len(old)}, from {rows or 0} rows of all partitions")
-            new.append(self.how.learner(replace(part, total=int(rows)), self.deadline) if rows else tree)
+            new.append(self.how.trees(replace(part, total=int(rows)), self.deadline) if rows else tree)
         several = old, tuple(new)
         found = [self.total(self.table, expected, mixture, trees) for trees in several]
         models = [self.maximised(mixture, trees, one) for trees, one in zip(several, found, strict=True)]

@@ -1,7 +1,7 @@
 """Passes over the nodes of a circuit, in logarithms.
 
 Kids have larger numbers than their parents, so that increasing numbers are an order from the root down and
-decreasing ones an order from the leaves up. codes[v, r] is the state of variable v in row r.
+decreasing ones an order from the leaves up.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def complete_rows(codes, log_weight, arrays, visits, out):
     """Writes ln P(row) to `out` for complete rows: follows the one branch at each node.
 
     Args:
-        codes: (n, rows).
+        codes: (rows, n): a row lies in one or two lines of the cache.
         log_weight: (branches,).
         arrays: see `Arrays`.
         visits: the largest number of nodes that one row visits.
@@ -66,7 +66,7 @@ def complete_rows(codes, log_weight, arrays, visits, out):
             i = stack[depth]
             b = np.int64(0)
             for j in range(arrays.selector[i, 0], arrays.selector[i, 1]):
-                b += arrays.step[arrays.look[j, 1] + np.int64(codes[arrays.look[j, 0], r])]
+                b += arrays.step[arrays.look[j, 1] + np.int64(codes[r, arrays.look[j, 0]])]
             if arrays.selector[i, 2] > 0:
                 b = np.int64(b == arrays.selector[i, 2])
             b += arrays.branch[i]

@@ -10,7 +10,7 @@ from jtsolve.models.features.kernels.counts import informations, pair_counts
 
 @kernel
 def forest_gains(codes, weights, first, counts, literals, price, gains):
-    """Adds to `gains` the penalised log-likelihood of the best forests on both sides of some literals.
+    """Writes to `gains` what splits on some literals gain over no split, with the best forests at the leaves.
 
     The log-likelihood of a Chow–Liu forest is that of independent variables and N I(X; Y) for each edge, of
     which `price` for each parameter is taken off. C. Chow and C. Liu, IEEE Transactions on Information Theory
@@ -23,9 +23,13 @@ def forest_gains(codes, weights, first, counts, literals, price, gains):
         counts: see `counts.pair_counts`.
         literals: of those that are looked at.
         price: of a parameter, in nats.
-        gains: (literals,), what splits on them gain with independent variables.
+        gains: (literals,), the log-likelihood that splits on them gain with independent variables.
     """
     total = weights.sum()
+    without = _forest(counts, total, first, -1, price)
+    parameters = 0
+    for u in range(first.size - 1):
+        parameters += _states(counts, first, u) - 1
     for F in literals:
         v = np.searchsorted(first, F, side="right") - 1
         holds = codes[v] == F - first[v]
@@ -33,18 +37,23 @@ def forest_gains(codes, weights, first, counts, literals, price, gains):
         met = weights[holds].sum()
         gains[F] += _forest(inside, met, first, v, price)
         gains[F] += _forest(np.maximum(counts - inside, 0.0), total - met, first, v, price)
+        others = parameters - _states(counts, first, v) + 1
+        gains[F] -= without + price * others
 
 
 @kernel
 def _forest(counts, total, first, split, price):
-    """Returns the weight of a maximum spanning forest without one variable, by Prim's algorithm."""
+    """Returns the weight of a maximum spanning forest without one variable; with all, if it is negative."""
     n = first.size - 1
     strength = informations(counts, total, first)
     best = np.zeros(n)
     is_in = np.zeros(n, np.bool_)
-    is_in[split] = True
+    left = n
+    if split >= 0:
+        is_in[split] = True
+        left -= 1
     weight = 0.0
-    for _ in range(n - 1):
+    for _ in range(left):
         nearest = -1
         for u in range(n):
             if not is_in[u] and (nearest < 0 or best[u] > best[nearest]):

@@ -1,0 +1,111 @@
+"""The leaves of context trees: their rows, log-likelihoods on training and other rows, and parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import members, varset
+from jtsolve.models.features.tree import leaf_columns
+from jtsolve.models.layout import layout_of
+from jtsolve.models.learning.fit import cell_counts
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.models.columns import Column
+    from jtsolve.models.features.context import Context
+    from jtsolve.models.learning.fit import Counts
+    from jtsolve.tables.table import Codes
+
+
+def likelihood(counts: Counts) -> tuple[float, int]:
+    """Returns the largest log-likelihood of a junction tree, and its number of parameters."""
+    from jtsolve.models.kernels.cliques import separator_sums
+
+    layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
+    below, _ = separator_sums(counts.cells, layout.shape)
+    value = _entropy_sum(counts.cells) - _entropy_sum(below)
+    return value, int(layout.cells - layout.shape.separator[-1])
+
+
+def held_out(
+    counts: Counts, codes: Codes, weights: NDArray[np.float64], candidates: Sequence[float]
+) -> NDArray[np.float64]:
+    """Returns the log-likelihood of other, complete rows under each equivalent sample size of the prior."""
+    from jtsolve.models.kernels.cliques import separator_sums
+
+    layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
+    found = np.zeros(len(candidates))
+    inside, outside = counts.cells, cell_counts(layout, codes, weights)
+    for sign, offset in ((1, layout.offset), (-1, layout.shape.separator)):
+        if sign < 0:
+            inside, outside = (separator_sums(cells, layout.shape)[0] for cells in (inside, outside))
+        seen = outside > 0
+        size = np.repeat(np.diff(offset), np.diff(offset))[seen]
+        for k, ess in enumerate(candidates):
+            logs = np.log((inside[seen] + ess / size) / (counts.total + ess))
+            found[k] += sign * float(outside[seen] @ logs)
+    return found
+
+
+def _entropy_sum(counts: NDArray[np.float64]) -> float:
+    positive = counts[counts > 0]
+    return float(positive @ np.log(positive))
+
+
+def codes_in(codes: Codes, columns: Sequence[Column], context: Context) -> Codes:
+    """Returns rows that meet a context, coded by the states that it leaves to its open variables."""
+    variables = sorted(context.domains)
+    out = np.empty((len(variables), codes.shape[1]), dtype=codes.dtype)
+    for k, v in enumerate(variables):
+        rank = np.zeros(columns[v].arity, dtype=codes.dtype)
+        allowed = context.allowed(v)
+        rank[allowed] = np.arange(len(allowed))
+        out[k] = rank[codes[v]]
+    return out
+
+
+def rows_of(
+    table: DataTable, columns: Sequence[Column], context: Context, rows: NDArray[np.int64]
+) -> DataTable:
+    """Returns the rows of a context as a table of its open variables with the states left."""
+    own = leaf_columns(tuple(columns), tuple(sorted(context.domains)), context)
+    weights = None if table.weights is None else table.weights[rows]
+    names, states = tuple(column.name for column in own), tuple(column.states for column in own)
+    return DataTable(names, states, codes_in(table.codes[:, rows], columns, context), weights)
+
+
+def pieces(tree: JunctionTree) -> list[tuple[list[int], JunctionTree]]:
+    """Returns the connected components, each with its variables; none if there is only one."""
+    found: list[int] = []
+    for clique in tree.cliques:
+        apart = [component for component in found if not component & clique]
+        for component in found:
+            if component & clique:
+                clique |= component  # noqa: PLW2901 - it takes what it meets
+        found = [*apart, clique]
+    if len(found) == 1:
+        return []
+    out = []
+    for component in sorted(found, key=lambda component: component & -component):
+        inside = list(members(component))
+        place = {v: k for k, v in enumerate(inside)}
+        number = {c: k for k, c in enumerate(c for c, own in enumerate(tree.cliques) if own & component)}
+        cliques = tuple(varset(place[v] for v in members(tree.cliques[c])) for c in number)
+        edges = tuple((number[a], number[b]) for a, b in tree.edges if a in number and b in number)
+        out.append((inside, JunctionTree(len(inside), cliques, edges)))
+    return out
+
+
+def onto(tree: JunctionTree, variables: Sequence[int]) -> JunctionTree:
+    """Returns the junction tree of the subgraph on some variables."""
+    kept = varset(variables)
+    place = {v: k for k, v in enumerate(variables)}
+    nodes = [varset(place[v] for v in members(clique & kept)) for clique in tree.cliques]
+    return JunctionTree.from_nodes(len(variables), nodes, tree.edges)
