@@ -16,6 +16,7 @@ import pytest
 from problems import gaussian, named
 
 from jtsolve import solving as solve_module
+from jtsolve.backends.clutter.backend import ClutterCuts, Survey
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
@@ -24,7 +25,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.solving import Recorder, choose, options_of, solve
+from jtsolve.solving import Recorder, choose, look_at, options_of, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -482,3 +483,37 @@ def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:
     assert "clutter: Its time is a guess" in choice.reason
     assert choose(problem, Limits(), search=False).backend.name == "clutter"
     assert choose(named(gaussian(0, 9, 3)), Limits()).backend.name == "dp"
+
+
+@pytest.mark.parametrize(("seconds", "taken"), [(1.0, "portfolio"), (1e6, "dp")])
+def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_takes_long(
+    seconds: float, taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = named(gaussian(0, 18, 3))
+    survey = Survey(100, 10, 1.0, seconds)
+    asked = []
+
+    def look(*arguments: object) -> Survey:
+        asked.append(arguments)
+        return survey
+
+    monkeypatch.setattr("jtsolve.solving.look_at", look)
+    monkeypatch.setattr("jtsolve.solving._WORTH_A_SURVEY", 0.1)
+    assert choose(problem, Limits()).backend.name == taken
+    choose(problem, Limits(), search=False)
+    choose(problem, Limits(time=0.1))  # `dp` is out of the question
+    assert len(asked) == 1
+
+
+def test_a_look_at_a_problem_takes_seconds_or_is_left_out(
+    registry: dict[str, Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = named(gaussian(0, 7, 3))
+    assert look_at(problem, Limits()) is None  # without clutter
+    registry["clutter"] = ClutterCuts()
+    survey = look_at(problem, Limits(time=60.0))
+    assert survey is not None
+    assert survey.left <= survey.families
+    assert look_at(problem, Limits(memory=1)) is None
+    monkeypatch.setattr("jtsolve.solving._SURVEY_SETS", 10)
+    assert look_at(problem, Limits()) is None

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
 
-_SECONDS, _SETS = 5.0, 300_000
-"""Most seconds for the first ascent, and sets with which it is tried: listing these takes about a second."""
-
 
 @grouped
 def recommend(
@@ -33,7 +30,7 @@ def recommend(
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem
-    from jtsolve.solving import choose
+    from jtsolve.solving import choose, look_at
 
     limits = spend.limits(context.obj)
     problem = read_problem(instance).with_treewidth(treewidth)
@@ -41,7 +38,7 @@ def recommend(
     survey = look_at(problem, limits)
     taken: str | None = None
     try:
-        choice = choose(problem, limits)
+        choice = choose(problem, limits, survey=survey)
         taken, reason = choice.backend.name, choice.reason
     except LimitError as error:
         reason = str(error)
@@ -63,22 +60,6 @@ def recommend(
         emit("\n".join([_text(problem, taken, reason, advice), *lines]))
     if taken is None:
         raise typer.Exit(NO_TREE)
-
-
-def look_at(problem: "Problem", limits: "Limits") -> "Survey | None":
-    """Returns what the first ascent of `clutter` leaves; None if its sets do not fit or it takes too long."""
-    from jtsolve.backends.registry import REGISTRY
-    from jtsolve.core.backend import Limits
-    from jtsolve.families.families import predicted_sets
-    from jtsolve.solving import Recorder
-
-    clutter: Any = REGISTRY["clutter"]
-    short = Limits(_SECONDS, limits.memory_bytes, limits.threads, limits.seed)
-    fits = clutter.estimate(problem, limits).memory <= limits.memory_bytes
-    if not fits or predicted_sets(problem) > _SETS or clutter.capabilities.objections(problem):
-        return None
-    survey: Survey = clutter.survey(problem, short, Recorder(problem, short))
-    return survey
 
 
 def _survey_text(survey: "Survey") -> str:
