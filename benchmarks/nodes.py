@@ -98,7 +98,9 @@ def timed(name: str, words: Sequence[str], executor: str, limit: float) -> Run:
     result = json.loads(done.stdout)
     stats = result["stats"]
     proof = next((one for one in stats.get("members", {}).values() if "nodes" in one), stats)
-    return Run(name, executor, seconds, spent, result["status"], proof.get("nodes", 0), proof.get("tasks", 0))
+    run = Run(name, executor, seconds, spent, result["status"], proof.get("nodes", 0), proof.get("tasks", 0))
+    print(run, flush=True)
+    return run
 
 
 def recorded(problem: Problem, seconds: float) -> Node | None:

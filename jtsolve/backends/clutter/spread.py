@@ -122,6 +122,7 @@ class Spread:
         self.waiting: list[tuple[int, int, Waiting]] = []
         self.running: dict[int, _Running] = {}
         self.pushed = 0
+        self.threads = 1
         self.settled: int | None = None
         self.counts: Counter[str] = Counter()
         self.seconds = 0.0
@@ -158,11 +159,10 @@ class Spread:
         """See `support.tasks.Work`."""
         if self.memory_lost:
             return bool(self.running)
-        threads = self.tasks.workers.threads if self.waiting else 0
-        while self.waiting and len(self.running) < threads:
+        while self.waiting and len(self.running) < self.threads:
             _, _, node = heapq.heappop(self.waiting)
             assert self.origin is not None, "the first task has ended"
-            many = len(self.waiting) + len(self.running) + 1 >= threads
+            many = len(self.waiting) + len(self.running) + 1 >= self.threads
             number = self.tasks.submit(
                 explore, self.origin, node.node, _SECONDS if many else 0.0, limits=self.limits
             )
@@ -182,6 +182,7 @@ class Spread:
     def ended(self, number: int, result: Explored | None) -> None:
         """See `support.tasks.Work`."""
         node = self.running.pop(number).node
+        self.threads = self.tasks.workers.threads  # workers come and go
         if result is None:
             self._push(node)
             return
