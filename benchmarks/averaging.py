@@ -87,8 +87,8 @@ def draws(sizes: list[str]) -> None:
         for scale in (1.0, 20.0):
             problem = named(gaussian(1, int(size), scale=scale))
             found = compute(weights_of(problem), Limits(), Recording())
-            _, wall, processor = timed(lambda f=found: draw_graphs(f, 2000, Limits(), Recording()))
-            print(f"| {size} | {scale:g} | {2000 / wall:.0f} | {2000 / processor:.0f} |", flush=True)
+            _, wall, processor = timed(lambda f=found: draw_graphs(f, 5000, Limits(), Recording()))
+            print(f"| {size} | {scale:g} | {5000 / wall:.0f} | {5000 / processor:.0f} |", flush=True)
 
 
 def chains(sizes: list[str]) -> None:

@@ -101,7 +101,7 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 def test_draws_end_as_soon_as_the_report_says_so() -> None:
     sums = compute(weights_of(named(gaussian(1, 4))), Limits(threads=1), Recording())
     with pytest.raises(StoppedError):
-        draw_graphs(sums, 1000, Limits(threads=1), Recording(patience=1, reason=Stop.TIME))
+        draw_graphs(sums, 3000, Limits(threads=1), Recording(patience=1, reason=Stop.TIME))
 
 
 def junction_trees(tree: JunctionTree) -> set[tuple[tuple[int, int], ...]]:

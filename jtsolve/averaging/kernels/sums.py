@@ -21,9 +21,9 @@ from jtsolve.averaging.kernels.words import (
     exponent_of,
     mantissa,
     pack,
-    power,
     sum_listed,
     sum_products,
+    sum_products_below,
 )
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import PIECE, rename, unname
@@ -158,27 +158,29 @@ def connect(size, first_group, last_group, parts, layout, weights, tables):
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
     sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    words, none = np.zeros(LANES, np.int64), 3 * (lowest - base)
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]] // LANES
+        lanes = min(LANES, sets - group * LANES)
         for part in parts:
-            # F(S,∅) and F(S,R) are 0 as yet: the sum may run over all K ⊆ R.
-            at = uint64(start)
-            sum_products(tables.f, tables.parts, at, at, uint64(part), uint64(bits), sums, codes)
-            for lane in range(min(LANES, sets - group * LANES)):
+            codes[:] = none  # above that of any product of a zero
+            for lane in range(lanes):
                 s = layout.masks[begins + group * LANES + lane]
                 r = unname(part, everything ^ s, layout)
                 here = across_of(s, size, r, size_of(r, layout), layout)
                 if _misses_required(s, r, weights):
                     tables.x[here] = uint64(0)
-                    continue
-                word = np.int64(tables.x[here])
-                if word == 0:
-                    continue
-                exponent = exponent_of(word, bits, base)
-                taken = sums[lane] * power(min(codes[lane] + 2 * base - exponent, 64))
-                number = mantissa(word, bits)
-                left = number - taken
+                words[lane] = np.int64(tables.x[here])
+                if words[lane]:
+                    codes[lane] = exponent_of(words[lane], bits, base) - 2 * base
+            # F(S,∅) and F(S,R) are 0 as yet: the sum may run over all K ⊆ R. It is at most B(S,R).
+            at = uint64(start)
+            sum_products_below(tables.f, tables.parts, at, at, uint64(part), uint64(bits), sums, codes)
+            for lane in range(lanes):
+                number = mantissa(words[lane], bits)
+                left = number - sums[lane]
                 if left > number * 1e-15:  # below that it is rounding
+                    exponent = exponent_of(words[lane], bits, base)
                     tables.f[LANES * (start + part) + lane] = uint64(pack(left, exponent, bits, base, lowest))
 
 
