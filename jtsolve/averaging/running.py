@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.averaging.chains import MOVABLE, require_movable
 from jtsolve.averaging.plan import Plan
-from jtsolve.averaging.weights import EXACT
+from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, require_prior
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.solving import choose, verified
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from jtsolve.solving import Recorder
 
 
-def is_exact(problem: Problem, method: str, limits: Limits, able: Capabilities = EXACT) -> bool:
+def is_exact(
+    problem: Problem, method: str, limits: Limits, able: Capabilities = EXACT, prior: str = GRAPHS
+) -> bool:
     """Tells whether the exact sums are to be used.
 
     Args:
@@ -26,17 +28,23 @@ def is_exact(problem: Problem, method: str, limits: Limits, able: Capabilities =
         method: "auto", "exact" or "chains".
         limits: of memory, for "auto".
         able: the constraints supported exactly.
+        prior: one of `PRIORS`.
 
     Raises:
-        ChoiceError: there is no such method.
+        ChoiceError: there is no such method or prior, or the method does not support the prior.
         RefusedError: the problem asks for what the method does not support.
     """
     if method not in ("auto", "exact", "chains"):
         raise ChoiceError(f"there is no method '{method}'; there are auto, exact, chains")
+    require_prior(prior)
+    if prior == ROOTED and method == "chains":
+        raise ChoiceError(
+            f"chains count each graph once, and do not support the prior over {prior}; take exact sums"
+        )
     if method == "chains":
         require_movable(problem)
         return False
-    if method == "auto" and not MOVABLE.objections(problem):
+    if method == "auto" and prior == GRAPHS and not MOVABLE.objections(problem):
         plan = Plan(problem.n, problem.max_clique_size)
         fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
         return fits and not able.objections(problem)
