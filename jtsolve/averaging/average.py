@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.chains import Ladder, run_chains
-from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
+from jtsolve.averaging.draws import DRAWABLE, draw_graphs
 from jtsolve.averaging.features import features_of
+from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
-from jtsolve.averaging.running import best_tree, ended, is_exact
+from jtsolve.averaging.running import best_tree, ended, first_tree, is_exact
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
 from jtsolve.core.backend import Limits
@@ -92,7 +93,7 @@ def average(
                 parts = _by_sums(query, recorder)
                 best = None if parts is None else best_tree(problem, limits, recorder)
             else:
-                best = best_tree(problem, limits, recorder)
+                best = first_tree(problem, limits, listener, interruption)
                 parts = _by_chains(query, ladder or Ladder(), best, recorder)
         except StoppedError:
             raise ended(recorder) from None
@@ -142,7 +143,7 @@ def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     if graphs is not None:
         edges = np.bitwise_count(graphs).sum(axis=1, dtype=np.int64) // 2
         diagnostics |= _shares("edges_in_graph", edges, query.draws)
-        widths = np.array([tree.treewidth for tree in trees_of(graphs)])
+        widths = np.array([tree.treewidth for tree in trees_of(map(tuple, graphs.tolist()))])
         diagnostics |= _shares("treewidth", widths, query.draws)
     if query.treewidths:
         diagnostics.pop("treewidth_errors", None)

@@ -25,7 +25,6 @@ from jtsolve.averaging.weights import EXACT
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import Feature
 from jtsolve.core.threads import run_tasks
-from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,15 +74,3 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
     finally:
         pool.shutdown(cancel_futures=True)
     return graphs
-
-
-def trees_of(graphs: NDArray[np.int64]) -> list[JunctionTree]:
-    """Returns the canonical junction trees of graphs; equal graphs share one."""
-    found: dict[tuple[int, ...], JunctionTree] = {}
-    trees = []
-    for row in graphs.tolist():
-        key = tuple(row)
-        if key not in found:
-            found[key] = JunctionTree.from_neighbours(row)
-        trees.append(found[key])
-    return trees

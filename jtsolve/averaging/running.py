@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
-from jtsolve.averaging.chains import MOVABLE, require_movable
+from jtsolve.averaging.chains import CHAINS, MOVABLE, require_movable
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, require_prior
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
-from jtsolve.solving import choose, verified
+from jtsolve.solving import Recorder, choose, verified
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Capabilities, Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.solving import Recorder
+    from jtsolve.solving import Interruption, Listener
 
 
 def is_exact(
@@ -60,6 +62,15 @@ def best_tree(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionT
         return verified(problem, backend, limits, recorder).tree
     except LimitError:
         return None
+
+
+def first_tree(
+    problem: Problem, limits: Limits, listener: Listener | None, interruption: Interruption
+) -> JunctionTree | None:
+    """Returns a good tree for chains to start from, by a search that leaves them most of the time."""
+    left = inf if limits.time is None else limits.time - limits.elapsed
+    own = replace(limits, time=max(1e-9, limits.elapsed + min(CHAINS.search, 0.2 * left)))
+    return best_tree(problem, own, Recorder(problem, own, listener, interruption))
 
 
 def ended(recorder: Recorder) -> Exception | KeyboardInterrupt:

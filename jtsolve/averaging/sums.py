@@ -281,9 +281,8 @@ class _Run:
             for first, last, begin, end in _portions(plan.groups(k), parts.size, each, 0.0):
                 chosen = parts[begin:end]
                 arguments = (k, first, last, chosen, self.layout, self.local, self.tables)
-                if name == "divide_marked":
-                    arguments = (*arguments, self.base)
-                yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments))
+                more = (self.base,) if name == "divide_marked" else ()
+                yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments, *more))
 
     def _attaching(self, r: int) -> Iterator[_Task]:
         from jtsolve.averaging.kernels.sums import attach
