@@ -202,6 +202,7 @@ def network(cases: list[str]) -> None:
         ladder = Ladder(rounds=int(rounds))
         posterior, _, processor = timed(lambda p=problem, x=ladder: average(p, method="chains", ladder=x))
         forest = solve(problem.with_treewidth(1), ChowLiu(), Limits()).tree
+        assert posterior is not None and posterior.best is not None and forest is not None  # noqa: PT018
         row = f"{rows} | {largest} | {posterior.converged} | "
         said = posterior.diagnostics
         row += f"{max(x or inf for x in said['r_hat'].values()):.3f} | {said['effective_sample_size']:.0f} | "

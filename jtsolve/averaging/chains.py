@@ -329,7 +329,7 @@ class _Run:
     def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
         """Runs each chain as a task, which returns its state and trace."""
         part = slice(self.done, rounds)
-        own = (self.states, self.rows, self.logs, self.order, self.counts)
+        own: tuple[NDArray[Any], ...] = (self.states, self.rows, self.logs, self.order, self.counts)
         with cluster.connected() as workers:
             shared = workers.share((self.ladder.betas, self.scores))
             futures = [
