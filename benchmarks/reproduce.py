@@ -94,7 +94,7 @@ BENCHMARKS = (
         "edges of the network alarm found by chains, or that they have not converged",
         2,
         "averaging.py network {data}/networks/alarm.bif.gz:10000:4:8000 "
-        "{data}/networks/alarm.bif.gz:1000:4:8000",
+        "{data}/networks/alarm.bif.gz:1000:4:2000",
         "averaging.py network {data}/networks/alarm.bif.gz:100:2:100",
         ("networks/alarm.bif.gz",),
     ),
