@@ -5,6 +5,8 @@
     chains    edge moves a second
     agree     sums and features of 500 random problems against all graphs
     counts    labelled chordal graphs up to n = 11 (sequence A058862 of the OEIS)
+    network   edges of a network above 1/2 in chains, beside Chow-Liu and the best tree; only if named:
+              `network ALARM.bif:1000:3:8000`, rows drawn, the largest clique, and the most rounds
     predict   test log-likelihood of 32 drawn trees beside the best one; only if named, with files of data:
               `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and the rows or all
 
@@ -27,6 +29,7 @@ import numpy as np
 from problems import Recording, gaussian, named, random_problem
 from reference_averaging import enumerated
 
+from jtsolve.averaging.average import average
 from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.draws import draw_graphs
 from jtsolve.averaging.features import features_of
@@ -34,16 +37,21 @@ from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
+from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe, peak_memory
 from jtsolve.core.scores import DenseScores
+from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.queries import log_likelihood
+from jtsolve.networks.bif import read_network
+from jtsolve.networks.sample import sample
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import solve
 from jtsolve.tables.reading import read_states
+from jtsolve.tables.table import DataTable
 
 CHORDAL = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 215488096587, 28791414081916]
 
@@ -87,14 +95,14 @@ def draws(sizes: list[str]) -> None:
         for scale in (1.0, 20.0):
             problem = named(gaussian(1, int(size), scale=scale))
             found = compute(weights_of(problem), Limits(), Recording())
-            _, wall, processor = timed(lambda f=found: draw_graphs(f, 2000, Limits(), Recording()))
-            print(f"| {size} | {scale:g} | {2000 / wall:.0f} | {2000 / processor:.0f} |", flush=True)
+            _, wall, processor = timed(lambda f=found: draw_graphs(f, 5000, Limits(), Recording()))
+            print(f"| {size} | {scale:g} | {5000 / wall:.0f} | {5000 / processor:.0f} |", flush=True)
 
 
 def chains(sizes: list[str]) -> None:
     """Prints proposals a second, of normal scores of sets of at most four variables."""
     print("| n | proposals a second | a second of processor |\n|---|---|---|")
-    for size in sizes or ["8", "13", "20", "40", "60"]:
+    for size in sizes or ["8", "13", "20", "40", "100"]:
         problem = named(gaussian(1, int(size), min(4, int(size))))
         ladder = Ladder(rounds=500)
         run_chains(problem, 1.0, Limits(), Recording(), ladder=Ladder(rounds=100), start=None)
@@ -162,16 +170,47 @@ def predict(sets: list[str]) -> None:
 
         def fitted(problem: Any = problem, train: Any = train) -> tuple[Any, Any, Any]:
             best = solve(problem, None, Limits(threads=1)).tree
-            draws = draw_trees(problem, 32, limits=Limits(threads=1))
+            try:
+                draws = draw_trees(problem, 32, limits=Limits(threads=1))
+            except NotConvergedError:
+                return best, None, None
             assert draws is not None, "nothing is forbidden"
             return best, draws, fit_averaged(draws.trees, train, ess=1.0)
 
         (best, draws, mixture), _, processor = timed(fitted)
-        assert draws.method == "exact"
-        means = [log_likelihood(model, test).mean() for model in (fit(best, train, ess=1.0), mixture)]
-        row = f"{train.total} | {train.n} | {largest} | {means[0]:.4f} | {means[1]:.4f}"
-        row += f" | {len(set(draws.trees))}"
+        mean = log_likelihood(fit(best, train, ess=1.0), test).mean()
+        row = f"{train.total} | {train.n} | {largest} | {mean:.4f} | "
+        if draws is None:
+            row += "not converged | "
+        else:
+            mean = log_likelihood(mixture, test).mean()
+            row += f"{mean:.4f} | {len(set(draws.trees))}, {draws.method}"
         print(f"| {Path(path).name} | {row} | {processor:.1f} s |", flush=True)
+
+
+def network(cases: list[str]) -> None:
+    """Prints how many edges of a network, directions dropped, are found in data drawn from it."""
+    columns = "rows | cliques ≤ | converged | R̂ | ESS | largest difference | posterior > 0.5 | best tree"
+    print(f"| {columns} | Chow-Liu | processor |\n|{'---|' * 10}")
+    for case in cases:
+        path, rows, largest, rounds = case.rsplit(":", 3)
+        found = read_network(path)
+        codes = sample(found, int(rows), 1).T
+        data = DataTable(found.names, tuple(node.states for node in found.nodes), codes)
+        true = {frozenset((i, parent)) for i, node in enumerate(found.nodes) for parent in node.parents}
+        problem = problem_from_table(data, Bdeu(1.0), treewidth=int(largest) - 1, tabulation=WITHIN_LIMITS)
+        ladder = Ladder(rounds=int(rounds))
+        posterior, _, processor = timed(lambda p=problem, x=ladder: average(p, method="chains", ladder=x))
+        forest = solve(problem.with_treewidth(1), ChowLiu(), Limits()).tree
+        assert posterior is not None and posterior.best is not None and forest is not None  # noqa: PT018
+        row = f"{rows} | {largest} | {posterior.converged} | "
+        said = posterior.diagnostics
+        row += f"{max(x or inf for x in said['r_hat'].values()):.3f} | {said['effective_sample_size']:.0f} | "
+        row += f"{said['largest_difference']:.2f}"
+        for edges in (posterior.median_graph, posterior.best.graph_edges, forest.graph_edges):
+            hits = sum(frozenset(edge) in true for edge in edges)
+            row += f" | {hits} of {len(true)}, {len(edges) - hits} others"
+        print(f"| {row} | {processor:.0f} s |", flush=True)
 
 
 PARTS = {
@@ -180,6 +219,7 @@ PARTS = {
     "chains": chains,
     "agree": agree,
     "counts": counts,
+    "network": network,
     "predict": predict,
 }
 
@@ -191,7 +231,7 @@ def main(arguments: list[str]) -> None:
     warm_up()
     names = [word for word in arguments if word in PARTS]
     sizes = [word for word in arguments if word not in PARTS]
-    for name in names or [part for part in PARTS if part != "predict"]:
+    for name in names or [part for part in PARTS if part not in ("network", "predict")]:
         PARTS[name](sizes if names else [])
         print()
 

@@ -98,6 +98,15 @@ BENCHMARKS = (
         "averaging.py sums 8",
     ),
     Benchmark(
+        "averaging_network",
+        "edges of the network alarm found by chains, or that they have not converged",
+        2,
+        "averaging.py network {data}/networks/alarm.bif.gz:10000:4:8000 "
+        "{data}/networks/alarm.bif.gz:1000:4:2000",
+        "averaging.py network {data}/networks/alarm.bif.gz:100:2:100",
+        ("networks/alarm.bif.gz",),
+    ),
+    Benchmark(
         "averaging_predict",
         "test log-likelihood of drawn trees beside the best one, on nltcs",
         2,

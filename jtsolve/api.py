@@ -13,6 +13,8 @@ import msgspec
 
 from jtsolve import backends
 from jtsolve.averaging.average import average as average_problem
+from jtsolve.averaging.bootstrap import Search
+from jtsolve.averaging.bootstrap import bootstrap as strengths_in_resamples
 from jtsolve.averaging.chains import Ladder
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.backends.parse import parse_backend
@@ -367,34 +369,42 @@ def solve(
 
 @_worded
 def average(
-    problem: Problem | str | Path,
+    problem: Problem | Solution | str | Path,
     treewidth: int | None = None,
     *,
     method: str = "auto",
     edge_odds: float = 1.0,
+    prior: str = "graphs",
     treewidths: bool = False,
     draws: int = 0,
+    bootstrap: int = 0,
+    backend: str | Backend = "auto",
+    executor: str | Any | None = None,
     time: float | None = None,
     memory: float | None = None,
     threads: int | None = None,
     seed: int = 0,
-    executor: str | Any | None = None,
     show_progress: bool | None = None,
 ) -> GraphPosterior:
     """Averages over all decomposable graphs, each weighted by e^score: probabilities of edges and cliques.
 
     Args:
-        problem: as `read` returns it, the path of an instance file, or the `problem` of a `Solution`.
+        problem: as `read` returns it, the path of an instance file, or what `learn` returns.
         treewidth: a bound besides that of the problem; None for none.
         method: "exact" sums; "chains"; "auto": exact where the problem and the memory allow it, else chains.
         edge_odds: prior odds of an edge against none.
+        prior: "graphs": each counts once; "rooted-junction-trees": once for each of them.
         treewidths: whether to sum the posterior of the treewidth too.
         draws: exact draws for the posterior of the number of edges; see `averaging.average.average`.
+        bootstrap: resamples of the rows of what `learn` returned: the share of their best trees that has an
+            edge stands beside its probability, in the field `bootstrap`; see `averaging.bootstrap`.
+        backend: that finds the tree of each resample; see `learn`.
+        executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
+            this process.
         time: see `learn`; so are the others.
         memory: gigabytes.
         threads: their number.
         seed: of everything random.
-        executor: see `solve`; its workers run chains, a task each.
         show_progress: on standard error.
 
     Returns:
@@ -402,33 +412,57 @@ def average(
 
     Raises:
         InputError: the instance is malformed.
-        ChoiceError: no graph meets the constraints, or a method refuses them.
+        ChoiceError: no graph meets the constraints, a method refuses them, or there are no rows to resample.
         LimitError: the work does not fit the limits.
 
     >>> import jtsolve as jt
     >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
-    >>> posterior = jt.average(jt.learn(survey, score="bdeu").problem)
+    >>> posterior = jt.average(jt.learn(survey, score="bdeu"), bootstrap=10)
     >>> posterior.edges.round(2).tolist()
     [[0.0, 1.0, 0.1], [1.0, 0.0, 0.1], [0.1, 0.1, 0.0]]
+    >>> float(posterior.bootstrap.edges[0, 1])
+    1.0
     """
     limits = _limits(time, memory, threads, seed)
-    task = problem if isinstance(problem, Problem) else read_problem(problem)
-    with _display(f"averaging {task.name}", show_progress) as listener:
+    learned = problem if isinstance(problem, Solution) else None
+    task = problem.problem if isinstance(problem, Solution) else problem
+    task = (task if isinstance(task, Problem) else read_problem(task)).with_treewidth(treewidth)
+    cluster = Cluster.of(executor, limits.workers)
+    resampling = _resampling(learned, task, backend) if bootstrap else None
+    with (
+        _display(f"averaging {task.name}", show_progress) as listener,
+        nullcontext() if cluster is None else cluster.held() as held,
+    ):
         posterior = average_problem(
-            task.with_treewidth(treewidth),
+            task,
             method=method,
             limits=limits,
             listener=listener,
             edge_odds=edge_odds,
+            prior=prior,
             treewidths=treewidths,
             draws=draws,
-            ladder=Ladder(cluster=Cluster.of(executor, limits.workers)),
+            ladder=None if held is None else Ladder(cluster=held),
         )
-    if posterior is None:
-        raise ChoiceError("no graph meets the constraints; leave some out")
+        if posterior is None:
+            raise ChoiceError("no graph meets the constraints; leave some out")
+        if resampling is not None:
+            table, search = resampling
+            strengths = strengths_in_resamples(table, bootstrap, search, limits, listener, cluster=held)
+            posterior = replace(posterior, bootstrap=strengths)
     if not posterior.converged:
         LOGGER.warning("the chains have not converged: their figures must not be used")
     return posterior
+
+
+def _resampling(learned: Solution | None, problem: Problem, backend: str | Backend) -> tuple[Table, Search]:
+    """Returns the rows that were learned from, and the search for the tree of each resample."""
+    if learned is None or learned.table is None or learned.local_score is None:
+        raise ChoiceError("bootstrap draws rows, and a problem has none; give what learn returns")
+    if isinstance(learned.table, PartitionedTable):
+        raise ChoiceError("bootstrap draws rows in one place, and these are in partitions; read them as one")
+    width = problem.max_clique_size - 1
+    return learned.table, Search(learned.local_score, width, _backend(backend), problem.constraints)
 
 
 @_worded
@@ -454,7 +488,7 @@ class Solution:
         result: the verified result; its sets are bit masks.
         table: the data, or None.
         style: how the data held their values.
-        local_score: by which the tree was learned, or None.
+        local_score: by which the data were scored, or None; `fit` takes its equivalent sample size.
         trees: drawn from the posterior, which `fit` mixes; none where `learn` was not asked to average.
 
     >>> import jtsolve as jt

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import exp, fsum, log
 from typing import TYPE_CHECKING, NamedTuple
 
+from jtsolve.averaging.junction_trees import log_junction_trees
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.varset import VarSet, is_subset, subsets
 
@@ -28,10 +29,18 @@ class Averages(NamedTuple):
     treewidth: defaultdict[int, float]
 
 
-def enumerated(problem: Problem, edge_odds: float = 1.0) -> Averages | None:
-    """Averages over all chordal graphs on at most five vertices; None if none meets the constraints."""
+def enumerated(problem: Problem, edge_odds: float = 1.0, *, rooted: bool = False) -> Averages | None:
+    """Averages over all chordal graphs on at most five vertices; None if none meets the constraints.
+
+    `rooted`: a graph counts once for each of its junction trees with each of their cliques as the root.
+    """
     scored = [
-        (tree, tree.score(problem.scores) + len(tree.graph_edges) * log(edge_odds))
+        (
+            tree,
+            tree.score(problem.scores)
+            + len(tree.graph_edges) * log(edge_odds)
+            + rooted * (log_junction_trees(tree) + log(len(tree.cliques))),
+        )
         for tree in chordal_trees(problem.n)
         if meets_constraints(problem, tree)
     ]

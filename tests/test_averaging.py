@@ -19,7 +19,7 @@ from jtsolve.averaging.features import Features, features_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import Sums, compute
-from jtsolve.averaging.weights import EXACT, weights_of
+from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
@@ -36,18 +36,18 @@ CHORDAL_GRAPHS = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 2154880
 """Labelled chordal graphs on n = 1, 2, … vertices: sequence A058862 of the OEIS."""
 
 
-def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1) -> Sums:
-    return compute(weights_of(problem, edge_odds), Limits(threads=threads), Recording())
+def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1, prior: str = GRAPHS) -> Sums:
+    return compute(weights_of(problem, edge_odds, prior), Limits(threads=threads), Recording())
 
 
 def uniform(n: int) -> Problem:
     return named(DenseScores(n, n, np.zeros(1 << n)))
 
 
-def agree(problem: Problem, edge_odds: float = 1.0) -> None:
+def agree(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) -> None:
     """Compares the sums and all features with those of all graphs."""
-    expected = enumerated(problem, edge_odds)
-    sums = summed(problem, edge_odds)
+    expected = enumerated(problem, edge_odds, rooted=prior == ROOTED)
+    sums = summed(problem, edge_odds, prior=prior)
     if expected is None:
         assert sums.log_total == -inf
         return
@@ -74,6 +74,35 @@ def test_sums_and_features_are_those_of_all_graphs_under_every_constraint(seed: 
 def test_each_constraint_alone_is_met_with_gaussian_scores(seed: int, feature: Feature) -> None:
     constraints = random_problem(seed, 5, frozenset({feature})).constraints
     agree(named(gaussian(seed, 5, scale=3.0), constraints))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rooted_junction_trees_are_summed_over_under_every_constraint(seed: int) -> None:
+    random = repeatable(seed)
+    n = random.choice([1, 2, 3, 4, 5, 5, 5])
+    problem = random_problem(seed, n, frozenset(random.sample(FEATURES, random.choice([0, 0, 1, 2]))))
+    agree(problem, 1.5, prior=ROOTED)
+
+
+@pytest.mark.parametrize(("n", "count"), list(enumerate([1, 3, 22, 313, 7511, 278204], start=1)))
+def test_rooted_junction_trees_number_1_3_22_313_7511_278204(n: int, count: int) -> None:
+    """The numbers are of enumeration, by trees times cliques of every chordal graph."""
+    assert exp(summed(uniform(n), prior=ROOTED).log_total) == pytest.approx(count, rel=1e-12)
+
+
+def test_the_prior_over_rooted_junction_trees_says_what_it_is_and_is_for_exact_sums() -> None:
+    problem = named(gaussian(1, 5))
+    posterior, expected = average(problem, prior=ROOTED, treewidths=True), enumerated(problem, rooted=True)
+    assert posterior is not None
+    assert expected is not None
+    assert posterior.prior == {"over": "rooted-junction-trees", "edge_odds": 1.0}
+    assert posterior.diagnostics["treewidth"] == pytest.approx([expected.treewidth[k] for k in range(5)])
+    with pytest.raises(ChoiceError, match="chains count each graph once"):
+        average(problem, prior=ROOTED, method="chains")
+    with pytest.raises(ChoiceError, match="draws count each graph once"):
+        average(problem, prior=ROOTED, draws=10)
+    with pytest.raises(ChoiceError, match="no prior 'trees'"):
+        average(problem, prior="trees")
 
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))

@@ -10,9 +10,12 @@ from problems import gaussian, named
 from reference_averaging import enumerated_weights
 
 import jtsolve as jt
+from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.sampling import draw_trees
+from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
+from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, NotConvergedError
@@ -25,6 +28,7 @@ from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.queries import log_likelihood
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -108,6 +112,20 @@ def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> 
         jt.average(named(gaussian(1, 3), impossible))
     with pytest.raises(ChoiceError, match="0 or more"):
         jt.average(problem, draws=-1)
+
+
+def test_average_of_what_was_learned_has_bootstrap_strengths_of_the_same_search() -> None:
+    learned = jt.learn(dict(zip("abcd", table().codes.tolist(), strict=True)), 1)
+    posterior = jt.average(learned, prior="rooted-junction-trees", bootstrap=4, backend="chowliu", seed=3)
+    assert posterior.prior["over"] == "rooted-junction-trees"
+    assert isinstance(learned.table, DataTable)
+    expected = bootstrap(learned.table, 4, Search(Bic(), 1, ChowLiu()), Limits(seed=3))
+    assert posterior.bootstrap is not None
+    assert (posterior.bootstrap.edges == expected.edges).all()
+    with pytest.raises(ChoiceError, match="a problem has none"):
+        jt.average(learned.problem, bootstrap=4)
+    with pytest.raises(ChoiceError, match="no executor 'slurm'"):
+        jt.average(learned, executor="slurm")
 
 
 def test_chains_have_an_error_for_each_edge_and_the_distribution_of_its_graphs() -> None:

@@ -150,6 +150,18 @@ def test_resamples_on_workers_are_those_of_one_process(workers: Workers) -> None
         bootstrap(table, 5, search, Limits(time=1e-9), cluster=Cluster(client=workers.client))
 
 
+def test_jt_average_runs_chains_and_resamples_on_workers(workers: Workers) -> None:
+    learned = jt.learn({"a": [0, 1, 0, 1, 1, 0], "b": [0, 1, 0, 1, 0, 1], "c": [1, 1, 0, 0, 1, 0]}, 1)
+    here, there = (
+        jt.average(learned, method="chains", bootstrap=2, executor=executor)
+        for executor in (None, workers.client)
+    )
+    assert (here.edges == there.edges).all()
+    assert here.bootstrap is not None
+    assert there.bootstrap is not None
+    assert (here.bootstrap.edges == there.bootstrap.edges).all()
+
+
 def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
     problem = named(gaussian(3, 5, 3))
     here = average(problem, method="chains", ladder=Ladder(temperatures=2, rounds=300))

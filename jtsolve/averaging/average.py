@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.chains import Ladder, run_chains
-from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
+from jtsolve.averaging.draws import DRAWABLE, draw_graphs
 from jtsolve.averaging.features import features_of
+from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
-from jtsolve.averaging.running import best_tree, ended, is_exact
+from jtsolve.averaging.running import best_tree, ended, first_tree, is_exact
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import EXACT, weights_of
+from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.scores import StoppedError
@@ -48,6 +49,7 @@ def average(
     treewidths: bool = False,
     draws: int = 0,
     ladder: Ladder | None = None,
+    prior: str = GRAPHS,
 ) -> GraphPosterior | None:
     """Averages over all decomposable graphs that meet the constraints, each weighted by e^score · odds^edges.
 
@@ -62,12 +64,14 @@ def average(
         draws: exact draws that give a posterior of the number of edges, which exact sums do not, and one of
             the treewidth unless it is summed, each with its Monte Carlo error. Chains have both in any case.
         ladder: how chains run; None for the defaults.
+        prior: "graphs": each counts once; "rooted-junction-trees": once for each of its junction trees with
+            each of their cliques as the root, for exact sums without draws.
 
     Returns:
         The posterior, or None if no graph meets the constraints. Chains may not have converged: it says so.
 
     Raises:
-        ChoiceError: the method, the odds or the threshold make no sense.
+        ChoiceError: the method, the prior, the odds or the threshold make no sense.
         RefusedError: the problem asks for what the method does not support; with every reason.
         LimitError: the tables need more memory than allowed, or the time limit came before any result.
         KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
@@ -78,16 +82,18 @@ def average(
         raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
     if draws < 0:
         raise ChoiceError(f"{draws} draws cannot be made; give a number of 0 or more")
+    if draws and prior == ROOTED:
+        raise ChoiceError(f"draws count each graph once, not as the prior over {prior}; leave one out")
     limits = limits or Limits()
-    query = _Query(problem, limits, edge_odds, threshold, treewidths, draws)
+    query = _Query(problem, limits, edge_odds, prior, threshold, treewidths, draws)
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if is_exact(problem, method, limits, DRAWABLE if draws else EXACT):
+            if is_exact(problem, method, limits, DRAWABLE if draws else EXACT, prior):
                 parts = _by_sums(query, recorder)
                 best = None if parts is None else best_tree(problem, limits, recorder)
             else:
-                best = best_tree(problem, limits, recorder)
+                best = first_tree(problem, limits, listener, interruption)
                 parts = _by_chains(query, ladder or Ladder(), best, recorder)
         except StoppedError:
             raise ended(recorder) from None
@@ -101,7 +107,7 @@ def average(
         digest=problem.digest(),
         names=problem.names,
         threshold=threshold,
-        prior={"over": "graphs", "edge_odds": edge_odds},
+        prior={"over": prior, "edge_odds": edge_odds},
         best=best,
         environment=describe(limits.workers),
         **parts,
@@ -114,6 +120,7 @@ class _Query(NamedTuple):
     problem: Problem
     limits: Limits
     edge_odds: float
+    prior: str
     threshold: float
     treewidths: bool
     draws: int
@@ -122,7 +129,7 @@ class _Query(NamedTuple):
 def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     """Returns the fields of the posterior, or None if no graph meets the constraints."""
     problem, limits = query.problem, query.limits
-    sums = compute(weights_of(problem, query.edge_odds), limits, recorder)
+    sums = compute(weights_of(problem, query.edge_odds, query.prior), limits, recorder)
     log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
     if log_total == -inf:
         return None
@@ -136,11 +143,11 @@ def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     if graphs is not None:
         edges = np.bitwise_count(graphs).sum(axis=1, dtype=np.int64) // 2
         diagnostics |= _shares("edges_in_graph", edges, query.draws)
-        widths = np.array([tree.treewidth for tree in trees_of(graphs)])
+        widths = np.array([tree.treewidth for tree in trees_of(map(tuple, graphs.tolist()))])
         diagnostics |= _shares("treewidth", widths, query.draws)
     if query.treewidths:
         diagnostics.pop("treewidth_errors", None)
-        diagnostics["treewidth"] = _treewidths(problem, query.edge_odds, limits, recorder, log_total)
+        diagnostics["treewidth"] = _treewidths(query, recorder, log_total)
     return {
         "log_evidence": log_total,
         "edges": features.edges(problem.n),
@@ -213,15 +220,13 @@ def _require_identity(features: Features) -> None:
         raise InternalError(f"expected cliques exceed expected separators by {surplus}, which has to be 1")
 
 
-def _treewidths(
-    problem: Problem, edge_odds: float, limits: Limits, recorder: Recorder, log_total: float
-) -> list[float]:
+def _treewidths(query: _Query, recorder: Recorder, log_total: float) -> list[float]:
     """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
     below = 0.0
     found = []
-    for width in range(1, problem.max_clique_size):
-        weights = weights_of(problem.with_treewidth(width - 1), edge_odds)
-        upto = exp(min(0.0, compute(weights, limits, recorder).log_total - log_total))
+    for width in range(1, query.problem.max_clique_size):
+        weights = weights_of(query.problem.with_treewidth(width - 1), query.edge_odds, query.prior)
+        upto = exp(min(0.0, compute(weights, query.limits, recorder).log_total - log_total))
         found.append(max(0.0, upto - below))
         below = upto
     return [*found, max(0.0, 1.0 - below)]

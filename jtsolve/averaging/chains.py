@@ -7,8 +7,8 @@ say is compared; if they do not agree, the posterior says that it has not conver
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted.
 
-Time: about 10^6 proposals a second and core, of 10^2 a round and temperature. Memory: 8 n bytes a round and
-chain.
+Time: about 10^6 proposals a second and core, of 10^2 a round and temperature. Memory: n²/8 bytes a round
+and chain.
 
 References: see `kernels.edge_chain` and `diagnostics`.
 """
@@ -26,22 +26,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
+from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
 from jtsolve.core.scores import StoppedError, colex_table
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members
-from jtsolve.errors import ChoiceError, RefusedError
+from jtsolve.errors import ChoiceError, LimitError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.varset import VarSet
+
+
+WORD = 32
+"""As in `kernels.edge_chain`, which is not loaded before a chain begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class ChainConstants:
     """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
     steps: int = 100
     """Proposals at a temperature in a round: exchanges are frequent, and take little of the time."""
+    search: float = 20.0
+    """Seconds at most to search for the tree from which one chain starts; less where time is limited."""
     points: int = 250
     """Of each chain in a trace."""
     thinned: int = 1000
@@ -75,7 +83,6 @@ def _has_every_score(problem: Problem) -> str | None:
 
 MOVABLE = Capabilities(
     features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES}),
-    max_variables=63,
     rules=(needs_table, lambda problem: None if needs_table(problem) else _has_every_score(problem)),
 )
 """What chains support: from any graph that meets these constraints, edges can be removed one by one."""
@@ -150,13 +157,13 @@ class Sample:
     """What the chains saw after the warm-up.
 
     Attributes:
-        graphs: shape (chains, rounds, n): the neighbours of each vertex as bit masks.
+        graphs: shape (chains, rounds, n, words), uint32: the neighbours of each vertex, in words of 32.
         heights: shape (chains, rounds): ln of the weight of each graph, up to a constant.
         converged: whether all diagnostics are met.
         diagnostics: as JSON values.
     """
 
-    graphs: NDArray[np.int64]
+    graphs: NDArray[np.uint32]
     heights: NDArray[np.float64]
     converged: bool
     diagnostics: dict[str, Any]
@@ -168,12 +175,12 @@ class Sample:
 
     def traces(self) -> Traces:
         """Returns the traces, and the errors of all edges."""
-        rounds, n = self.graphs.shape[1:]
+        rounds, n = self.graphs.shape[1:3]
         at = np.linspace(0, rounds - 1, min(rounds, CHAINS.points)).astype(int)
         shares = edge_shares(self.graphs)
         errors = np.zeros((n, n))
         for u, v in np.argwhere(np.triu(shares.any(axis=0) & (shares < 1).any(axis=0))).tolist():
-            errors[u, v] = errors[v, u] = standard_error((self.graphs[:, :, u] >> v & 1).astype(np.float64))
+            errors[u, v] = errors[v, u] = standard_error(edge_trace(self.graphs, u, v))
         return Traces(
             rounds + at,
             self.heights[:, at],
@@ -185,18 +192,14 @@ class Sample:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """The number of edges of each graph: shape (chains, rounds)."""
-        sizes: NDArray[np.int64] = np.bitwise_count(self.graphs).sum(axis=2, dtype=np.int64) // 2
+        sizes: NDArray[np.int64] = np.bitwise_count(self.graphs).sum(axis=(2, 3), dtype=np.int64) // 2
         return sizes
 
     def trees(self) -> list[JunctionTree]:
         """Returns the junction trees of some graphs, equally spaced, of every chain."""
         rounds = self.graphs.shape[1]
         at = np.linspace(0, rounds - 1, min(rounds, CHAINS.thinned)).astype(int)
-        rows, counts = np.unique(
-            self.graphs[:, at].reshape(-1, self.graphs.shape[2]), axis=0, return_counts=True
-        )
-        trees = (JunctionTree.from_neighbours(row) for row in rows.tolist())
-        return [tree for tree, count in zip(trees, counts.tolist(), strict=True) for _ in range(count)]
+        return trees_of(neighbours_of(self.graphs[:, at]))
 
 
 def require_movable(problem: Problem) -> None:
@@ -250,13 +253,13 @@ def run_chains(
 
 def _advanced(
     shared: tuple[NDArray[np.float64], tuple[Any, ...]], rounds: int, state: list[NDArray[Any]]
-) -> tuple[list[NDArray[Any]], NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[list[NDArray[Any]], NDArray[np.uint32], NDArray[np.float64]]:
     """Returns the state of a chain after some rounds, and its trace; called on a worker."""
     from jtsolve.averaging.kernels.edge_chain import run_chain
 
     betas, scores = shared
     states, rows, logs, order, counts = (array.copy() for array in state)
-    graphs, heights = np.zeros((rounds, rows.shape[1]), np.int64), np.zeros(rounds)
+    graphs, heights = np.zeros((rounds, *rows.shape[1:]), np.uint32), np.zeros(rounds)
     run_chain(states, rows, logs, order, betas, rounds, CHAINS.steps, *scores, graphs, heights, counts)
     return [states, rows, logs, order, counts], graphs, heights
 
@@ -279,30 +282,40 @@ class _Run:
     ) -> None:
         n, largest = problem.n, problem.max_clique_size
         self.ladder, self.workers, self.n = ladder, limits.workers, n
-        forbidden = np.zeros(n, np.int64)
+        forbidden = [0] * n
         for edge in problem.constraints.forbidden_edges:
             for v in members(edge):
                 forbidden[v] |= edge ^ (1 << v)
+        held = ladder.chains * ladder.rounds * 4 * n * word_count(n)
+        if held > limits.memory_bytes:
+            raise LimitError(
+                f"the graphs of {ladder.chains} chains of {ladder.rounds} rounds need {held / 1e9:.3g} GB "
+                f"for {n} variables, but the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Fix: fewer "
+                "rounds"
+            )
         before = np.array(
             [[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64
         )
-        self.scores = (colex_table(problem.scores, largest), before, largest, log(edge_odds), forbidden)
+        table = colex_table(problem.scores, largest)
+        self.scores = (table, before, largest, log(edge_odds), words_of(forbidden))
         generator = np.random.default_rng(limits.seed)
         shape = (ladder.chains, ladder.temperatures)
         self.states = generator.integers(1, 1 << 63, (ladder.chains, 1)).astype(np.uint64)
-        starts = [np.zeros(n, np.int64)]
+        starts = [[0] * n]
         if start is not None:
-            starts.append(_rows(start))
+            starts.append(_neighbours(n, start.graph_edges))
         while len(starts) < ladder.chains:
             starts.append(_random_tree(generator, n, forbidden, largest))
-        self.rows = np.repeat(np.array(starts[: ladder.chains])[:, None], ladder.temperatures, axis=1)
+        starts = starts[: ladder.chains]
+        words = np.stack([words_of(neighbours) for neighbours in starts])
+        self.rows = np.repeat(words[:, None], ladder.temperatures, axis=1)
         self.logs = np.zeros(shape)
-        for chain in range(ladder.chains):
-            tree = JunctionTree.from_neighbours(self.rows[chain, 0].tolist())
+        for chain, neighbours in enumerate(starts):
+            tree = JunctionTree.from_neighbours(neighbours)
             self.logs[chain] = tree.score(problem.scores) + log(edge_odds) * len(tree.graph_edges)
         self.order = np.tile(np.arange(ladder.temperatures), (ladder.chains, 1))
         self.counts = np.zeros((ladder.chains, 2 + 2 * ladder.temperatures), np.int64)
-        self.graphs = np.zeros((ladder.chains, ladder.rounds, n), np.int64)
+        self.graphs = np.zeros((ladder.chains, ladder.rounds, *words.shape[1:]), np.uint32)
         self.heights = np.zeros((ladder.chains, ladder.rounds))
         self.done = 0
 
@@ -316,7 +329,7 @@ class _Run:
     def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
         """Runs each chain as a task, which returns its state and trace."""
         part = slice(self.done, rounds)
-        own = (self.states, self.rows, self.logs, self.order, self.counts)
+        own: tuple[NDArray[Any], ...] = (self.states, self.rows, self.logs, self.order, self.counts)
         with cluster.connected() as workers:
             shared = workers.share((self.ladder.betas, self.scores))
             futures = [
@@ -383,9 +396,9 @@ class _Run:
             for u, v, p in zip(*upper, means, strict=True)
             if CHAINS.certain < p < 1 - CHAINS.certain
         ]
-        sizes = np.bitwise_count(graphs).sum(axis=2) / 2
+        sizes = np.bitwise_count(graphs).sum(axis=(2, 3)) / 2
         traces = [heights, sizes.astype(np.float64)]
-        traces += [(graphs[:, :, u] >> v & 1).astype(np.float64) for u, v in open_pairs]
+        traces += [edge_trace(graphs, u, v) for u, v in open_pairs]
         r_hats = [split_r_hat(trace) for trace in traces]
         effective = min(map(effective_size, traces))
         spread = shares.max(axis=0) - shares.min(axis=0)
@@ -421,29 +434,53 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def edge_shares(graphs: NDArray[np.int64]) -> NDArray[np.float64]:
+def edge_trace(graphs: NDArray[np.uint32], u: int, v: int) -> NDArray[np.float64]:
+    """Returns 1 where a graph has the edge, else 0: shape (chains, rounds)."""
+    trace: NDArray[np.float64] = (graphs[:, :, u, v // WORD] >> v % WORD & 1).astype(np.float64)
+    return trace
+
+
+def edge_shares(graphs: NDArray[np.uint32]) -> NDArray[np.float64]:
     """Returns in which share of the graphs of each chain each edge is: shape (chains, n, n)."""
     n = graphs.shape[2]
-    return np.stack([(graphs >> v & 1).mean(axis=1) for v in range(n)], axis=2)
+    shares = [(graphs[..., v // WORD] >> v % WORD & 1).mean(axis=1) for v in range(n)]
+    return np.stack(shares, axis=2)
 
 
-def _rows(tree: JunctionTree) -> NDArray[np.int64]:
-    rows = np.zeros(tree.n, np.int64)
-    for u, v in tree.graph_edges:
-        rows[u] |= 1 << v
-        rows[v] |= 1 << u
-    return rows
+def word_count(n: int) -> int:
+    """Returns the words of a row of n bits."""
+    return -(-n // WORD)
+
+
+def words_of(neighbours: Sequence[VarSet]) -> NDArray[np.uint32]:
+    """Returns the rows of a graph in words: shape (n, words)."""
+    n = len(neighbours)
+    data = b"".join(mask.to_bytes(4 * word_count(n), "little") for mask in neighbours)
+    return np.frombuffer(data, "<u4").astype(np.uint32).reshape(n, -1)
+
+
+def neighbours_of(graphs: NDArray[np.uint32]) -> list[tuple[VarSet, ...]]:
+    """Returns the neighbours of each vertex, of graphs of any shape (…, n, words)."""
+    data = np.ascontiguousarray(graphs, "<u4").reshape(-1, *graphs.shape[-2:])
+    return [tuple(int.from_bytes(row.tobytes(), "little") for row in rows) for rows in data]
+
+
+def _neighbours(n: int, edges: Iterable[tuple[int, int]]) -> list[VarSet]:
+    neighbours = [0] * n
+    for u, v in edges:
+        neighbours[u] |= 1 << v
+        neighbours[v] |= 1 << u
+    return neighbours
 
 
 def _random_tree(
-    generator: np.random.Generator, n: int, forbidden: NDArray[np.int64], largest: int
-) -> NDArray[np.int64]:
+    generator: np.random.Generator, n: int, forbidden: Sequence[VarSet], largest: int
+) -> list[VarSet]:
     """Returns a random forest without forbidden edges: each vertex joins an earlier one."""
-    rows = np.zeros(n, np.int64)
     order = generator.permutation(n).tolist()
+    edges = []
     for i, v in enumerate(order[1:] if largest > 1 else [], start=1):
         u = order[int(generator.integers(i))]
         if not forbidden[v] >> u & 1:
-            rows[u] |= 1 << v
-            rows[v] |= 1 << u
-    return rows
+            edges.append((u, v))
+    return _neighbours(n, edges)

@@ -8,8 +8,9 @@ The tables of `sums` are followed from the top, each choice in proportion to its
     until
         K is connected and, with probability 1 / (number of v ∈ K adjacent to all of Q), accepted.
 
-There is no burn-in and there are no weights. Time: 2^n steps for the first choice of a graph, less for the
-rest; 1.3 to 1.5 attempts for a connected part have been seen.
+There is no burn-in and there are no weights. Time: 2^n steps to list the first choice of a graph, less for
+the rest; a task makes each list once (`kernels.draws`). 1.3 to 3 attempts for a connected part have been
+seen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from jtsolve.averaging.weights import EXACT
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import Feature
 from jtsolve.core.threads import run_tasks
-from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +40,8 @@ DRAWABLE = Capabilities(
 )
 """What draws support. At a forbidden clique they would need tables of the partitions with a full part."""
 
-_TASK = 200
+_TASK = 1000
+"""Draws of a task, which share what has been listed: see `kernels.draws`."""
 
 
 def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
@@ -73,15 +74,3 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
     finally:
         pool.shutdown(cancel_futures=True)
     return graphs
-
-
-def trees_of(graphs: NDArray[np.int64]) -> list[JunctionTree]:
-    """Returns the canonical junction trees of graphs; equal graphs share one."""
-    found: dict[tuple[int, ...], JunctionTree] = {}
-    trees = []
-    for row in graphs.tolist():
-        key = tuple(row)
-        if key not in found:
-            found[key] = JunctionTree.from_neighbours(row)
-        trees.append(found[key])
-    return trees

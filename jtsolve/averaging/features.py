@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.plan import LANES, Plan
+from jtsolve.averaging.sums import compute, marked
 from jtsolve.core.threads import run_tasks
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def features_of(sums: Sums, limits: Limits, report: Report) -> Features:
     """
     from jtsolve.averaging.kernels.features import describe_sets, expected_components
 
+    if sums.weights.rooted:
+        return _of_rooted(sums, limits, report)
     n, width = sums.weights.n, sums.weights.width
     plan = Plan(n, width)
     masks = sums.layout.masks
@@ -90,6 +93,46 @@ def features_of(sums: Sums, limits: Limits, report: Report) -> Features:
     complete[0] = 1.0
     separator[0] = max(0.0, expected_components((number, exponent), sums.layout, sums.tables) - 1.0)
     return Features(masks, complete, np.minimum(clique, 1.0), separator, min(1.0, connected))
+
+
+def _of_rooted(sums: Sums, limits: Limits, report: Report) -> Features:
+    """Returns the probabilities where each graph counts once for each rooted junction tree.
+
+    Of a tree's cliques that hold A, if any does, there is one more than of its separators that hold A.
+    """
+    from jtsolve.averaging.kernels.features import expected_separators
+
+    weights, layout = sums.weights, sums.layout
+    n, masks = weights.n, layout.masks
+    separator_weights = weights.separator.copy()
+    separator_weights[0] = np.inf
+    tied = compute(replace(weights, separator=separator_weights), limits, report)
+    connected = _ratio(tied.total, sums.total)
+    del tied
+    tables = marked(sums, limits, report)
+    clique = _shares(tables.x[layout.across[n] :: LANES][: masks.size], sums)
+    separator = np.zeros(masks.size)
+    for size in range(weights.width):
+        expected_separators(size, sums.total, layout, sums.local, sums.tables.f, tables.f, separator)
+        report(note="features")
+    complete = np.zeros(1 << n)
+    complete[masks] = clique - separator
+    for v in range(n):
+        pairs = complete.reshape(-1, 2, 1 << v)
+        pairs[:, 0] += pairs[:, 1]
+    return Features(masks, np.clip(complete[masks], 0.0, 1.0), np.minimum(clique, 1.0), separator, connected)
+
+
+def _shares(words: NDArray[np.uint64], sums: Sums) -> NDArray[np.float64]:
+    """Returns the numbers of words, divided by the total."""
+    bits = int(sums.layout.bits)
+    number, exponent = sums.total
+    fractions = (words & np.uint64((1 << bits) - 2)).astype(np.float64) * 2.0**-bits
+    shifts = (words >> np.uint64(bits)).astype(np.int64) + (sums.layout.base - exponent)
+    shares: NDArray[np.float64] = np.where(
+        words > 0, np.ldexp((1.0 + fractions) / number, np.maximum(shifts, -2000)), 0.0
+    )
+    return shares
 
 
 def _ratio(one: tuple[float, int], other: tuple[float, int]) -> float:

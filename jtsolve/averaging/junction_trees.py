@@ -1,4 +1,4 @@
-"""The junction trees of one graph: how many there are, and one of them drawn uniformly.
+"""The junction trees of graphs: the canonical one, how many there are, and one of them drawn uniformly.
 
 For a separator S, the m cliques that hold S are a subtree of any junction tree. Without its edges labelled S,
 it falls into the same parts, of m_1, …, m_c cliques, in every junction tree. They can be joined in m^(c−2) Π
@@ -14,13 +14,25 @@ from __future__ import annotations
 from math import fsum, log
 from typing import TYPE_CHECKING
 
+from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import is_subset
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from random import Random
 
-    from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
+
+
+def trees_of(graphs: Iterable[tuple[VarSet, ...]]) -> list[JunctionTree]:
+    """Returns the canonical junction trees of graphs, given as neighbours; equal graphs share one."""
+    found: dict[tuple[VarSet, ...], JunctionTree] = {}
+    trees = []
+    for graph in graphs:
+        if graph not in found:
+            found[graph] = JunctionTree.from_neighbours(graph)
+        trees.append(found[graph])
+    return trees
 
 
 def log_junction_trees(tree: JunctionTree) -> float:

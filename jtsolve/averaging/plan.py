@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import comb
 
@@ -48,10 +48,12 @@ class Plan:
     Args:
         n: the number of variables.
         width: the largest size of a clique, w.
+        rooted: sums over rooted junction trees, whose features take the tables twice.
     """
 
     n: int
     width: int
+    rooted: bool = False
 
     def cells(self, most: int) -> int:
         """Returns the words of a table over the pairs (S, R) with |S| ≤ most, S in groups of LANES."""
@@ -76,14 +78,15 @@ class Plan:
     @property
     def words(self) -> int:
         """The words of F, L, P and X."""
-        return self.cells(self.width - 1) + 2 * self.cells(self.width) + self.across[-1]
+        words = self.cells(self.width - 1) + 2 * self.cells(self.width) + self.across[-1]
+        return words * (1 + self.rooted)
 
     @cached_property
     def products(self) -> int:
         """The products in the sums for F and P, LANES at a time, those in unused lanes counted."""
         f: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width))
         p: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width + 1)) // 2
-        return f + p
+        return 3 * p if self.rooted else f + p
 
     @cached_property
     def terms(self) -> int:
@@ -93,7 +96,7 @@ class Plan:
             for k in range(min(self.width, m + 1)):
                 bigger = min(self.width - k, m - k)
                 total += self.groups(m) * LANES * comb(m, k) * (count_bounded_subsets(m - k, bigger) - 1)
-        return total
+        return total * (1 + self.rooted)
 
     @property
     def memory(self) -> int:
@@ -103,7 +106,7 @@ class Plan:
     @property
     def core_seconds(self) -> float:
         """The predicted seconds of one core."""
-        pairs = self.cells(self.width)
+        pairs = self.cells(self.width) * (1 + self.rooted)
         return self.products * COSTS.product + self.terms * COSTS.term + pairs * COSTS.cell
 
     def estimate(self, workers: int) -> Estimate:
@@ -113,6 +116,7 @@ class Plan:
         return Estimate(resident_memory() + COSTS.kernels + self.memory, seconds)
 
 
-def widest_fitting(n: int, width: int, room: int) -> int | None:
-    """Returns the largest width below the given one whose tables take at most `room` bytes, or None."""
-    return next((w for w in range(width - 1, 0, -1) if Plan(n, w).memory + COSTS.kernels <= room), None)
+def widest_fitting(plan: Plan, room: int) -> int | None:
+    """Returns the largest width below that of a plan whose tables take at most `room` bytes, or None."""
+    widths = range(plan.width - 1, 0, -1)
+    return next((w for w in widths if replace(plan, width=w).memory + COSTS.kernels <= room), None)

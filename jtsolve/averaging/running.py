@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
-from jtsolve.averaging.chains import MOVABLE, require_movable
+from jtsolve.averaging.chains import CHAINS, MOVABLE, require_movable
 from jtsolve.averaging.plan import Plan
-from jtsolve.averaging.weights import EXACT
+from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, require_prior
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
-from jtsolve.solving import choose, verified
+from jtsolve.solving import Recorder, choose, verified
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Capabilities, Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.solving import Recorder
+    from jtsolve.solving import Interruption, Listener
 
 
-def is_exact(problem: Problem, method: str, limits: Limits, able: Capabilities = EXACT) -> bool:
+def is_exact(
+    problem: Problem, method: str, limits: Limits, able: Capabilities = EXACT, prior: str = GRAPHS
+) -> bool:
     """Tells whether the exact sums are to be used.
 
     Args:
@@ -26,17 +30,23 @@ def is_exact(problem: Problem, method: str, limits: Limits, able: Capabilities =
         method: "auto", "exact" or "chains".
         limits: of memory, for "auto".
         able: the constraints supported exactly.
+        prior: one of `PRIORS`.
 
     Raises:
-        ChoiceError: there is no such method.
+        ChoiceError: there is no such method or prior, or the method does not support the prior.
         RefusedError: the problem asks for what the method does not support.
     """
     if method not in ("auto", "exact", "chains"):
         raise ChoiceError(f"there is no method '{method}'; there are auto, exact, chains")
+    require_prior(prior)
+    if prior == ROOTED and method == "chains":
+        raise ChoiceError(
+            f"chains count each graph once, and do not support the prior over {prior}; take exact sums"
+        )
     if method == "chains":
         require_movable(problem)
         return False
-    if method == "auto" and not MOVABLE.objections(problem):
+    if method == "auto" and prior == GRAPHS and not MOVABLE.objections(problem):
         plan = Plan(problem.n, problem.max_clique_size)
         fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
         return fits and not able.objections(problem)
@@ -52,6 +62,15 @@ def best_tree(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionT
         return verified(problem, backend, limits, recorder).tree
     except LimitError:
         return None
+
+
+def first_tree(
+    problem: Problem, limits: Limits, listener: Listener | None, interruption: Interruption
+) -> JunctionTree | None:
+    """Returns a good tree for chains to start from, by a search that leaves them most of the time."""
+    left = inf if limits.time is None else limits.time - limits.elapsed
+    own = replace(limits, time=max(1e-9, limits.elapsed + min(CHAINS.search, 0.2 * left)))
+    return best_tree(problem, own, Recorder(problem, own, listener, interruption))
 
 
 def ended(recorder: Recorder) -> Exception | KeyboardInterrupt:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.chains import Ladder, run_chains
-from jtsolve.averaging.draws import DRAWABLE, draw_graphs, trees_of
-from jtsolve.averaging.running import best_tree, ended, is_exact
+from jtsolve.averaging.chains import Ladder, neighbours_of, run_chains
+from jtsolve.averaging.draws import DRAWABLE, draw_graphs
+from jtsolve.averaging.junction_trees import trees_of
+from jtsolve.averaging.running import ended, first_tree, is_exact
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import weights_of
 from jtsolve.core.backend import Limits
@@ -81,22 +82,31 @@ def draw_trees(
         recorder = Recorder(problem, limits, listener, interruption)
         try:
             if not is_exact(problem, method, limits, DRAWABLE):
+                start = first_tree(problem, limits, listener, interruption)
                 return _of_chains(
-                    problem, count, edge_odds, ladder or Ladder(), limits=limits, recorder=recorder
+                    problem, count, edge_odds, ladder or Ladder(), start, limits=limits, recorder=recorder
                 )
             sums = compute(weights_of(problem, edge_odds), limits, recorder)
             if sums.log_total == -inf:
                 return None
-            return Draws(tuple(trees_of(draw_graphs(sums, count, limits, recorder))), "exact", {})
+            return Draws(
+                tuple(trees_of(map(tuple, draw_graphs(sums, count, limits, recorder).tolist()))), "exact", {}
+            )
         except StoppedError:
             raise ended(recorder) from None
 
 
 def _of_chains(
-    problem: Problem, count: int, edge_odds: float, ladder: Ladder, *, limits: Limits, recorder: Recorder
+    problem: Problem,
+    count: int,
+    edge_odds: float,
+    ladder: Ladder,
+    start: JunctionTree | None,
+    *,
+    limits: Limits,
+    recorder: Recorder,
 ) -> Draws:
     """Returns graphs of all chains, equally spaced."""
-    start = best_tree(problem, limits, recorder)
     sample = run_chains(problem, edge_odds, limits, recorder, ladder=ladder, start=start)
     if recorder.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
@@ -107,6 +117,6 @@ def _of_chains(
             "in the probability of an edge: trees drawn from them would not be from the posterior. Ways out: "
             "a smaller treewidth, for which exact draws fit, more rounds, or more time"
         )
-    graphs = sample.graphs.reshape(-1, problem.n)
+    graphs = sample.graphs.reshape(-1, *sample.graphs.shape[2:])
     at = np.linspace(0, len(graphs) - 1, count + 2).astype(int)[1:-1]
-    return Draws(tuple(trees_of(graphs[at])), "chains", sample.diagnostics)
+    return Draws(tuple(trees_of(neighbours_of(graphs[at]))), "chains", sample.diagnostics)

@@ -29,6 +29,10 @@ then B(S,R) = F(S,R) = 0.
 All sums but those for F and X are of positive terms, and in these two the terms are at most a count of sets
 times sums that the result is added to: errors stay relative. The range of numbers is met by `kernels.words`.
 
+*Rooted junction trees* (Kangas, Niinimäki and Koivisto, UAI 2015): the sum of w(G) times the number of
+junction trees of G and of its cliques. Of the same recurrence, F is B, the sum for L leaves Q = S out, X is
+c P, and the total is F(∅,V): a root C ⊋ S, and below it a partition into parts with separators Q ⊊ C.
+
 Time: Σ_{i≤w} C(n,i) 3^(n−i) products twice, 4^n without a bound w on the size of cliques. Memory: four tables
 of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound.
 """
@@ -76,9 +80,11 @@ def require_room(plan: Plan, limits: Limits) -> None:
     if need <= limits.memory_bytes:
         return
     held = need - plan.memory
-    narrower = widest_fitting(plan.n, plan.width, limits.memory_bytes - held)
+    narrower = widest_fitting(plan, limits.memory_bytes - held)
     ways = [] if narrower is None else [f"--treewidth {narrower - 1}"]
-    ways += ["--method chains, which needs no tables", "a larger --memory-limit, where the machine has it"]
+    if not plan.rooted:
+        ways.append("--method chains, which needs no tables")
+    ways.append("a larger --memory-limit, where the machine has it")
     raise LimitError(
         f"the exact sums need {need / 1e9:.3g} GB for {plan.n} variables at treewidth {plan.width - 1}, but "
         f"the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: {'; '.join(ways)}."
@@ -149,48 +155,65 @@ def compute(weights: SetWeights, limits: Limits, report: Report) -> Sums:
     """
     from jtsolve.core.compiling import announced
 
-    plan = Plan(weights.n, weights.width)
+    plan = Plan(weights.n, weights.width, weights.rooted)
     require_room(plan, limits)
     with announced(lambda: report(note="compiling the kernels (first run only)")):
         run = _Run(weights, plan, limits, report)
-        pool = ThreadPoolExecutor(limits.workers)
-        try:
-            began = time.perf_counter()
-            run.layers(pool)
-            seconds = {"sums": time.perf_counter() - began}
-        finally:
-            pool.shutdown(cancel_futures=True)
+        began = time.perf_counter()
+        run.all_layers()
+        seconds = {"sums": time.perf_counter() - began}
     return Sums(weights, run.layout, run.local, run.tables, run.excluded(), seconds)
+
+
+def marked(sums: Sums, limits: Limits, report: Report) -> Any:
+    """Returns tables in which each rooted tree counts once for each of its cliques below S, one being marked.
+
+    By the product rule, F' = B', L' likewise, P'(S,R) = Σ_{K∋min R} L'(S,K) P(S,R∖K) + L(S,K) P'(S,R∖K), and
+    X' = c (P + P') marks S too. So X'(A,V∖A) is the sum over all rooted trees with the clique A: those rooted
+    at A, with another clique marked as the root.
+
+    Raises:
+        StoppedError: the report asked to end.
+    """
+    plan = Plan(sums.weights.n, sums.weights.width, rooted=True)
+    run = _Run(sums.weights, plan, limits, report)
+    run.base = sums.tables
+    run.all_layers()
+    return run.tables
 
 
 class _Run:
     """One run: the tables, the layers."""
 
     def __init__(self, weights: SetWeights, plan: Plan, limits: Limits, report: Report) -> None:
-        from jtsolve.averaging.kernels.sums import Tables
-
         self.weights, self.plan, self.report = weights, plan, report
         self.workers = limits.workers
         self.layout = _layout(plan, weights)
         self.local = _local(weights)
-        pairs = plan.cells(plan.width)
-        smaller = max(plan.cells(plan.width - 1), LANES)
-        self.tables = Tables(
-            *(np.zeros(size, np.uint64) for size in (smaller, pairs, pairs, plan.across[-1]))
-        )
+        self.tables = _tables(plan)
+        self.base: Any = None
         self.work = 0.0
         self.all_work = sum(
             task.cost for r in range(1, plan.n + 1) for step in self._steps(r) for task in step
         )
 
-    def layers(self, pool: ThreadPoolExecutor) -> None:
+    def all_layers(self) -> None:
         """Runs all layers of |R|."""
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            self._layers(pool)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _layers(self, pool: ThreadPoolExecutor) -> None:
         from jtsolve.averaging.kernels.sums import begin
 
         plan = self.plan
         arguments = (self.layout, self.local, self.tables)
         for k in range(plan.width + 1):
             begin(k, 0, plan.groups(k), *arguments)
+        if self.base is not None:
+            self.tables.parts[:] = 0
         for r in range(1, plan.n + 1):
             for step in self._steps(r):
                 tasks = list(step)
@@ -228,7 +251,7 @@ class _Run:
         yield self._counting(r)
         yield self._convolving(r, "connect", self.plan.width - 1, 0)
         yield self._attaching(r)
-        yield self._convolving(r, "divide", self.plan.width, 1)
+        yield self._convolving(r, "divide" if self.base is None else "divide_marked", self.plan.width, 1)
         yield self._excluding(r)
 
     def _counting(self, r: int) -> Iterator[_Task]:
@@ -258,7 +281,8 @@ class _Run:
             for first, last, begin, end in _portions(plan.groups(k), parts.size, each, 0.0):
                 chosen = parts[begin:end]
                 arguments = (k, first, last, chosen, self.layout, self.local, self.tables)
-                yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments))
+                more = (self.base,) if name == "divide_marked" else ()
+                yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments, *more))
 
     def _attaching(self, r: int) -> Iterator[_Task]:
         from jtsolve.averaging.kernels.sums import attach
@@ -312,6 +336,14 @@ def _of_size(n: int, size: int) -> NDArray[np.int64]:
     return chosen
 
 
+def _tables(plan: Plan) -> Any:
+    """Returns the `kernels.sums.Tables`, of zeros."""
+    from jtsolve.averaging.kernels.sums import Tables
+
+    pairs, smaller = plan.cells(plan.width), max(plan.cells(plan.width - 1), LANES)
+    return Tables(*(np.zeros(size, np.uint64) for size in (smaller, pairs, pairs, plan.across[-1])))
+
+
 def _layout(plan: Plan, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
@@ -348,8 +380,10 @@ def _local(weights: SetWeights) -> Any:
     kind = np.full(clique.size, NORMAL, np.int8)
     kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
     kind[inverse == 0] = NO_SEPARATOR
+    if weights.rooted:
+        kind[:] = NO_SEPARATOR  # X = c P of every set, and the total is F(∅,V)
     required = np.array(weights.required, np.int64)
-    return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
+    return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required, weights.rooted)
 
 
 def _split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

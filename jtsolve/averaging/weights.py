@@ -40,6 +40,11 @@ digits."""
 
 _GRAPHS_SLACK = 128
 
+GRAPHS, ROOTED = "graphs", "rooted-junction-trees"
+PRIORS = (GRAPHS, ROOTED)
+"""Uniform over the graphs; or over rooted junction trees, so that a graph counts once for each of its
+junction trees with each of their cliques as the root: much for graphs of many equal separators."""
+
 
 @dataclass(frozen=True, slots=True)
 class SetWeights:
@@ -54,6 +59,7 @@ class SetWeights:
         offset: ln of what every graph's weight was divided by, in nats.
         lowest: no sum of weights that the recurrence meets is below 2^lowest, unless it is 0.
         highest: nor above 2^highest.
+        rooted: whether a graph counts once for each of its rooted junction trees.
     """
 
     n: int
@@ -64,18 +70,21 @@ class SetWeights:
     offset: float
     lowest: int
     highest: int
+    rooted: bool = False
 
 
-def weights_of(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
+def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) -> SetWeights:
     """Returns the weights of a problem that `EXACT` allows.
 
     Args:
         problem: scores and constraints.
         edge_odds: prior odds of an edge against none: a graph's weight is multiplied by odds^edges.
+        prior: one of `PRIORS`.
 
     Raises:
-        ChoiceError: the odds are not positive and finite.
+        ChoiceError: the odds are not positive and finite, or there is no such prior.
     """
+    require_prior(prior)
     if not 0 < edge_odds < inf:
         raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
     n, width = problem.n, problem.max_clique_size
@@ -94,7 +103,16 @@ def weights_of(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     for edge in problem.constraints.required_edges:
         for v in members(edge):
             required[v] |= edge ^ (1 << v)
-    return SetWeights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest)
+    rooted = prior == ROOTED
+    if rooted:
+        highest += (n * n).bit_length() * n  # n^n rooted junction trees of a graph at most, and n cliques
+    return SetWeights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest, rooted)
+
+
+def require_prior(prior: str) -> None:
+    """Raises ChoiceError unless there is such a prior."""
+    if prior not in PRIORS:
+        raise ChoiceError(f"there is no prior '{prior}'; there are {', '.join(PRIORS)}")
 
 
 def _constrain(

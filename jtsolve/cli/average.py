@@ -60,6 +60,13 @@ def average(
     edge_odds: Annotated[
         float, typer.Option(metavar="X", help="Prior odds of an edge; 1: all graphs are equally likely.")
     ] = 1.0,
+    prior: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="graphs: each counts once; rooted-junction-trees: once for each of them.",
+        ),
+    ] = "graphs",
     threshold: Annotated[
         float, typer.Option(metavar="P", help="Least probability of the cliques that are listed.")
     ] = 0.01,
@@ -144,6 +151,7 @@ def average(
             limits=limits,
             listener=listener,
             edge_odds=edge_odds,
+            prior=prior,
             threshold=threshold,
             treewidths=treewidths,
             draws=draws,

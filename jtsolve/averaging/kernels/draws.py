@@ -1,6 +1,12 @@
-"""Independent graphs from the posterior: each choice in proportion to its term in the sums."""
+"""Independent graphs from the posterior: each choice in proportion to its term in the sums.
+
+The choices of a pair (S, R), with the sums of their terms up to each, are kept: the next draw that comes to
+the pair looks its choice up. In a posterior of few likely graphs, nearly all do.
+"""
 
 from __future__ import annotations
+
+from collections import namedtuple
 
 import numpy as np
 
@@ -8,7 +14,28 @@ from jtsolve.averaging.kernels.random import uniform
 from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.renaming import rename
+from jtsolve.core.kernels.renaming import rename, unname
+
+PART, FULL_PART, NEIGHBOURHOOD, VERTEX = 0, 1, 2, 3
+"""What is chosen for a pair (S, R): see `_list`."""
+
+SLOTS = 1 << 15
+"""Pairs whose choices are kept."""
+
+NEGLIGIBLE = 2.0**-60
+"""Choices of a smaller share, of the scale of their sum, are left out."""
+
+Memory = namedtuple(
+    "Memory",
+    [
+        "keys",  # shape (SLOTS,): a pair and what is chosen, plus 1; 0 for none
+        "begins",  # shape (SLOTS,): its first choice
+        "ends",  # shape (SLOTS + 1,): behind its last; last, the beginning of the list that is being made
+        "choices",  # shape (entries,)
+        "sums",  # shape (entries,): of the terms up to a choice's own
+        "used",  # [slots, entries]
+    ],
+)
 
 
 @kernel
@@ -22,54 +49,39 @@ def _product(one, other, layout, exponent):
 
 
 @kernel
-def _part(table, s, r, forced, scale, state, layout, tables):
-    """Draws K ⊆ R that holds `forced` in proportion to table(S,K) P(S,R∖K).
+def _note(choice, term, memory):
+    """Appends a choice to the list that is being made, the last."""
+    if term < NEGLIGIBLE:
+        return
+    at = memory.used[1]
+    before = memory.sums[at - 1] if at > memory.ends[-1] else 0.0
+    memory.choices[at], memory.sums[at] = choice, before + term
+    memory.used[1] = at + 1
 
-    `scale` is an exponent near that of the sum. The total is found in a first pass: it is P(S,R) or B(S,R) up
-    to rounding.
-    """
+
+@kernel
+def _list_parts(table, s, r, forced, scale, layout, tables, memory):
+    """Lists the K ⊆ R that hold `forced`, renamed within V ∖ S, with table(S,K) P(S,R∖K) / 2^scale."""
     others = ((1 << layout.n) - 1) ^ s
     begins = layout.offset[s]
     whole, low = rename(r, others, layout), rename(forced, others, layout)
     rest = whole ^ low
-    total = 0.0
-    for turn in range(2):
-        left = total * uniform(state) if turn else 0.0
-        chosen = -1
-        part = rest
-        while True:
-            one = np.int64(table[begins + LANES * (part | low)])
-            other = np.int64(tables.parts[begins + LANES * (rest ^ part)])
-            term = _product(one, other, layout, scale)
-            if turn == 0:
-                total += term
-            elif term > 0.0:
-                chosen = part | low
-                left -= term
-                if left < 0.0:
-                    break
-            if part == 0:
-                break
-            part = (part - 1) & rest
-    # The name of the part is turned back into a set, a member at a time.
-    found, place, v = 0, 0, 0
-    while chosen >> place:
-        if others >> v & 1:
-            if chosen >> place & 1:
-                found |= 1 << v
-            place += 1
-        v += 1
-    return found
+    part = rest
+    while True:
+        cell = begins + LANES * (part | low)
+        one = np.int64(table[cell]) if cell < table.size else 0
+        other = np.int64(tables.parts[begins + LANES * (rest ^ part)])
+        _note(part | low, _product(one, other, layout, scale), memory)
+        if part == 0:
+            break
+        part = (part - 1) & rest
 
 
 @kernel
-def _neighbourhood(s, k, state, layout, weights, tables):
-    """Draws Q ⊆ S in proportion to F(Q,K)/s(Q)."""
+def _list_neighbourhoods(s, k, layout, weights, tables, memory):
+    """Lists the Q ⊆ S, with F(Q,K)/s(Q) divided by about L(S,K)."""
     bits, base = layout.bits, layout.base
-    link = np.int64(tables.links[cell_of(s, k, layout)])
-    scale = exponent_of(link, bits, base)
-    left = mantissa(link, bits) * uniform(state)
-    chosen = 0
+    scale = exponent_of(np.int64(tables.links[cell_of(s, k, layout)]), bits, base)
     q = s
     while True:
         if layout.offset[q] >= 0 and weights.inverse[q] != 0.0:
@@ -77,14 +89,10 @@ def _neighbourhood(s, k, state, layout, weights, tables):
             word = np.int64(tables.f[cell]) if cell < tables.f.size else 0
             if word:
                 shift = exponent_of(word, bits, base) + weights.inverse_exponent[q] - scale
-                chosen = q
-                left -= mantissa(word, bits) * weights.inverse[q] * power(min(shift, 1000))
-                if left < 0.0:
-                    break
+                _note(q, mantissa(word, bits) * weights.inverse[q] * power(min(shift, 1000)), memory)
         if q == 0:
             break
         q = (q - 1) & s
-    return chosen
 
 
 @kernel
@@ -119,55 +127,91 @@ def _complete_weight(s, r, layout, weights, tables):
     return alone * power(max(-1023, exponent - highest)), full, highest
 
 
-FRESH, PROPOSED, GROWING = 0, 1, 2
-"""Stages of a pair (S, R) on the stack, R to be connected with the neighbourhood S.
+@kernel
+def _list_vertices(s, r, layout, weights, tables, memory):
+    """Lists the v ∈ R, with the sum over the graphs on S ∪ R in which S ∪ v is complete; only min R if S = ∅.
 
-FRESH: weigh the v ∈ R. PROPOSED: draw v, make it adjacent to S, and partition R ∖ v below S ∪ v. GROWING:
-grow the parts, each a pair on the stack; those first of which the number of v ∈ R adjacent to all of S
-depends.
+    The choice is 2v, and 2v + 1 for those of the graphs in which S ∪ v, no separator, has a full part.
+    """
+    highest = -(1 << 41)
+    for turn in range(2):
+        for v in range(layout.n):
+            if r >> v & 1 and (s or r & -r == 1 << v):
+                alone, full, exponent = _complete_weight(s | 1 << v, r ^ (1 << v), layout, weights, tables)
+                if alone + full == 0.0:
+                    continue
+                if turn == 0:
+                    highest = max(highest, exponent)
+                else:
+                    factor = power(max(-1023, exponent - highest))
+                    _note(2 * v, alone * factor, memory)
+                    _note(2 * v + 1, full * factor, memory)
+
+
+@kernel
+def _list(kind, s, r, layout, weights, tables, memory):
+    """Lists the choices for a pair.
+
+    PART: a K ⊆ R that holds min R, of a partition of R below S. FULL_PART: a K ⊆ R with the neighbourhood S,
+    one of the full ones. NEIGHBOURHOOD: a Q ⊆ S, of the connected R. VERTEX: see `_list_vertices`.
+    """
+    if kind == PART:
+        word = np.int64(tables.parts[cell_of(s, r, layout)])
+        scale = exponent_of(word, layout.bits, layout.base)
+        _list_parts(tables.links, s, r, r & -r, scale, layout, tables, memory)
+    elif kind == FULL_PART:
+        _, _, scale = _complete_weight(s, r, layout, weights, tables)
+        _list_parts(tables.f, s, r, 0, scale, layout, tables, memory)
+    elif kind == NEIGHBOURHOOD:
+        _list_neighbourhoods(s, r, layout, weights, tables, memory)
+    else:
+        _list_vertices(s, r, layout, weights, tables, memory)
+
+
+@kernel
+def _choose(kind, s, r, state, layout, weights, tables, memory):
+    """Draws a choice for a pair in proportion to its term."""
+    if 2 * memory.used[0] > SLOTS or memory.used[1] + (2 << layout.n) > memory.choices.size:
+        memory.keys[:] = 0
+        memory.used[:] = 0
+    key = ((s << layout.n | r) << 2 | kind) + 1
+    slot = (key * 691752902764108185 >> 20) & (SLOTS - 1)
+    while memory.keys[slot] and memory.keys[slot] != key:
+        slot = (slot + 1) & (SLOTS - 1)
+    if memory.keys[slot] == 0:
+        memory.begins[slot] = memory.ends[-1] = memory.used[1]
+        _list(kind, s, r, layout, weights, tables, memory)
+        memory.keys[slot], memory.ends[slot] = key, memory.used[1]
+        memory.used[0] += 1
+    begin, end = memory.begins[slot], memory.ends[slot]
+    aim = memory.sums[end - 1] * uniform(state)
+    chosen = memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
+    if kind <= FULL_PART:
+        return unname(chosen, ((1 << layout.n) - 1) ^ s, layout)
+    return chosen
+
+
+FRESH, PROPOSED, GROWING = 0, 1, 2
+"""Stages of a pair (S, R) on the stack, R to be connected with the neighbourhood S; FRESH at first.
+
+PROPOSED: draw v, make it adjacent to S, and partition R ∖ v below S ∪ v. GROWING: grow the parts, each a
+pair on the stack; those first of which the number of v ∈ R adjacent to all of S depends.
 """
 
 
 @kernel
-def _weigh(s, r, alone, full, layout, weights, tables):
-    """Writes the sums over the graphs on S ∪ R in which S ∪ v is complete, v ∈ R; only min R if S = ∅."""
-    n = layout.n
-    shifts = np.zeros(n, np.int64)
-    highest = -(1 << 41)
-    for v in range(n):
-        alone[v] = full[v] = 0.0
-        if r >> v & 1 and (s or r & -r == 1 << v):
-            alone[v], full[v], shifts[v] = _complete_weight(s | 1 << v, r ^ (1 << v), layout, weights, tables)
-            if alone[v] + full[v] > 0.0:
-                highest = max(highest, shifts[v])
-    for v in range(n):
-        factor = power(max(-1023, shifts[v] - highest)) if alone[v] + full[v] > 0.0 else 0.0
-        alone[v] *= factor
-        full[v] *= factor
-
-
-@kernel
-def _propose(s, r, alone, full, rows, state):
-    """Draws v, makes it adjacent to S, and clears R; returns v, and whether a part must be full."""
-    left = (alone.sum() + full.sum()) * uniform(state)
-    v = -1
-    for u in range(alone.size):
-        if alone[u] + full[u] > 0.0:
-            v = u
-            left -= alone[u] + full[u]
-            if left < 0.0:
-                break
-    for u in range(alone.size):
+def _adjoin(v, s, r, rows):
+    """Clears R, and makes v ∈ R adjacent to S."""
+    for u in range(rows.size):
         if r >> u & 1:
             rows[u] = 0
         elif s >> u & 1:
             rows[u] = (rows[u] & ~r) | 1 << v
     rows[v] = s
-    return v, full[v] > 0.0 and (full[v] + alone[v]) * uniform(state) < full[v]
 
 
 @kernel
-def _partition(s, r, must, one_full, parts, seps, state, layout, weights, tables):
+def _partition(s, r, must, one_full, parts, seps, state, layout, weights, tables, memory):
     """Partitions R below a complete S, and draws the neighbourhood of each part; returns how many there are.
 
     Returns -1 as soon as a neighbourhood does not hold `must`, a set. `one_full`: the first part has the
@@ -176,15 +220,12 @@ def _partition(s, r, must, one_full, parts, seps, state, layout, weights, tables
     count = 0
     while r:
         if one_full:
-            _, _, scale = _complete_weight(s, r, layout, weights, tables)
-            k = _part(tables.f, s, r, 0, scale, state, layout, tables)
+            k = _choose(FULL_PART, s, r, state, layout, weights, tables, memory)
             q = s
             one_full = False
         else:
-            word = np.int64(tables.parts[cell_of(s, r, layout)])
-            scale = exponent_of(word, layout.bits, layout.base)
-            k = _part(tables.links, s, r, r & -r, scale, state, layout, tables)
-            q = _neighbourhood(s, k, state, layout, weights, tables)
+            k = _choose(PART, s, r, state, layout, weights, tables, memory)
+            q = _choose(NEIGHBOURHOOD, s, k, state, layout, weights, tables, memory)
         if must & ~q:
             return -1
         parts[count], seps[count] = k, q
@@ -224,10 +265,19 @@ def draw_graphs(state, layout, weights, tables, graphs):
     n = layout.n
     proposals = np.zeros(2, np.int64)
     depth = n + 2
-    frames = np.zeros((7, depth), np.int64)
-    stage, first, second, counts, checked, following, chosen = frames
+    frames = np.zeros((6, depth), np.int64)
+    stage, first, second, counts, checked, following = frames
     parts, seps = np.zeros((depth, n), np.int64), np.zeros((depth, n), np.int64)
-    alone, full, luck = np.zeros((depth, n)), np.zeros((depth, n)), np.zeros(depth)
+    luck = np.zeros(depth)
+    entries = (1 << 20) + (8 << n)
+    memory = Memory(
+        np.zeros(SLOTS, np.int64),
+        np.zeros(SLOTS, np.int64),
+        np.zeros(SLOTS + 1, np.int64),
+        np.empty(entries, np.int64),
+        np.empty(entries),
+        np.zeros(2, np.int64),
+    )
     for i in range(graphs.shape[0]):
         rows = graphs[i]
         rows[:] = 0
@@ -236,36 +286,40 @@ def draw_graphs(state, layout, weights, tables, graphs):
         stage[0] = FRESH
         if weights.kind[0] != NO_SEPARATOR:
             stage[0] = GROWING
-            counts[0] = _partition(0, everything, 0, False, parts[0], seps[0], state, layout, weights, tables)
+            counts[0] = _partition(
+                0, everything, 0, False, parts[0], seps[0], state, layout, weights, tables, memory
+            )
         while top >= 0:
             s, r = first[top], second[top]
             if stage[top] == FRESH:
-                _weigh(s, r, alone[top], full[top], layout, weights, tables)
                 proposals[1] += 1
                 stage[top] = PROPOSED
             if stage[top] == PROPOSED:
                 proposals[0] += 1
-                v, one_full = _propose(s, r, alone[top], full[top], rows, state)
+                choice = _choose(VERTEX, s, r, state, layout, weights, tables, memory)
+                v = choice >> 1
+                _adjoin(v, s, r, rows)
                 below = s | 1 << v
                 counts[top] = _partition(
                     below,
                     r ^ (1 << v),
                     1 << v,
-                    one_full,
+                    choice & 1 == 1,
                     parts[top],
                     seps[top],
                     state,
                     layout,
                     weights,
                     tables,
+                    memory,
                 )
                 if counts[top] < 0:
                     continue
-                stage[top], following[top], chosen[top] = GROWING, 0, v
+                stage[top], following[top] = GROWING, 0
                 luck[top] = uniform(state)
                 checked[top] = _full_first(below, counts[top], parts[top], seps[top]) if s else 0
-            if 0 < following[top] <= checked[top]:
-                adjacent = 0
+            if following[top] <= checked[top] and s:
+                adjacent = checked[top] - following[top]  # one at least in each
                 for u in range(n):
                     if r >> u & 1 and rows[u] & s == s:
                         adjacent += 1

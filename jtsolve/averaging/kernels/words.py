@@ -7,8 +7,8 @@ Weights of graphs span thousands of powers of ten, and their sums must keep smal
 where s ≤ 52 is chosen for each problem so that its exponents fit. The word 0 is the number 0: `base` is so
 low that a product with it lies below every product of two others. Words compare as the numbers do, and the
 sum of two words is, but for a carry from the fractions, the word of their product. One addition and one
-maximum a term find the exponent to which a sum is scaled, and the second pass builds each factor's scaled
-float64 from its bits. No logarithm is taken.
+maximum a term find the exponent to which a sum is scaled, unless a bound is known; the second pass builds
+each factor's scaled float64 from its bits. No logarithm is taken.
 
 The loops are written in LLVM's intermediate language, as in `backends.dp.kernels.lanes`: numba does not
 vectorise loops over so few numbers. Indices count groups of LANES words; nothing is checked.
@@ -99,6 +99,44 @@ def _data(context, builder, kind, array):
     return context.make_array(kind)(context, builder, array).data
 
 
+def _products(context, builder, signature, arguments, reference=None):
+    """Generates Σ over part ⊆ rest of one(left + part) · other(right + (rest ∖ part)), scaled to 2^reference.
+
+    Without a reference, it is the highest code of a product. Returns the sums and the reference.
+    """
+    kinds = signature.args
+    first, second = (_data(context, builder, kinds[i], arguments[i]) for i in (0, 1))
+    left, right, rest, bits = arguments[2:6]
+    shift = _splat(builder, bits)
+    up = _splat(builder, builder.sub(_WORD(_FRACTION_BITS), bits))
+
+    def pair(part):
+        remainder = builder.xor(rest, part)
+        return (
+            _load(builder, first, builder.add(left, part)),
+            _load(builder, second, builder.add(right, remainder)),
+        )
+
+    def highest(part, best):
+        x, y = pair(part)
+        return _larger(builder, builder.add(x, y), best)
+
+    if reference is None:
+        reference = builder.lshr(_loop(builder, rest, _all(0), highest, "highest"), shift)
+    scale = builder.sub(reference, _all(_BIAS))
+
+    def step(part, total):
+        x, y = pair(part)
+        code = builder.add(builder.lshr(x, shift), builder.lshr(y, shift))
+        code = _larger(builder, builder.sub(code, scale), _all(1))
+        product = builder.fmul(
+            _scaled(builder, x, code, up), _scaled(builder, y, _all(_BIAS), up), flags=("contract",)
+        )
+        return _add(builder, total, product)
+
+    return _loop(builder, rest, ir.Constant(_FLOATS, [0.0] * LANES), step, "products"), reference
+
+
 @intrinsic
 def sum_products(typing, one, other, left, right, rest, bits, sums, codes):  # noqa: ARG001 - numba's signature
     """Sums · 2^codes = Σ over part ⊆ rest of one(left + part) · other(right + (rest ∖ part)), in each lane.
@@ -107,39 +145,24 @@ def sum_products(typing, one, other, left, right, rest, bits, sums, codes):  # n
     """
 
     def generate(context, builder, signature, arguments):
-        kinds = signature.args
-        first, second = (_data(context, builder, kinds[i], arguments[i]) for i in (0, 1))
-        left, right, rest, bits = arguments[2:6]
-        shift = _splat(builder, bits)
-        up = _splat(builder, builder.sub(_WORD(_FRACTION_BITS), bits))
-
-        def pair(part):
-            remainder = builder.xor(rest, part)
-            return (
-                _load(builder, first, builder.add(left, part)),
-                _load(builder, second, builder.add(right, remainder)),
-            )
-
-        def highest(part, best):
-            x, y = pair(part)
-            return _larger(builder, builder.add(x, y), best)
-
-        top = _loop(builder, rest, _all(0), highest, "highest")
-        reference = builder.lshr(top, shift)
-        scale = builder.sub(reference, _all(_BIAS))
-
-        def step(part, total):
-            x, y = pair(part)
-            code = builder.add(builder.lshr(x, shift), builder.lshr(y, shift))
-            code = _larger(builder, builder.sub(code, scale), _all(1))
-            product = builder.fmul(
-                _scaled(builder, x, code, up), _scaled(builder, y, _all(_BIAS), up), flags=("contract",)
-            )
-            return _add(builder, total, product)
-
-        total = _loop(builder, rest, ir.Constant(_FLOATS, [0.0] * LANES), step, "products")
-        data = tuple(_data(context, builder, kinds[i], arguments[i]) for i in (6, 7))
+        total, reference = _products(context, builder, signature, arguments)
+        data = tuple(_data(context, builder, signature.args[i], arguments[i]) for i in (6, 7))
         _finish(builder, total, reference, data)
+        return context.get_dummy_value()
+
+    number = types.uint64
+    return types.void(one, other, number, number, number, number, sums, codes), generate
+
+
+@intrinsic
+def sum_products_below(typing, one, other, left, right, rest, bits, sums, codes):  # noqa: ARG001
+    """The same in one pass: `codes` are given, and no sum is much above 2^codes."""
+
+    def generate(context, builder, signature, arguments):
+        sums, codes = (_data(context, builder, signature.args[i], arguments[i]) for i in (6, 7))
+        reference = _load(builder, codes, _WORD(0))
+        total, _ = _products(context, builder, signature, arguments, reference)
+        _finish(builder, total, reference, (sums, codes))
         return context.get_dummy_value()
 
     number = types.uint64
