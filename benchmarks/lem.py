@@ -157,7 +157,7 @@ def warm() -> None:
     codes = np.random.default_rng(0).integers(0, 2, (4, 300)).astype(np.uint8)
     codes[2] = codes[0]
     rows = DataTable(tuple("abcd"), (("0", "1"),) * 4, codes)
-    for fit in methods(0.1).values():
+    for fit in methods(1.0).values():
         conditional(fit(rows, rows), rows, 2)
 
 
