@@ -91,6 +91,10 @@ class RefusedError(ChoiceError):
         self.reasons = tuple(reasons)
         super().__init__(f"backend '{backend}' refuses this problem: " + " ".join(self.reasons))
 
+    def __reduce__(self) -> tuple[type[RefusedError], tuple[str, tuple[str, ...]]]:
+        """Returns the error for another process."""
+        return type(self), (self.backend, self.reasons)
+
 
 class LimitError(JtsolveError):
     """A limit is too small for the work; the message names the need and the remedies."""

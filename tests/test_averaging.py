@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, inf, log
@@ -236,6 +237,8 @@ def test_constraints_that_the_sums_do_not_support_are_refused_with_every_reason(
     with pytest.raises(RefusedError) as caught:
         average(named(gaussian(1, 3), constraints))
     assert len(caught.value.reasons) == 2
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - from a worker, too
+    assert (str(again), again.reasons) == (str(caught.value), caught.value.reasons)
     with pytest.raises(RefusedError, match="at most 26 variables"):
         average(named(gaussian(1, 27, 1)), method="exact")
 
