@@ -262,6 +262,13 @@ def test_a_region_of_all_variables_is_a_proof() -> None:
     assert rounded.bound >= rounded.score  # type: ignore[operator]
 
 
+def test_a_small_problem_is_one_region() -> None:
+    problem = named(gaussian(3, 7, 3), Constraints(forbidden_edges=frozenset({0b11})))
+    outcome = lns().solve(problem, Limits(), Recording())
+    assert outcome.stats["steps"] == 1
+    assert outcome.bound < inf
+
+
 def test_improves_on_its_start_and_reports_better_and_better_trees() -> None:
     problem = named(from_network(4, 30, 3))
     start = solve(problem, Forward()).score
