@@ -93,7 +93,7 @@ class Case(NamedTuple):
         return random_problem(100 * self.n + self.seed, self.n, self.features)
 
 
-SEEDS = {0: (1, 3, 16, 16, 16), 1: (1, 3, 6, 6, 6), 2: (1, 2, 3, 3, 3)}
+SEEDS = {0: (1, 3, 12, 12, 10), 1: (1, 3, 6, 5, 4), 2: (1, 2, 2, 2, 2)}
 """Problems of 1, 2, 3, 4, 5 variables, by the number of constraints."""
 
 

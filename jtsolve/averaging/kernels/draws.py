@@ -219,13 +219,12 @@ def _partition(s, r, must, one_full, parts, seps, state, layout, weights, tables
     """
     count = 0
     while r:
-        if one_full:
-            k = _choose(FULL_PART, s, r, state, layout, weights, tables, memory)
-            q = s
-            one_full = False
-        else:
-            k = _choose(PART, s, r, state, layout, weights, tables, memory)
+        kind = FULL_PART if one_full else PART  # a variable: for constants numba compiles variants
+        k = _choose(kind, s, r, state, layout, weights, tables, memory)
+        q = s
+        if not one_full:
             q = _choose(NEIGHBOURHOOD, s, k, state, layout, weights, tables, memory)
+        one_full = False
         if must & ~q:
             return -1
         parts[count], seps[count] = k, q
@@ -287,7 +286,17 @@ def draw_graphs(state, layout, weights, tables, graphs):
         if weights.kind[0] != NO_SEPARATOR:
             stage[0] = GROWING
             counts[0] = _partition(
-                0, everything, 0, False, parts[0], seps[0], state, layout, weights, tables, memory
+                first[0],
+                second[0],
+                checked[0],
+                False,
+                parts[0],
+                seps[0],
+                state,
+                layout,
+                weights,
+                tables,
+                memory,
             )
         while top >= 0:
             s, r = first[top], second[top]
