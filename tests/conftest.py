@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 from tally import Tally
 
 from jtsolve.cluster import Workers, local_workers
@@ -45,6 +49,28 @@ class Untraced(event.Listener):  # type: ignore[misc]  # numba has no types
 
 
 event.register("numba:compile", Untraced())
+
+
+def compile_once() -> None:
+    """Lets one of several test processes compile a kernel, whose file in the cache the others wait for."""
+    compile_here = Dispatcher.compile
+    file = Path(__file__).parent / "__pycache__" / "compiling"
+    file.parent.mkdir(exist_ok=True)
+    locks = file.open("wb")  # a byte for each kernel
+
+    def compile_one(self: Any, signature: Any) -> Any:
+        place = crc32(f"{self.py_func.__module__}.{self.py_func.__qualname__}".encode())
+        with global_compiler_lock:  # first: a thread that holds it waits for other processes only
+            fcntl.lockf(locks, fcntl.LOCK_EX, 1, place)
+            try:
+                return compile_here(self, signature)
+            finally:
+                fcntl.lockf(locks, fcntl.LOCK_UN, 1, place)
+
+    setattr(Dispatcher, "compile", compile_one)  # noqa: B010 - mypy refuses the plain form
+
+
+compile_once()
 
 
 @pytest.fixture(scope="session")
