@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.components import Component
     from jtsolve.models.features.nodes import Node
-    from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes, DataTable
 
     Structure: TypeAlias = JunctionTree | FeatureTree
-    Component: TypeAlias = JunctionTreeModel | FeatureTree
 
 
 def refitted(structure: Structure, table: DataTable, ess: float, weights: NDArray[np.float64]) -> Component:
