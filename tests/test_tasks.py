@@ -22,7 +22,7 @@ from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers
 from jtsolve.core.backend import Capabilities, Limits, Report
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Outcome, Status, Stop
-from jtsolve.errors import LimitError
+from jtsolve.errors import InputError, LimitError
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
@@ -79,6 +79,12 @@ def test_nodes_on_workers_make_one_certificate(
     there = proved_by(problem, tmp_path / "c.json", workers)
     assert agrees(here, there)
     assert there.stats["tasks"] == there.stats["nodes"] > 1
+
+
+def test_column_generation_writes_no_certificate_on_workers(workers: Workers, tmp_path: Path) -> None:
+    backend = ClutterCuts(columns=4, certificate=str(tmp_path / "c.json"))
+    with pytest.raises(InputError, match="leave out the executor"):
+        solve(named(gaussian(0, 6, 4)), backend, cluster=Cluster(client=workers.client))
 
 
 def test_a_worker_that_dies_costs_its_node(
