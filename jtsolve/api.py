@@ -22,7 +22,7 @@ from jtsolve.cluster import Cluster
 from jtsolve.core.backend import Limits
 from jtsolve.core.compiling import announced
 from jtsolve.core.graph import UndirectedGraph
-from jtsolve.core.machine import cores
+from jtsolve.core.machine import cores, memory_bytes
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
@@ -682,7 +682,7 @@ def _superset(given: UndirectedGraph | nx.Graph | str | Path | None) -> Undirect
 
 
 def _limits(time: float | None, memory: float | None, threads: int | None, seed: int) -> Limits:
-    return Limits(time, None if memory is None else int(memory * 1e9), threads, seed)
+    return Limits(time, memory_bytes(memory), threads, seed)
 
 
 def _backend(backend: str | Backend) -> Backend | None:

@@ -315,6 +315,7 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
         (["--time-limit", "nan"], ["'time' is nan"]),
         (["--memory-limit", "0"], ["memory limit is 0.0 GB"]),
         (["--memory-limit", "inf"], ["memory limit is inf GB"]),
+        (["--memory-limit", "1e308"], ["memory limit is 1e+308 GB"]),
         (["--memory-limit", "nan"], ["memory limit is nan GB"]),
     ],
 )

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, combinations, product
 from math import inf
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -54,13 +55,11 @@ from jtsolve.core.varset import is_subset, members, varset
 from jtsolve.errors import InputError, LimitError
 from jtsolve.families.families import Families, families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
-from jtsolve.io.instance import write_problem
+from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 ALONE = ClutterCuts()
@@ -626,7 +625,7 @@ def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.
 def test_a_search_without_a_certificate_keeps_no_multipliers() -> None:
     problem = named(integers(0, 4))
     search = BranchAndBound.whole(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
-    assert search.bound == -inf
+    assert search.bound == search.scale.nats(search.root.subproblem.units)
     assert search.run() is Stop.FINISHED
     assert isinstance(search.best.tree, JunctionTree)
     assert search.root.proof.last is None
@@ -765,6 +764,70 @@ def test_constraints_that_no_graph_meets_are_refuted_at_the_root(seed: int, tmp_
     assert result.status is Status.INFEASIBLE
     assert result.stats["nodes"] == 1
     assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+
+
+def pairs_of(*pairs: str) -> frozenset[int]:
+    return frozenset(varset(map(int, pair)) for pair in pairs)
+
+
+UNKNOWN = Path(__file__).parent / "regressions" / "infeasible"
+NO_GRAPH = {
+    "one clique, and a pair that is in none": Constraints(max_cliques=1, forbidden_edges=pairs_of("23")),
+    "one clique, too large": Constraints(max_cliques=1, max_treewidth=4),
+    "two cliques, three vertices apart": Constraints(
+        max_cliques=2, forbidden_edges=pairs_of("01", "02", "12")
+    ),
+    "two cliques, too small for all": Constraints(max_cliques=2, max_treewidth=1, min_separator_size=1),
+    "a cycle without chords": Constraints(
+        required_edges=pairs_of("01", "12", "23", "03"), forbidden_edges=pairs_of("02", "13")
+    ),
+    "a vertex that separates, and may not": Constraints(
+        required_edges=pairs_of("01", "12"),
+        forbidden_edges=pairs_of("02"),
+        allowed_separators=frozenset({0, 1, 0b11000}),
+        max_treewidth=2,
+    ),
+    "no vertex may be a clique's": Constraints(
+        forbidden_cliques=frozenset(mask for mask in range(1, 64) if mask & 4), max_cliques=4
+    ),
+    "separators too small": Constraints(
+        max_separator_size=1, min_separator_size=2, forbidden_edges=pairs_of("04")
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NO_GRAPH)
+@pytest.mark.parametrize("power", [-9, 2, 13])
+def test_that_no_graph_meets_constraints_is_proved_beside_scores_of_any_size(
+    what: str, power: int, tmp_path: Path
+) -> None:
+    """Beside large scores, multipliers had too little room: half of these were unknown with 10^13."""
+    random = gaussian(len(what), 6, 6)
+    graphs = draw_constraints(repeatable(6), 6, frozenset({Feature.FORBIDDEN_GRAPHS})).forbidden_graphs
+    constraints = replace(NO_GRAPH[what], forbidden_graphs=graphs)
+    refuted(named(replace(random, values=random.values * 10.0**power), constraints), tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted(UNKNOWN.glob("*.json")), ids=lambda path: path.stem)
+def test_problems_that_were_unknown_once(path: Path, tmp_path: Path) -> None:
+    refuted(read_problem(path), tmp_path)
+
+
+def test_without_a_first_tree_it_begins_with_any() -> None:
+    report = Recording()
+    ALONE.solve(named(gaussian(1, 8, 3), Constraints(max_cliques=6)), Limits(threads=1), report)
+    kinds = [
+        next((kind for kind in ("tree", "bound") if news.get(kind) is not None), "") for news in report.calls
+    ]
+    assert kinds.index("tree") < kinds.index("bound")
+    assert len(report.trees) > 1
+
+
+def refuted(problem: Problem, folder: Path) -> None:
+    result, path = proof(problem, folder)
+    assert result.status is Status.INFEASIBLE
+    assert result.stats["nodes"] == 1
+    assert holds(problem, result, path) == ()
 
 
 @pytest.mark.parametrize("size", [1.0, 1e12])

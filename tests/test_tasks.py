@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -79,6 +79,14 @@ def test_nodes_on_workers_make_one_certificate(
     there = proved_by(problem, tmp_path / "c.json", workers)
     assert agrees(here, there)
     assert there.stats["tasks"] == there.stats["nodes"] > 1
+
+
+def test_workers_prove_that_there_is_no_tree(workers: Workers, tmp_path: Path) -> None:
+    random = gaussian(0, 6, 6)
+    constraints = Constraints(max_cliques=1, forbidden_edges=frozenset({3}))
+    problem = named(replace(random, values=1e13 * random.values), constraints)
+    found = proved_by(problem, tmp_path / "c.json", workers)
+    assert found.status is Status.INFEASIBLE
 
 
 def test_column_generation_writes_no_certificate_on_workers(workers: Workers, tmp_path: Path) -> None:

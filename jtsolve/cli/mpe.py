@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, memory_bytes
+from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def mpe(
     no room.
     """
     from jtsolve.cli.models import discrete, evidence, numbers
+    from jtsolve.core.machine import memory_bytes
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel

@@ -3,7 +3,6 @@
 `grouped` lets a command take a group, a frozen dataclass of options, as one parameter.
 """
 
-import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -241,6 +240,7 @@ class LimitOptions:
         """Returns the limits, which reading keeps from now on."""
         from jtsolve.core.backend import Limits
         from jtsolve.core.files import guard_reading
+        from jtsolve.core.machine import memory_bytes
 
         limits = Limits(self.time_limit, memory_bytes(self.memory_limit), self.threads, seed, started)
         guard_reading(limits.guard())
@@ -411,19 +411,6 @@ def held(cluster: "Cluster | None") -> "Iterator[Cluster | None]":
         return
     with cluster.held() as connected:
         yield connected
-
-
-def memory_bytes(gigabytes: float | None) -> int | None:
-    """Returns a limit on memory in bytes; None is none.
-
-    Raises:
-        ChoiceError: it is not a finite number, or a fraction of a byte.
-    """
-    if gigabytes is None:
-        return None
-    if not (math.isfinite(gigabytes) and gigabytes * 1e9 >= 1):
-        raise ChoiceError(f"the memory limit is {gigabytes} GB; give a finite number above 0")
-    return int(gigabytes * 1e9)
 
 
 def separator_named(name: str | None) -> str | None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, memory_bytes
+from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def query(
     or tables that are too large are refused with their size, before any work.
     """
     from jtsolve.cli.models import evidence
+    from jtsolve.core.machine import memory_bytes
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.queries import answers

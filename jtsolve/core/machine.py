@@ -8,12 +8,14 @@ import resource
 import sys
 from functools import lru_cache
 from importlib.metadata import version
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from jtsolve.core.version import __version__
+from jtsolve.errors import ChoiceError
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
@@ -32,6 +34,19 @@ def free_memory() -> int:
     if limit.is_file() and used.is_file() and (most := limit.read_text(encoding="ascii").strip()) != "max":
         free = min(free, int(most) - int(used.read_text(encoding="ascii")))
     return int(free)
+
+
+def memory_bytes(gigabytes: float | None) -> int | None:
+    """Returns a limit on memory in bytes; None is none.
+
+    Raises:
+        ChoiceError: it is not a finite number of bytes, or a fraction of one.
+    """
+    if gigabytes is None:
+        return None
+    if not 1 <= gigabytes * 1e9 < inf:
+        raise ChoiceError(f"the memory limit is {gigabytes} GB; give a finite number above 0")
+    return int(gigabytes * 1e9)
 
 
 def resident_memory() -> int:

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.backends.parse import parse_backend
+from jtsolve.core.machine import memory_bytes
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.rows import Weights, features_of
@@ -195,7 +196,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             self.time,
             threads=self.threads,
             seed=state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31)),
-            memory=None if self.memory is None else int(self.memory * 1e9),
+            memory=memory_bytes(self.memory),
         )
 
     def _learned(self, training: Training) -> JunctionTreeModel:

@@ -57,7 +57,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -158,6 +158,11 @@ class Families:
         parents = self.facets[union, slot]
         weight = self.values[union] - self.values[parents]
         return Listing(self.members[union, slot], parents, union.astype(np.int32), weight)
+
+    def flat(self) -> Families:
+        """Returns the families with the score 0 for every set that has one: they have the same trees."""
+        scores = np.where(self.scores > -inf, 0.0, -inf)
+        return replace(self, scores=scores, values=np.zeros_like(self.values), offset=0.0)
 
     def restricted(self, allowed: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
         """Returns the families that are allowed both here and there, after closure, and the sets left.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.machine import memory_bytes
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import position, read_codes, read_values
 from jtsolve.models.directed import from_network
@@ -141,7 +142,9 @@ class Model:
             numbers = {"mean": means, "deviation": deviations}
             return self.style.frame([variable, *(self.style.numbers(*one) for one in numbers.items())])
         with _display(self.model) as told:
-            found = answers(self.model, [names], self._evidence(given), memory=_bytes(memory), tell=told)
+            found = answers(
+                self.model, [names], self._evidence(given), memory=memory_bytes(memory), tell=told
+            )
         if found.log_probability is None:
             _LOGGER.warning("whether the evidence is possible was not checked: %s", found.refusal)
         (table,) = found.tables
@@ -215,7 +218,7 @@ class Model:
         else:
             with _display(self.model) as told:
                 found, of_evidence = explanations(
-                    self.model, self._evidence(given), k, memory=_bytes(memory), tell=told
+                    self.model, self._evidence(given), k, memory=memory_bytes(memory), tell=told
                 )
             codes = [
                 [column.code(one.states[v]) for one in found]
@@ -264,10 +267,6 @@ class Model:
 def _triangulated(network: Network) -> JunctionTreeModel:
     """Returns the network as a junction tree; kept for the next question."""
     return from_network(network)
-
-
-def _bytes(gigabytes: float | None) -> int | None:
-    return None if gigabytes is None else int(gigabytes * 1e9)
 
 
 @contextmanager

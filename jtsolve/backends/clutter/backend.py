@@ -4,7 +4,8 @@ A tree is a choice of one family (v,P) for each vertex, P the earlier neighbours
 a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choices with the clutter inequalities
 (`inequalities`) is a tight relaxation; violated ones are found by minimum cuts (`separation`).
 
-1. A start backend gives the first tree; the root is a vertex with the most neighbours in it.
+1. A start backend gives the first tree; the root is a vertex with the most neighbours in it. Without a tree,
+   a search with all scores 0 finds one, or proves that there is none, however large the scores are.
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
    the way (`volume`). Both give bounds, and families that a bound rules out are dropped for good.
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
@@ -44,6 +45,7 @@ from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.spread import Spread
+from jtsolve.backends.support.report import with_deadline
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
@@ -218,21 +220,33 @@ class ClutterCuts:
         }
         outcome = Outcome(search.best.tree, bound, stop, stats)
         vertex = search.root.subproblem.families.root
-        return outcome, Proof(vertex, search.scale.shift, search.root.proof)
+        return outcome, Proof(vertex, search.shift, search.root.proof)
 
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
     ) -> tuple[BranchAndBound, int]:
-        """Returns the search with all families before its start, and their number."""
+        """Returns the search with all families before its start, and their number.
+
+        Without a first tree, a flat search reports one; if it proves that there is none, it is returned.
+        """
         Estimate(self._memory(problem), inf).require_memory(self.name, limits)
         first, root = self._start(problem, limits, report)
         families = families_of(problem, root)
-        search = BranchAndBound.whole(
-            problem, families, limits, report, keep_stages=keep_stages, few=self.simplex
+        whole = partial(
+            BranchAndBound.whole, problem, families, limits, keep_stages=keep_stages, few=self.simplex
         )
+        count = int(families.allowed.sum())
+        if first is None:
+            half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
+            flat = whole(report=with_deadline(report, limits, half, bounds=False), flat=True)
+            if flat.run() is Stop.FINISHED and flat.best.tree is None:
+                return flat, count
+        search = whole(report=report)
         if first is not None:
             search.best.offer(first)
-        return search, int(families.allowed.sum())
+        else:  # a tree found without scores is a poor target: LPs would go on where branching does more
+            search.incumbents.take()
+        return search, count
 
     def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `support.tasks.SolvesOnWorkers`: open nodes are tasks, and column generation is one.
@@ -261,7 +275,7 @@ class ClutterCuts:
             origin = search.origin
             stats |= {"families": origin.families, "root": problem.names[origin.root]}
             if self.certificate is not None:
-                proof = Proof(origin.root, origin.scale.shift, search.proof)
+                proof = Proof(origin.root, origin.shift, search.proof)
                 write_certificate(self.certificate, certificate_of(problem, proof))
         return Outcome(tree, bound, stop, stats)
 

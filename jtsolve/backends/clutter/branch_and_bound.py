@@ -54,6 +54,8 @@ class BranchingConstants:
 
 
 BRANCHING = BranchingConstants()
+_FLAT = -2000
+"""Shift of a certificate at which every score is rounded to 0."""
 _HALF = 0.5
 _BETWEEN_BOUNDS = 0.2
 """Seconds between two bounds told during an ascent."""
@@ -108,6 +110,7 @@ class BranchAndBound:
         self.nodes = self.steps = self.rounds = self.failures = 0
         self.settled: int | None = None  # the largest bound of a node that is done
         self.current: int | None = None
+        self._push(root)
 
     @classmethod
     def whole(
@@ -120,10 +123,15 @@ class BranchAndBound:
         keep_stages: bool,
         multipliers: RowMultipliers | None = None,
         few: int = BRANCHING.few,
+        flat: bool = False,
     ) -> BranchAndBound:
-        """Returns the search of a problem, with a cut for every required edge and rows with a multiplier."""
+        """Returns the search of a problem, with a cut for every required edge and rows with a multiplier.
+
+        A flat one takes all scores for 0: it ends with any tree, or with the proof that there is none.
+        """
         multipliers = multipliers or RowMultipliers({}, {})
         n = families.n
+        families = families.flat() if flat else families
         scale, scores = scaled(families)
         listed = families.listing()
         least = np.full(n, 1 << 62)
@@ -136,7 +144,7 @@ class BranchAndBound:
         cuts |= multipliers.cuts
         weights = RowVector(*(np.array(list(some.values())) for some in (cuts, multipliers.set_rows)))
         subproblem = Subproblem(
-            BestTree(problem, report, scale, floor),
+            BestTree(problem, report, scale, floor, flat=flat),
             families,
             scores,
             Rows(families, list(cuts), list(multipliers.set_rows)),
@@ -152,7 +160,6 @@ class BranchAndBound:
         Args:
             enough: tells, between two nodes, whether to leave the others open.
         """
-        self._push(self.root)
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
             while self.open and self.report.stop is None and not enough():
                 _, _, node = heapq.heappop(self.open)
@@ -182,6 +189,11 @@ class BranchAndBound:
         candidates += [units for units in (self.current, self.settled) if units is not None]
         top = max(candidates, default=None)
         return max(self.best.score, float("-inf") if top is None else self.scale.nats(top))
+
+    @property
+    def shift(self) -> int:
+        """The shift of the certificate."""
+        return _FLAT if self.best.flat else self.scale.shift
 
     def _push(self, node: OpenNode) -> None:
         self.made += 1

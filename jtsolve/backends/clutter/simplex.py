@@ -104,7 +104,7 @@ class CuttingPlanes:
             if not self._cut(master, point, bound, should_continue):
                 return True
             gaps.append(float(subproblem.units - subproblem.best.target))
-            if len(gaps) > SIMPLEX.check:
+            if len(gaps) > SIMPLEX.check and not subproblem.best.flat:  # whose bound falls at the end only
                 before = gaps[-1 - SIMPLEX.check]
                 if before - gaps[-1] < SIMPLEX.least_progress * gaps[-1]:
                     return True

@@ -43,6 +43,7 @@ class Origin(NamedTuple):
 
     Attributes:
         scale: of the bounds.
+        shift: of the certificate.
         floor: units below the bound of every tree.
         root: the vertex that comes first.
         families: their number.
@@ -50,6 +51,7 @@ class Origin(NamedTuple):
     """
 
     scale: FixedPoint
+    shift: int
     floor: int
     root: int
     families: int
@@ -227,7 +229,7 @@ def explore_all(
     """Works on a problem as a whole until it branches; a task."""
     search, families = begin(problem, limits, report)
     vertex = search.root.subproblem.families.root
-    origin = Origin(search.scale, search.best.floor, vertex, families, search.few)
+    origin = Origin(search.scale, search.shift, search.best.floor, vertex, families, search.few)
     return _explored(search, origin, 0.0)
 
 

@@ -49,6 +49,7 @@ class BestTree:
         target: such a sum; families in trees that reach no more are dropped. The floor until there is a tree.
         close: a subproblem with no larger bound is done.
         margin: nats below the best tree's score down to which other trees are kept.
+        flat: whether every tree counts as 0, to find one or to prove that there is none.
     """
 
     problem: Problem
@@ -60,6 +61,7 @@ class BestTree:
     tree: JunctionTree | None = None
     score: float = -inf
     margin: float = 0.0
+    flat: bool = False
 
     def __post_init__(self) -> None:
         self.lower(self.floor)
@@ -70,7 +72,7 @@ class BestTree:
 
     def offer(self, tree: JunctionTree) -> bool:
         """Takes a tree if it is better and meets the constraints."""
-        score = tree.score(self.problem.scores)
+        score = 0.0 if self.flat else tree.score(self.problem.scores)
         if score <= self.score or not self.problem.permits(tree):
             return False
         self.tree, self.score = tree, score
@@ -126,6 +128,8 @@ class Subproblem:
     @property
     def gap(self) -> float:
         """Nats between the bound and the best tree; without one, a guess to begin with."""
+        if self.best.flat:
+            return 1.0  # multipliers of any size prove as much
         if self.best.tree is None:
             return (1.0 + 0.05 * abs(self.units)) * self.best.scale.unit
         return (self.units - self.best.target) * self.best.scale.unit

@@ -20,7 +20,7 @@ from jtsolve.backends.parse import parse_untrusted
 from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
 from jtsolve.core.backend import Limits
 from jtsolve.core.files import guard_reading
-from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.machine import describe, memory_bytes, peak_memory
 from jtsolve.errors import ChoiceError, InputError, InternalError, JtsolveError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import result_to_document
@@ -105,8 +105,7 @@ class _Facts:
 
 
 def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts) -> Row:
-    memory = None if spec.memory_limit is None else int(spec.memory_limit * 1e9)
-    limits = Limits(spec.time_limit, memory, spec.threads, spec.seed, started)
+    limits = Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads, spec.seed, started)
     guard_reading(limits.guard())
     chosen = None if spec.backend == AUTO else parse_untrusted(spec.backend)
     problem = read_instance(spec)
