@@ -5,11 +5,16 @@ and follow scikit-learn's conventions: `check_estimator` passes for all three.
 """
 
 try:
-    import sklearn as _required  # noqa: F401
+    from sklearn import __version__ as _installed
 except ModuleNotFoundError as error:
     raise ImportError(
         "jtsolve.estimator needs scikit-learn, which is not installed: pip install 'jtsolve[sklearn]'"
     ) from error
+if tuple(map(int, _installed.split(".")[:2])) < (1, 9):
+    raise ImportError(
+        f"jtsolve.estimator needs scikit-learn 1.9 or later, and {_installed} is installed: "
+        "pip install 'jtsolve[sklearn]'"
+    )
 
 from jtsolve.estimator.base import DataWarning
 from jtsolve.estimator.classifier import JunctionTreeClassifier
