@@ -16,7 +16,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.tasks import SolvesOnWorkers, tasks_on
 from jtsolve.cluster import ClusterLostError
 from jtsolve.core.backend import Backend, Estimate, Limits, News
-from jtsolve.core.bounds import problem_bound
+from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
@@ -207,6 +207,8 @@ def verified(
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
+    if limits.time is not None:
+        recorder(bound=early_bound(problem, limits.time - limits.elapsed))
     try:
         guarded = problem.guarded(lambda: recorder.stop is not None)
         if cluster is None:
