@@ -116,6 +116,16 @@ class Recorder:
             return
         self.tree = sparser(self._problem, self.tree)
 
+    def settle(self, tree: JunctionTree) -> None:
+        """Takes the tree of a backend that broke ties, though another may score more by rounding."""
+        score = tree.score(self._problem.scores)
+        if self.bound - score <= optimality_tolerance(score):
+            self.tree, self.score = tree, score
+            self.trace = [
+                step if step.score is None else replace(step, score=min(step.score, score))
+                for step in self.trace
+            ]
+
     def _is_larger_than(self, tree: JunctionTree) -> bool:
         return self.tree is not None and size_of(self._problem, self.tree) > size_of(self._problem, tree)
 
@@ -220,6 +230,8 @@ def verified(
     except StoppedError:
         outcome = Outcome(None, stop=recorder.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
+    if outcome.tree is not None and outcome.stats.get("ties"):
+        recorder.settle(outcome.tree)
     recorder.thin()
     result = _result(problem, backend, limits, recorder, outcome)
     faults = check(problem, result)
