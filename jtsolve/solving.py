@@ -16,7 +16,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.tasks import SolvesOnWorkers, tasks_on
 from jtsolve.cluster import ClusterLostError
 from jtsolve.core.backend import Backend, Estimate, Limits, News
-from jtsolve.core.bounds import problem_bound
+from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
@@ -116,6 +116,16 @@ class Recorder:
             return
         self.tree = sparser(self._problem, self.tree)
 
+    def settle(self, tree: JunctionTree) -> None:
+        """Takes the tree of a backend that broke ties, though another may score more by rounding."""
+        score = tree.score(self._problem.scores)
+        if self.bound - score <= optimality_tolerance(score):
+            self.tree, self.score = tree, score
+            self.trace = [
+                step if step.score is None else replace(step, score=min(step.score, score))
+                for step in self.trace
+            ]
+
     def _is_larger_than(self, tree: JunctionTree) -> bool:
         return self.tree is not None and size_of(self._problem, self.tree) > size_of(self._problem, tree)
 
@@ -207,6 +217,8 @@ def verified(
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
+    if limits.time is not None:
+        recorder(bound=early_bound(problem, limits.time - limits.elapsed))
     try:
         guarded = problem.guarded(lambda: recorder.stop is not None)
         if cluster is None:
@@ -218,6 +230,8 @@ def verified(
     except StoppedError:
         outcome = Outcome(None, stop=recorder.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
+    if outcome.tree is not None and outcome.stats.get("ties"):
+        recorder.settle(outcome.tree)
     recorder.thin()
     result = _result(problem, backend, limits, recorder, outcome)
     faults = check(problem, result)

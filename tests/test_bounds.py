@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from math import inf
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jtsolve.core.bounds import ceiling_bound, family_bound, problem_bound, range_bound
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.core.backend import Limits
+from jtsolve.core.bounds import ceiling_bound, early_bound, family_bound, problem_bound, range_bound
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
@@ -21,6 +24,7 @@ from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import Tabulation, problem_from_table
 from jtsolve.scoring.registry import DISCRETE
 from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -125,6 +129,12 @@ def test_the_family_bound_is_taken_where_it_is_cheap(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("jtsolve.core.bounds._LOOK_UPS", 8)  # four sets of 1, six of 2, four of 3, one of 4
     assert problem_bound(small) == pytest.approx(range_bound(small), rel=1e-9)
     assert problem_bound(small, seconds=4) == pytest.approx(family_bound(small), rel=1e-9)
+    # At the end no time may be left: a tenth of what there is at the beginning suffices.
+    assert early_bound(small, 39) == inf
+    assert early_bound(small, 41) == pytest.approx(family_bound(small), rel=1e-9)
+    result = solve(small, Forward(), Limits(time=90))
+    assert result.bound == pytest.approx(family_bound(small), rel=1e-9)
+    assert result.trace[0].score is None
 
 
 @pytest.mark.parametrize("score", DISCRETE.values(), ids=lambda score: score.name)

@@ -577,3 +577,10 @@ def test_without_scikit_learn_the_import_names_the_command(monkeypatch: pytest.M
     monkeypatch.delitem(sys.modules, "jtsolve.estimator")
     with pytest.raises(ImportError, match=r"pip install 'jtsolve\[sklearn\]'$"):
         import_module("jtsolve.estimator")
+
+
+def test_an_older_scikit_learn_is_refused_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sklearn.__version__", "1.8.0")
+    monkeypatch.delitem(sys.modules, "jtsolve.estimator")
+    with pytest.raises(ImportError, match=r"1\.9 or later, and 1\.8\.0 is installed: pip install 'jtsolve"):
+        import_module("jtsolve.estimator")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -11,21 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jtsolve.backends.brute import chordal_trees
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.sparsest import sparsest
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Status
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.sparsity import size_of, sparser
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.families.families import families_of
+from jtsolve.io.certificate import read_certificate
+from jtsolve.io.result import result_to_document
 from jtsolve.scoring.problem import Tabulation, problem_from_table
 from jtsolve.scoring.registry import DISCRETE
-from jtsolve.solving import findings_of, solve
+from jtsolve.solving import Recorder, findings_of, solve
 from jtsolve.tables.table import DataTable
+from jtsolve.verify.certificate import verify
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jtsolve.scoring.score import DiscreteScore
 
 
@@ -138,28 +149,113 @@ def tied(seed: int, kind: str) -> Problem:
     return Problem(tuple(Variable(str(v), states[v]) for v in range(5)), DenseScores(5, 5, values), limits)
 
 
+@cache
+def sparsest_of_all(seed: int, kind: str) -> tuple[float, int, int]:
+    """Returns the best score of all trees, and the least size of those that have it, negated."""
+    problem = tied(seed, kind)
+    trees = filter(problem.permits, chordal_trees(5))
+    return max((tree.score(problem.scores), *minus_size(problem, tree)) for tree in trees)
+
+
+def minus_size(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
+    edges, parameters = size_of(problem, tree)
+    return -edges, -parameters
+
+
 @pytest.mark.parametrize("kind", ["small", "constants", "large"])
-@pytest.mark.parametrize("backend", ["brute", "dp", "dp-int64"])
+@pytest.mark.parametrize("backend", ["brute", "dp", "dp-int64", "clutter", "ilp", "cpsat", "maxsat"])
 def test_no_optimal_tree_has_fewer_edges_or_as_many_and_fewer_parameters(backend: str, kind: str) -> None:
     solver = REGISTRY[backend.partition("-")[0]]
     if backend == "dp-int64":
         solver = DynamicProgramming("int64")
-    for seed in range(25):
+    for seed in range(5 if backend in {"ilp", "cpsat", "maxsat"} else 15):
         problem = tied(seed, kind)
-        exact = [
-            (tree.score(problem.scores), *(-size for size in size_of(problem, tree)))
-            for tree in chordal_trees(5)
-            if problem.permits(tree)
-        ]
         result = solve(problem, solver)
         assert result.tree is not None
-        found = (result.score, *(-size for size in size_of(problem, result.tree)))
-        ties = result.stats.get("ties", "edges, parameters")
-        assert ties == "edges, parameters" or kind == "large"  # which have no bits left for parameters
+        found = (result.score, *minus_size(problem, result.tree))
+        ties = result.stats["ties"]
+        # With large scores, `dp` has no bits left for parameters.
+        assert ties == "edges, parameters" or (kind == "large" and "dp" in backend)
         decided = 3 if "parameters" in ties else 2
-        assert found[:decided] == max(exact)[:decided]
+        assert found[:decided] == sparsest_of_all(seed, kind)[:decided]
         assert result.status is Status.OPTIMAL
         assert check(problem, result) == ()
+
+
+def many_ties(n: int, seed: int) -> Problem:
+    rng = np.random.default_rng(seed)
+    width = int(rng.integers(2, 5))
+    values = rng.integers(-1, 2, count_bounded_subsets(n, width)).astype(float)
+    values[0] = 0
+    variables = tuple(Variable(str(v), int(rng.integers(1, 4))) for v in range(n))
+    return Problem(variables, DenseScores(n, width, values))
+
+
+@pytest.mark.parametrize(("backend", "n", "seeds"), [("clutter", 8, range(8)), ("cpsat", 7, range(4))])
+def test_branch_and_bound_finds_what_the_dynamic_programming_finds(
+    backend: str, n: int, seeds: range, tmp_path: Path
+) -> None:
+    for seed in seeds:
+        problem = many_ties(n, seed)
+        solver = REGISTRY[backend]
+        if isinstance(solver, ClutterCuts):
+            solver = replace(solver, certificate=str(tmp_path / "proof.json"))
+        one, other = (solve(problem, each) for each in (DynamicProgramming("int64"), solver))
+        assert one.tree is not None
+        assert other.tree is not None
+        assert one.stats["ties"] == other.stats["ties"] == "edges, parameters"
+        assert (one.score, size_of(problem, one.tree)) == (other.score, size_of(problem, other.tree))
+        if isinstance(solver, ClutterCuts):  # the certificate proves the bound, whichever tree is returned
+            certificate = read_certificate(tmp_path / "proof.json")
+            assert verify(problem, result_to_document(other), certificate) == ()
+
+
+def test_gains_far_below_a_nat_count_more_than_edges() -> None:
+    """The worth of a nat rises until the edge of a gain of a thousandth stays."""
+    values = np.zeros(count_bounded_subsets(4, 2))
+    values[0b11] = 1e-3
+    problem = Problem(tuple(Variable(name, 3) for name in "abcd"), DenseScores(4, 2, values))
+    result = solve(problem, REGISTRY["clutter"])
+    assert result.tree is not None
+    assert result.tree.graph_edges == ((0, 1),)
+    assert result.stats["ties"] == "edges, parameters"
+
+
+def test_where_scores_leave_no_room_nothing_is_promised() -> None:
+    values = np.zeros(count_bounded_subsets(4, 2))
+    values[1] = -1e16
+    values[0b11] = values[1] + 8
+    problem = Problem(tuple(Variable(name, 3) for name in "abcd"), DenseScores(4, 2, values))
+    result = solve(problem, REGISTRY["clutter"])
+    assert result.status is Status.OPTIMAL
+    assert result.stats["ties"] == ""
+
+
+def test_a_search_for_the_sparsest_that_has_to_stop_keeps_the_tree() -> None:
+    problem = many_ties(6, 1)
+    found = solve(problem, ClutterCuts(ties=False))
+    assert found.tree is not None
+    assert "ties" not in found.stats
+    recorder = Recorder(problem, Limits())
+    recorder.interrupt()
+    families = families_of(problem)
+    assert sparsest(problem, families, found.tree, Limits(), recorder) == (found.tree, "")
+
+
+def test_a_tree_that_rounding_puts_below_another_is_taken_if_it_is_sparser() -> None:
+    values = np.zeros(count_bounded_subsets(3, 2))
+    values[0b11] = 1e-10
+    problem = Problem(tuple(Variable(name) for name in "abc"), DenseScores(3, 2, values))
+    recorder = Recorder(problem, Limits())
+    edge, nothing = JunctionTree(3, (0b011, 0b100), ((0, 1),)), JunctionTree(3, (1, 2, 4), ((0, 1), (1, 2)))
+    recorder(tree=edge, bound=1e-10)
+    recorder.settle(nothing)
+    assert recorder.tree == nothing
+    assert [step.score for step in recorder.trace] == [recorder.score] == [0.0]
+    recorder = Recorder(problem, Limits())
+    recorder(tree=edge, bound=1e-3)  # nothing is proved
+    recorder.settle(nothing)
+    assert recorder.tree == edge
 
 
 def test_the_edges_of_a_tree_are_counted_by_its_parts() -> None:

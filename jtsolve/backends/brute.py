@@ -23,7 +23,7 @@ from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Outcome
-from jtsolve.core.sparsity import size_of
+from jtsolve.core.sparsity import size_of, ties_of
 from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Brute:
                 best, best_score = tree, score
                 report(tree=best, done=count / len(trees))
         # Without a tree the score, and so the bound, is -inf: infeasible.
-        return Outcome(best, bound=best_score, stats={"graphs": len(trees)})
+        return Outcome(best, bound=best_score, stats={"graphs": len(trees), "ties": ties_of(problem)})
 
 
 @cache

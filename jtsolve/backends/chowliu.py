@@ -30,7 +30,7 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import SparseScores
-from jtsolve.core.sparsity import arities_of
+from jtsolve.core.sparsity import arities_of, ties_of
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members
 
@@ -165,7 +165,7 @@ class ChowLiu:
         tree = JunctionTree.from_families(families)
         if stop is not None:
             return Outcome(tree, stop=stop)
-        return Outcome(tree, bound=tree.score(problem.scores))
+        return Outcome(tree, bound=tree.score(problem.scores), stats={"ties": ties_of(problem)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ _MERGING = Merging(
     greedy=_FORWARD,
     descent=replace(_QUICK, kicks=0),
     improve=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD,), kicks=4),
-    exact=ClutterCuts(simplex=20_000),
+    exact=ClutterCuts(simplex=20_000, ties=False),
     otherwise=_LNS,
 )
 

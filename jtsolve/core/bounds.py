@@ -40,17 +40,35 @@ def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
             never more than about ten.
     """
     n, width = problem.n, problem.max_clique_size
-    look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
-    if isinstance(problem.scores, SparseScores):
-        look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
-    is_table = isinstance(problem.scores, DenseScores | SparseScores)
-    if is_table and look_ups <= _LOOK_UPS * min(max(1.0, seconds), _MOST_SECONDS):
+    if _family_seconds(problem) <= min(max(1.0, seconds), _MOST_SECONDS):
         bound = family_bound(problem)
     else:
         bound = min(range_bound(problem), ceiling_bound(problem))
     # Rounding must not put it below a tree's score: a sum of n gains, each of at most `width` scores.
     largest = max(map(abs, problem.scores.extremes()))
     return bound + 4 * n * width * sys.float_info.epsilon * largest
+
+
+def early_bound(problem: Problem, seconds: float) -> float:
+    """Returns the family bound of a table for which there would be no time at the end; inf for others.
+
+    Args:
+        problem: the scores and constraints.
+        seconds: that are left for the whole run; the bound may take a tenth of them.
+    """
+    share = seconds / 10
+    return problem_bound(problem, share) if 1 < _family_seconds(problem) <= share else inf
+
+
+def _family_seconds(problem: Problem) -> float:
+    """Returns the time that the family bound takes at most; inf for scores that are computed on demand."""
+    n, width = problem.n, problem.max_clique_size
+    if not isinstance(problem.scores, DenseScores | SparseScores):
+        return inf
+    look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
+    if isinstance(problem.scores, SparseScores):
+        look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
+    return look_ups / _LOOK_UPS
 
 
 def ceiling_bound(problem: Problem) -> float:

@@ -1,6 +1,9 @@
 """Ties of score go to the sparser tree: the one with fewer edges, then with fewer parameters.
 
-`sparser` removes the edges of a tree that its score does not need.
+The number of edges of a tree, and that of its parameters, decompose like its score: the sum of `SetSizes`
+over the cliques less that over the separators. So exact backends can find the sparsest of the best trees.
+
+`sparser` removes the edges of a tree that its score does not need, and for which it looks at one tree only.
 
 An edge {a, b} of a chordal graph can be removed, and the graph stays chordal, if and only if exactly one
 maximal clique C holds both. The score then changes by
@@ -16,15 +19,20 @@ Time: O(Σ |C|²) scores, and O(n) for each removed edge.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from math import fsum, inf, prod
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from jtsolve.core.tree import JunctionTree, adjacency
 from jtsolve.core.varset import VarSet, is_subset, members, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from jtsolve.core.problem import Problem
 
@@ -34,6 +42,11 @@ def arities_of(problem: Problem) -> list[int] | None:
     states = [variable.states for variable in problem.variables]
     arities = [len(own) if isinstance(own, tuple) else own for own in states if own is not None]
     return arities if len(arities) == problem.n else None
+
+
+def ties_of(problem: Problem) -> str:
+    """Returns what decides between trees of equal score where all that is known of sizes counts."""
+    return "edges" if arities_of(problem) is None else "edges, parameters"
 
 
 def size_of(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
@@ -47,6 +60,38 @@ def size_of(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
     cells = [prod(arities[v] for v in members(part)) - 1 for part in (*tree.cliques, *tree.separators)]
     within = len(tree.cliques)
     return tree.edge_count, sum(cells[:within]) - sum(cells[within:])
+
+
+@dataclass(frozen=True, slots=True)
+class SetSizes:
+    """Sizes of sets, of which those of a tree's cliques less those of its separators are the tree's.
+
+    Args:
+        edge: the size of an edge; that of a parameter is 1.
+        arities: the states of the variables, or None to count edges alone.
+    """
+
+    edge: int = 1
+    arities: tuple[int, ...] | None = None
+
+    def of_rows(self, sets: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Returns the sizes of sets of one number of members, which are rows; shape (count,)."""
+        pairs = sets.shape[1] * (sets.shape[1] - 1) // 2
+        found = np.full(len(sets), self.edge * pairs, dtype=np.int64)
+        if self.arities is not None:
+            found += np.array(self.arities)[sets].prod(axis=1, dtype=np.int64) - 1
+        return found
+
+    def of_masks(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Returns the sizes of sets that are bit masks of at most 62 bits; the same shape."""
+        count = np.bitwise_count(masks).astype(np.int64)
+        found = self.edge * (count * (count - 1) // 2)
+        if self.arities is not None:
+            cells = np.ones(masks.shape, np.int64)
+            for v, arity in enumerate(self.arities):
+                cells[masks >> v & 1 == 1] *= arity
+            found += cells - 1
+        return found
 
 
 def sparser(problem: Problem, tree: JunctionTree) -> JunctionTree:

@@ -4,12 +4,19 @@ They learn as `jtsolve fit` does, with its defaults, from arrays and data frames
 and follow scikit-learn's conventions: `check_estimator` passes for all three.
 """
 
+import re
+
 try:
-    import sklearn as _required  # noqa: F401
+    from sklearn import __version__ as _installed
 except ModuleNotFoundError as error:
     raise ImportError(
         "jtsolve.estimator needs scikit-learn, which is not installed: pip install 'jtsolve[sklearn]'"
     ) from error
+if tuple(map(int, re.findall(r"\d+", _installed)[:2])) < (1, 9):  # of "1.9rc1", too
+    raise ImportError(
+        f"jtsolve.estimator needs scikit-learn 1.9 or later, and {_installed} is installed: "
+        "pip install 'jtsolve[sklearn]'"
+    )
 
 from jtsolve.estimator.base import DataWarning
 from jtsolve.estimator.classifier import JunctionTreeClassifier

@@ -44,6 +44,7 @@ from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
+from jtsolve.backends.clutter.sparsest import sparsest, ties_with
 from jtsolve.backends.clutter.spread import Spread
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
@@ -97,6 +98,7 @@ class ClutterCuts:
             every set has a score.
         simplex: up to how many families the simplex method solves the LP at once, without the steps of the
             volume algorithm before it. More suit problems of a few hundred sets.
+        ties: whether to return the sparsest of the best trees (`sparsest`).
     """
 
     start: Backend | None = None
@@ -104,6 +106,7 @@ class ClutterCuts:
     certificate: str | None = None
     columns: int | None = None
     simplex: int = BRANCHING.few
+    ties: bool = True
 
     name: ClassVar[str] = "clutter"
 
@@ -131,7 +134,8 @@ class ClutterCuts:
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        outcome, proof = self._solved(problem, limits, report, keep_stages=self.certificate is not None)
+        keep_stages = self.certificate is not None
+        outcome, proof = self._solved(problem, limits, report, keep_stages=keep_stages, ties=self.ties)
         if self.certificate is None:
             return outcome
         if proof is None:
@@ -148,7 +152,7 @@ class ClutterCuts:
                 there was no time for a bound.
         """
         self.estimate(problem, limits).require_memory(self.name, limits)
-        outcome, proof = self._solved(problem, limits, report, keep_stages=True)
+        outcome, proof = self._solved(problem, limits, report, keep_stages=True, ties=False)
         if proof is None:
             raise LimitError(
                 "no certificate is written: backend 'clutter', which writes proofs, stopped before its first "
@@ -157,12 +161,12 @@ class ClutterCuts:
         return outcome, certificate_of(problem, proof)
 
     def _solved(
-        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families or by column generation; returns the proof of the bound, if kept."""
         columns = self._columns(problem, limits)
         if columns is None:
-            return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
+            return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages, ties=ties)
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
@@ -199,7 +203,7 @@ class ClutterCuts:
         return Survey(int(families.allowed.sum()), left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
 
     def _branch_and_bound(
-        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof]:
         """Searches with all families; see `_solved`."""
         from jtsolve.core.compiling import announced
@@ -207,10 +211,10 @@ class ClutterCuts:
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             search, families = self._begin(problem, limits, report, keep_stages=keep_stages)
             stop = search.run()
-        bound = search.bound
-        if stop is Stop.FINISHED and search.best.tree is None:
+        tree, bound = search.best.tree, search.bound
+        if stop is Stop.FINISHED and tree is None:
             bound = -inf
-        stats = {
+        stats: dict[str, Any] = {
             "nodes": search.nodes,
             "steps": search.steps,
             "rounds": search.rounds,
@@ -218,7 +222,12 @@ class ClutterCuts:
             "families": families,
             "root": problem.names[search.root.subproblem.families.root],
         }
-        outcome = Outcome(search.best.tree, bound, stop, stats)
+        if ties and stop is Stop.FINISHED and tree is not None:
+            report(bound=bound)
+            tree, stats["ties"] = self.sparsest(
+                problem, search.root.subproblem.families, tree, limits, report
+            )
+        outcome = Outcome(tree, bound, stop, stats)
         vertex = search.root.subproblem.families.root
         return outcome, Proof(vertex, search.shift, search.root.proof)
 
@@ -242,6 +251,7 @@ class ClutterCuts:
             if flat.run() is Stop.FINISHED and flat.best.tree is None:
                 return flat, count
         search = whole(report=report)
+        search.best.margin = ties_with(families)
         if first is not None:
             search.best.offer(first)
         else:  # a tree found without scores is a poor target: LPs would go on where branching does more
@@ -316,6 +326,12 @@ class ClutterCuts:
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             return solve_root(problem, families, tree, limits, report)
+
+    def sparsest(
+        self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
+    ) -> tuple[JunctionTree, str]:
+        """Returns the sparsest of the best trees; see `support.relaxation.Relaxes` and `sparsest`."""
+        return sparsest(problem, families, tree, limits, report)
 
     def _named_root(self, problem: Problem) -> int:
         """Returns the variable that the option `root` names."""

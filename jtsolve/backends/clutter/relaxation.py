@@ -33,7 +33,7 @@ def solve_root(
     """Solves the LP of a problem of which a tree is known; see `support.relaxation.Relaxes`."""
     search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
     # Where scores are huge, a difference of 10^-6 is lost in rounding.
-    search.best.margin = max(_TIE, 4 * ulp(tree.score(problem.scores)))
+    search.best.margin = lambda score: max(_TIE, 4 * ulp(score))
     search.best.offer(tree)
     with ThreadPoolExecutor(search.threads) if search.threads > 1 else nullcontext() as pool:
         search.relax(pool)

@@ -48,7 +48,8 @@ class BestTree:
         floor: a sum of normalised weights, in units, less than any tree's.
         target: such a sum; families in trees that reach no more are dropped. The floor until there is a tree.
         close: a subproblem with no larger bound is done.
-        margin: nats below the best tree's score down to which other trees are kept.
+        margin: by the best tree's score, the nats below it down to which other trees are kept.
+        near: nats above it within which a bound counts as met; None for half the tolerance of "optimal".
         flat: whether every tree counts as 0, to find one or to prove that there is none.
     """
 
@@ -60,7 +61,8 @@ class BestTree:
     close: int = field(init=False)
     tree: JunctionTree | None = None
     score: float = -inf
-    margin: float = 0.0
+    margin: Callable[[float], float] = lambda _: 0.0
+    near: float | None = None
     flat: bool = False
 
     def __post_init__(self) -> None:
@@ -76,8 +78,9 @@ class BestTree:
         if score <= self.score or not self.problem.permits(tree):
             return False
         self.tree, self.score = tree, score
-        self.target = self.scale.target(score - self.margin)
-        self.close = max(self.target, self.scale.target(score + _CLOSE * optimality_tolerance(score)))
+        self.target = self.scale.target(score - self.margin(score))
+        near = _CLOSE * optimality_tolerance(score) if self.near is None else self.near
+        self.close = max(self.target, self.scale.target(score + near))
         self.report(tree=tree)
         return True
 

@@ -12,7 +12,7 @@ import numpy as np
 from jtsolve.backends.dp.kernels.recurrence import LocalTables
 from jtsolve.core.result import OPTIMALITY_TOLERANCE
 from jtsolve.core.scores import colex_table, own_scores
-from jtsolve.core.sparsity import arities_of
+from jtsolve.core.sparsity import SetSizes, arities_of
 from jtsolve.core.varset import VarSet, members
 
 if TYPE_CHECKING:
@@ -112,16 +112,16 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         units, own_units = (np.rint(values).astype(np.int64) for values in (units, own_units))
         unit = 2.0**-shift
         penalty = 1 if whole else 2 * n
-        sizes = _Sizes.of(problem, ranks.width)
-        costs = next((one for one in sizes if one.most * penalty * unit <= one.room), None)
+        choices = _Costs.of(problem, ranks.width)
+        costs = next((one for one in choices if one.most * penalty * unit <= one.room), None)
         numbers = units - _sums(ranks, own_units)
         if costs is not None:
-            numbers -= penalty * costs.table(ranks)
+            numbers -= penalty * costs.sizes.of_masks(np.stack([ranks.masks, ranks.masks | 1 << m]))
         bits = int(np.bitwise_or.reduce(units, axis=None) | np.bitwise_or.reduce(own_units))
         constant = Fraction(sum(own_units.tolist())) * Fraction(unit)
         slack = 0.0 if whole else rounding * unit
         most, ties = (0, "") if costs is None else (penalty * costs.most, costs.ties)
-        scale = ScoreScale(unit, constant, slack, most, ties, costs is sizes[0], bits & -bits or 1)
+        scale = ScoreScale(unit, constant, slack, most, ties, costs is choices[0], bits & -bits or 1)
         lowest, threshold = _INT64_LOWEST, _INT64_LOWEST // 2
         if not fine:
             numbers, lowest, threshold = numbers.astype(float), np.float64(-inf), np.finfo(np.float64).min
@@ -139,47 +139,34 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
 
 
 @dataclass(frozen=True, slots=True)
-class _Sizes:
-    """Sizes of sets, of which those of a tree's cliques less those of its separators are the tree's.
+class _Costs:
+    """What of a tree's size is to decide ties.
 
     Attributes:
         ties: what is counted, in words.
         room: nats that all of it may cost.
-        arities: the states of the variables, or None to count edges alone.
-        edge: the size of an edge; that of a parameter is 1.
+        sizes: of sets.
         most: no tree is larger.
     """
 
     ties: str
     room: float
-    arities: tuple[int, ...] | None
-    edge: int
+    sizes: SetSizes
     most: int
 
     @classmethod
-    def of(cls, problem: Problem, width: int) -> tuple[_Sizes, ...]:
+    def of(cls, problem: Problem, width: int) -> tuple[_Costs, ...]:
         """Returns edges and parameters together, unless the states are unknown; then edges alone."""
         edges = (width - 1) * problem.n - width * (width - 1) // 2
-        alone = cls("edges", _FOR_EDGES, None, 1, edges)
+        alone = cls("edges", _FOR_EDGES, SetSizes(), edges)
         arities = arities_of(problem)
         if arities is None:
             return (alone,)
         # Along an elimination order, v adds (states − 1) · (combinations of its parents) parameters.
         parameters = sum(arity - 1 for arity in arities) * prod(sorted(arities)[-width:][1:])
         edge = parameters + 1
-        both = cls("edges, parameters", _FOR_PARAMETERS, tuple(arities), edge, edges * edge + parameters)
-        return both, alone
-
-    def table(self, ranks: RankTables) -> NDArray[np.int64]:
-        """Returns the size of A without the root variable, and with it; shape (2, K)."""
-        size = np.bitwise_count(ranks.masks).astype(np.int64)
-        table = self.edge * np.stack([size * (size - 1) // 2, size * (size + 1) // 2])
-        if self.arities is not None:
-            cells = np.ones(ranks.masks.size, np.int64)
-            for v, arity in enumerate(self.arities[:-1]):
-                cells[ranks.masks >> v & 1 == 1] *= arity
-            table += np.stack([cells, cells * self.arities[-1]]) - 1
-        return table
+        sizes = SetSizes(edge, tuple(arities))
+        return cls("edges, parameters", _FOR_PARAMETERS, sizes, edges * edge + parameters), alone
 
 
 def _scores(problem: Problem, ranks: RankTables) -> NDArray[np.float64]:

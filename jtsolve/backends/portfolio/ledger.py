@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _LEAST_PATIENCE = 10.0
 """Seconds."""
+_LEAST_FOR_TIES, _SHARE_FOR_TIES = 1.0, 0.1
+"""Seconds, or a share of those until the proof, that the prover then has to find the sparsest tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,9 @@ class Ledger:
         self.best: str | None = None
         self.stops: list[Stop] = []
         self.stats: dict[str, Any] = {}
+        self.proving: set[str] = set()
+        self.ties: str | None = None
+        self.ties_deadline = inf
 
     @property
     def closed(self) -> bool:
@@ -63,13 +68,15 @@ class Ledger:
     def stop(self) -> Stop | None:
         """Why all members have to stop, or None."""
         if self.closed:
-            return self.report.stop or Stop.FINISHED
+            breaking_ties = self.proving and self.ties is None and self.limits.elapsed < self.ties_deadline
+            return self.report.stop or (None if breaking_ties else Stop.FINISHED)
         late = self.deadline is not None and self.limits.elapsed > self.deadline
         return self.report.stop or (Stop.STEPS if late else None)
 
     def _has_ended(self, job: Job) -> None:
         """Sets the end of proofs when the last heuristic member has ended."""
         self.searching.discard(job.label)
+        self.proving.discard(job.label)
         if self.deadline is None and not self.searching:
             elapsed = self.limits.elapsed
             self.deadline = elapsed + max(_LEAST_PATIENCE, self.patience * elapsed)
@@ -84,16 +91,20 @@ class Ledger:
         if bound is not None and bound < self.bound:
             self.bound = bound
             self.report(bound=bound)
-        if tree is None:
-            if bound is None:
-                self.report(**news)
-            return
-        if not self.problem.permits(tree):
-            raise InternalError(f"its tree breaks a constraint: {tree}")
-        score = tree.score(self.problem.scores)
-        if score > self.score:
-            self.tree, self.score, self.best = tree, score, job.label
-            self.report(tree=tree, note=job.label)
+            if job.member.capabilities.exact:
+                self.proving.add(job.label)
+        if tree is None and bound is None:
+            self.report(**news)
+        elif tree is not None:
+            if not self.problem.permits(tree):
+                raise InternalError(f"its tree breaks a constraint: {tree}")
+            score = tree.score(self.problem.scores)
+            if score > self.score:
+                self.tree, self.score, self.best = tree, score, job.label
+                self.report(tree=tree, note=job.label)
+        if self.closed and self.ties_deadline == inf:
+            elapsed = self.limits.elapsed
+            self.ties_deadline = elapsed + max(_LEAST_FOR_TIES, _SHARE_FOR_TIES * elapsed)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         """Takes a member's outcome.
@@ -101,8 +112,10 @@ class Ledger:
         Raises:
             InternalError: the tree breaks a constraint.
         """
-        self._has_ended(job)
         self.hear(job, tree=outcome.tree, bound=outcome.bound)
+        self._has_ended(job)
+        if self.closed and outcome.stats.get("ties"):
+            self.tree, self.ties = outcome.tree, outcome.stats["ties"]
         self.stops.append(outcome.stop)
         self.stats[job.label] = dict(outcome.stats)
 
@@ -130,6 +143,8 @@ class Ledger:
         if stop is Stop.FINISHED and not self.closed and self.stops and Stop.FINISHED not in self.stops:
             stop = self.stops[0]
         stats: dict[str, Any] = {"best": self.best, "at_a_time": at_a_time, "members": self.stats}
+        if self.ties:
+            stats["ties"] = self.ties
         if self.failed:
             stats["failed"] = self.failed
         return Outcome(self.tree, self.bound, stop, stats)

@@ -46,3 +46,17 @@ class Relaxes(Protocol):
         Stopped by the report, it returns its result so far.
         """
         ...
+
+    def sparsest(
+        self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
+    ) -> tuple[JunctionTree, str]:
+        """Returns the sparsest of the best trees, and by what: "edges, parameters", "edges" or nothing.
+
+        Args:
+            problem: of which `tree` is proved to be a best tree.
+            families: those that a relaxation left, or all.
+            tree: one of the best.
+            limits: of the whole run.
+            report: is asked whether to continue; stopped, it returns `tree`.
+        """
+        ...

@@ -7,11 +7,11 @@ recomputes their scores, and `solve` checks the answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-from jtsolve.backends.support.prepare import prepare, prepared_memory
+from jtsolve.backends.support.prepare import prepare, prepared_memory, relaxes
 from jtsolve.backends.support.relaxation import Relaxes
 from jtsolve.backends.support.worker import BASE_MEMORY, Call, run
 from jtsolve.core.backend import Backend, Estimate
@@ -163,7 +163,11 @@ def solve_prepared(
     backend.estimate(problem, limits).require_memory(backend.name, limits)
     start, relaxation, prune = backend.start, backend.relaxation, backend.prune
     prepared = prepare(problem, limits, report, start=start, relaxation=relaxation, prune=prune)
-    return hand_over(call, prepared, limits, report)
+    outcome = hand_over(call, prepared, limits, report)
+    if outcome.tree is None or outcome.stop is not Stop.FINISHED or not relaxes(relaxation, problem):
+        return outcome
+    tree, ties = relaxation.sparsest(problem, prepared.families, outcome.tree, limits, report)
+    return replace(outcome, tree=tree, stats={**outcome.stats, "ties": ties})
 
 
 def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, report: Report) -> Outcome:
