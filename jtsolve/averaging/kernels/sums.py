@@ -23,6 +23,7 @@ from jtsolve.averaging.kernels.words import (
     exponent_of,
     mantissa,
     pack,
+    power,
     sum_listed,
     sum_products,
     sum_products_below,
@@ -418,3 +419,48 @@ def exclude(s, sets, proper, some, layout, weights, tables):
         separator = 1.0 / weights.inverse[s]
         x = _net(separator, -weights.inverse_exponent[s], word, np.int64(tables.x[here]), bits, base, lowest)
         tables.x[here] = uint64(x)
+
+
+@kernel
+def divide_properly(size, group, layout, weights, tables, proper, none):
+    """Writes L°(S,·) = (L − F/s)(S,·) and P°(S,R) = Σ_{K∋min R} L°(S,K) P°(S,R∖K) for a group of sets S.
+
+    P° sums the partitions without a full component. `proper` and `none` are of LANES · 2^(n-|S|) words.
+    """
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    begins = layout.first[n, size]
+    lanes = min(LANES, layout.first[n, size + 1] - begins - group * LANES)
+    start = layout.offset[layout.masks[begins + group * LANES]] // LANES
+    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    for lane in range(lanes):
+        none[lane] = uint64(pack(1.0, 0, bits, base, lowest))
+    for part in range(1, 1 << (n - size)):
+        for lane in range(lanes):
+            s = layout.masks[begins + group * LANES + lane]
+            at = LANES * (start + part) + lane
+            link = np.int64(tables.links[at])
+            own = np.int64(tables.f[at]) if size < layout.width else 0
+            number, exponent = proper_link(link, own, s, layout, weights)
+            proper[LANES * part + lane] = uint64(pack(number, exponent, bits, base, lowest))
+        low = part & -part
+        rest = part ^ low
+        sum_products(proper, none, uint64(low), uint64(0), uint64(rest), uint64(bits), sums, codes)
+        for lane in range(lanes):
+            none[LANES * part + lane] = uint64(pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest))
+
+
+@kernel
+def proper_link(link, own, s, layout, weights):
+    """Returns L°(S,K) = L − F/s as a number and an exponent, from the words of L and F."""
+    bits, base = layout.bits, layout.base
+    highest = exponent_of(link, bits, base)
+    number, exponent = add(
+        mantissa(link, bits),
+        highest,
+        -mantissa(own, bits) * weights.inverse[s],
+        exponent_of(own, bits, base) + weights.inverse_exponent[s],
+    )
+    # What is left of equal numbers is rounding.
+    if link and number * power(max(-1022, exponent - highest)) > 1e-13:
+        return number, exponent
+    return 0.0, 0
