@@ -8,12 +8,12 @@ L(∅,K) P(∅,R∖K) for the K ∋ min R, and each part K is connected(∅,K):
         below it, of R = K ∖ C, a part K' ∋ min R with L°(C,K') P°(C,R∖K') / P°(C,R), its neighbourhood Q' ⊊ C
         with F(Q',K')/s(Q') / L°(C,K'), and connected(Q',K'); then R ∖ K'
     until
-        K is connected, and with probability 1 / (number of cliques that hold Q, or min K) accepted: so often it
-        may have been proposed.
+        K is connected, and with probability 1 / (number of cliques that hold Q, or min K) accepted: so often
+        it may be proposed.
 
-L° = L − F/s, and P° sums the partitions without a full part: then C is a maximal clique. There is no burn-in and
-there are no weights. Time: at most 4^n / 2 products for P°; 2^n steps to list the first cliques, less for the
-rest; a task makes each list once (`kernels.draws`).
+L° = L − F/s, and P° sums the partitions without a full part: then C is a maximal clique. There is no burn-in
+and there are no weights. Time: at most 4^n / 2 products for P°; 2^n steps to list the first cliques, less for
+the rest; a task makes each list once (`kernels.draws`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from jtsolve.averaging.sums import Sums
     from jtsolve.core.backend import Limits, Report
 
-_TASK = 1000
-"""Draws of a task, which share what has been listed: see `kernels.draws`."""
+_TASKS, _LONGEST = 8, 4000
+"""Tasks, whose draws share what has been listed (`kernels.draws`); the draws of one at most: Ctrl-C waits."""
 
 
 def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
@@ -61,11 +61,12 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
     groups = [(size, group) for size in range(1, plan.width + 1) for group in range(plan.groups(size))]
     preparing = [partial(prepare, size, group, group + 1, sums.total, *tables) for size, group in groups]
     graphs = np.zeros((count, n), np.int64)
-    starts = range(0, count, _TASK)
+    each = min(_LONGEST, -(-count // _TASKS))
+    starts = range(0, count, each)
     states = np.random.SeedSequence(limits.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
     order = _order(n)
     drawing = [
-        partial(draw, states[i : i + 1], *tables, order, graphs[start : start + _TASK])
+        partial(draw, states[i : i + 1], *tables, order, graphs[start : start + each])
         for i, start in enumerate(starts)
     ]
     pool = ThreadPoolExecutor(limits.workers)

@@ -34,8 +34,8 @@ times sums that the result is added to: errors stay relative. The range of numbe
 junction trees of G and of its cliques. Of the same recurrence, F is B, the sum for L leaves Q = S out, X is
 c P, and the total is F(∅,V): a root C ⊋ S, and below it a partition into parts with separators Q ⊊ C.
 
-Time: Σ_{i≤w} C(n,i) 3^(n−i) products twice, 4^n without a bound w on the size of cliques. Memory: three tables
-of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound, and X, two thirds of one (`kernels.sums`).
+Time: Σ_{i≤w} C(n,i) 3^(n−i) products twice, 4^n without a bound w on the size of cliques. Memory: three
+tables of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound, and X, two thirds of one (`kernels.sums`).
 """
 
 from __future__ import annotations
@@ -196,7 +196,9 @@ class _Run:
         self.base: Any = None
         self.work = 0.0
         self.layers = [(phase, r) for phase in (0, 1) for r in range(1, plan.n + phase)]
-        self.all_work = sum(task.cost for layer in self.layers for step in self._steps(*layer) for task in step)
+        self.all_work = sum(
+            task.cost for layer in self.layers for step in self._steps(*layer) for task in step
+        )
 
     def all_layers(self) -> None:
         """Runs all layers of |R|."""
@@ -298,8 +300,8 @@ class _Run:
     def _renamed(self, phase: int, r: int, k: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """Yields ranges of groups of S of size k, and the R of size r renamed within V ∖ S.
 
-        Where S has not the last variable, it is renamed to be the last. In one group there may be S of both kinds:
-        to that, the kernels look.
+        Of V ∖ S it is the last, too, unless S holds it. One group may have S of both kinds: to that, the
+        kernels look.
         """
         without = comb(self.plan.n - 1, k)
         if phase:

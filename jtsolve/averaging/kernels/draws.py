@@ -1,8 +1,8 @@
 """Independent graphs from the posterior: each choice in proportion to its term in the sums.
 
-A choice of which the total is known is looked for term by term, those that are often large first. Once as many
-terms have been looked at as a pair (S, R) has, they are listed with the sums of all up to each, and looked up
-from then on: in a posterior of few likely graphs, nearly all are.
+A choice of which the total is known is looked for term by term, those that are often large first. Once as
+many terms have been looked at as a pair (S, R) has, they are listed with the sums of all up to each, and
+looked up from then on: in a posterior of few likely graphs, nearly all are.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
+from numba import uint64
 
 from jtsolve.averaging.kernels.random import uniform
 from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of, divide_properly, proper_link, size_of
-from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power
+from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, pack, power
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
 
@@ -47,11 +48,11 @@ Memory = namedtuple(
 
 @kernel
 def prepare(size, first_group, last_group, total, layout, weights, tables, none):
-    """Writes P°(S,·) of the S of one size to `none`, which lies as P does; see `divide_properly`.
+    """Writes c(S) P°(S,·) of the S of one size to `none`, which lies as P does; see `divide_properly`.
 
-    `total` is (number, exponent) of Z. Of S that are hardly ever cliques, P° is left 0.
+    `total` is (number, exponent) of Z. Of S that are hardly ever cliques, it is left 0.
     """
-    n, bits, base = layout.n, layout.bits, layout.base
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
     cells = LANES << (n - size)
@@ -66,7 +67,14 @@ def prepare(size, first_group, last_group, total, layout, weights, tables, none)
             share = mantissa(word, bits) * weights.clique[s] / total[0] * power(min(exponent, 64))
             highest = max(highest, share)
         if highest > UNLIKELY:
-            divide_properly(size, group, layout, weights, tables, proper, none[start : start + cells])
+            own = none[start : start + cells]
+            divide_properly(size, group, layout, weights, tables, proper, own)
+            for cell in range(cells):
+                word = np.int64(own[cell])
+                s = layout.masks[min(begins + group * LANES + cell % LANES, begins + sets - 1)]
+                exponent = exponent_of(word, bits, base) + weights.clique_exponent[s]
+                number = mantissa(word, bits) * weights.clique[s]
+                own[cell] = uint64(pack(number, exponent, bits, base, lowest))
 
 
 @kernel
@@ -80,8 +88,8 @@ def _proper(s, cell, layout, weights, tables):
 def _term(kind, s, r, nth, scale, layout, weights, tables, none, order):
     """Returns the nth choice for a pair, and its term divided by 2^scale.
 
-    PART: a K ⊆ R that holds min R, of a partition of R below S, renamed within V ∖ S: L°(S,K) P°(S,R∖K), or
-    L(∅,K) P(∅,R∖K). NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q).
+    PART: a K ⊆ R that holds min R, of a partition of R below S, renamed within V ∖ S: c(S) L°(S,K) P°(S,R∖K),
+    or L(∅,K) P(∅,R∖K). NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q).
     """
     bits, base = layout.bits, layout.base
     if kind == PART:
@@ -140,8 +148,8 @@ def _list(kind, s, r, scale, layout, weights, tables, none, memory):
 
 
 @kernel
-def _list_cliques(s, r, layout, weights, none, memory):
-    """Lists the D ⊆ R with c(S∪D) P°(S∪D, R∖D), the sums over the graphs with the clique S ∪ D; D ∋ min R if S = ∅."""
+def _list_cliques(s, r, layout, none, memory):
+    """Lists the C = S ∪ D, ∅ ≠ D ⊆ R, D ∋ min R if S = ∅, and c(C) P°(C,R∖D)."""
     bits, base = layout.bits, layout.base
     begin = at = memory.used[1]
     forced = 0 if s else r & -r
@@ -150,12 +158,12 @@ def _list_cliques(s, r, layout, weights, none, memory):
     part = rest
     while True:
         clique = s | forced | part
-        if clique != s and layout.offset[clique] >= 0 and weights.clique[clique] > 0.0:
+        if clique != s and layout.offset[clique] >= 0:
             word = np.int64(none[cell_of(clique, rest ^ part, layout)])
             if word:
                 memory.choices[at] = clique
-                memory.sums[at] = mantissa(word, bits) * weights.clique[clique]
-                exponent = exponent_of(word, bits, base) + weights.clique_exponent[clique]
+                memory.sums[at] = mantissa(word, bits)
+                exponent = exponent_of(word, bits, base)
                 memory.shifts[at - begin] = exponent
                 highest = max(highest, exponent)
                 at += 1
@@ -188,7 +196,7 @@ def _choose(kind, s, r, state, layout, weights, tables, none, memory):
     if memory.begins[slot] < 0:
         begin = memory.used[1]
         if kind == CLIQUE:
-            _list_cliques(s, r, layout, weights, none, memory)
+            _list_cliques(s, r, layout, none, memory)
         else:
             count, number, scale = _total(kind, s, r, layout, weights, tables, none)
             if memory.spent[slot] < count:
@@ -214,8 +222,8 @@ def _choose(kind, s, r, state, layout, weights, tables, none, memory):
 def _partition(c, r, s, mark, luck, parts, seps, state, layout, weights, tables, none, memory):
     """Partitions R below the clique C, and draws the neighbourhood of each part; returns how many there are.
 
-    Returns -1 as soon as a neighbourhood is within `s`, or more cliques hold `mark` than `luck` allows. The parts
-    of which some cliques hold `mark` come first; second, their number.
+    Returns -1 as soon as a neighbourhood is within `s`, or more cliques hold `mark` than `luck` allows. The
+    parts of which some cliques hold `mark` come first; second, their number.
     """
     count, front = 0, 0
     others = ((1 << layout.n) - 1) ^ c
@@ -242,8 +250,8 @@ def _partition(c, r, s, mark, luck, parts, seps, state, layout, weights, tables,
 PROPOSING, GROWING = 0, 1
 """Stages of a pair (S, R) on the stack, R to be connected with the neighbourhood S.
 
-PROPOSING: draw a clique C ⊋ S, and partition the rest of R below it. GROWING: grow the parts, each a pair on the
-stack; those first of which the number of cliques depends that hold S.
+PROPOSING: draw a clique C ⊋ S, and partition the rest of R below it. GROWING: grow the parts, each a pair on
+the stack; those first of which the number of cliques depends that hold S.
 """
 
 
@@ -258,7 +266,7 @@ def draw_graphs(state, layout, weights, tables, none, order, graphs):
         layout: see `sums`; as weights and tables.
         weights: see there.
         tables: see there.
-        none: P°, see `prepare`.
+        none: c P°, see `prepare`.
         order: see `Memory`.
         graphs: shape (count, n), int64: the neighbours of each vertex, 0 as yet; written.
     """
@@ -293,7 +301,7 @@ def draw_graphs(state, layout, weights, tables, none, order, graphs):
             )
         while top >= 0:
             s, r = first[top], second[top]
-            mark = s if s else r & -r
+            mark = s or r & -r
             if stage[top] == PROPOSING:
                 proposals[0] += 1
                 kind = CLIQUE

@@ -175,9 +175,8 @@ def count_full(m, size, last, first_group, last_group, first_set, last_set, layo
 def connect(size, phase, first_group, last_group, parts, layout, weights, tables):
     """F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K), |S| = size, for the renamed R given, all of one size.
 
-    Only for the R with the last variable, if `phase` is 1, or without it, if it is 0. F(S,R) = B(S,R) for rooted
-    junction trees.
-    F(S,R) and B(S,R) are 0 if a required neighbour of R is outside S ∪ R.
+    Only for the R with the last variable, if `phase` is 1, or without it, if it is 0. F(S,R) = B(S,R) for
+    rooted junction trees. F(S,R) and B(S,R) are 0 if a required neighbour of R is outside S ∪ R.
     """
     n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
     everything = (1 << n) - 1
@@ -271,7 +270,7 @@ def _net(weight, weight_exponent, parts, full, bits, base, lowest):
 
 @kernel
 def divide(size, phase, first_group, last_group, parts, layout, weights, tables):
-    """P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K) and X(S,R) for |S| = size, for the renamed R given; see `connect`.
+    """P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K) and X(S,R) for |S| = size, R as in `connect`.
 
     X = c P − B; c P where S is no separator; where it is no clique, X is left to `exclude`.
     """
