@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf
+from collections import Counter
+from math import exp, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from problems import Recording, gaussian, named
 from reference_averaging import enumerated
 
 from jtsolve.averaging.average import average
+from jtsolve.averaging.blocks import Blocks, blocks_of
 from jtsolve.averaging.chains import (
     Ladder,
     edge_trace,
@@ -26,6 +28,7 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
+from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
@@ -162,7 +165,7 @@ def test_what_chains_do_not_support_is_refused() -> None:
         require_movable(named(SparseScores(3, {0b001: 0.0, 0b010: 0.0, 0b100: 0.0, 0b011: 0.0})))
     with pytest.raises(ChoiceError, match="no method"):
         average(named(gaussian(1, 3)), method="guess")
-    for options in ({"chains": 1}, {"temperatures": 0}, {"hottest": 0.0}, {"rounds": 99}):
+    for options in ({"chains": 1}, {"temperatures": 0}, {"hottest": 0.0}, {"rounds": 99}, {"block": 13}):
         with pytest.raises(ChoiceError):
             Ladder(**options)
 
@@ -237,3 +240,45 @@ def test_the_effective_size_is_that_of_an_autoregression() -> None:
         chain[:, t] = rho * chain[:, t - 1] + noise[:, t]
     assert effective_size(chain) == pytest.approx(80_000 * (1 - rho) / (1 + rho), rel=0.15)
     assert effective_size(np.ones((4, 100))) == 400
+
+
+def test_blocks_are_drawn_in_proportion_to_their_weight_within_the_rest() -> None:
+    """All graphs in which 4 has the neighbours 1 and 2, and these are adjacent, by enumeration."""
+    problem, draws = named(gaussian(3, 5)), 200
+    start = (0b00110, 0b10101, 0b11011, 0b00100, 0b00110)
+    every = {rows_of(tree): tree.score(problem.scores) for tree in chordal_trees(5)}
+    within = {rows: exp(s) for rows, s in every.items() if rows[4] == start[4] and rows[1] >> 2 & 1}
+    blocks = Blocks(4, (0b01111,), ((),), problem.scores.score, 5, 1.0, (0,) * 5)
+    seen: Counter[tuple[int, ...]] = Counter()
+    generator = np.random.default_rng(1)
+    for _ in range(draws):
+        found = blocks.redraw(start, generator)
+        assert found is not None
+        assert found[1] == pytest.approx(every[found[0]] - every[start])
+        seen[found[0]] += 1
+    assert set(seen) <= set(within)
+    for rows, weight in within.items():
+        p = weight / sum(within.values())
+        assert abs(seen[rows] - draws * p) < 5 * sqrt(draws * p) + 2
+
+
+def test_a_block_with_an_incomplete_neighbourhood_stays() -> None:
+    tree = JunctionTree(4, (0b0011, 0b0110, 0b1100), ((0, 1), (1, 2)))
+    blocks = blocks_of(tree, 2, gaussian(1, 4).score, 4, odds=1.0, forbidden=[0] * 4)
+    star = (0b1110, 0b0001, 0b0001, 0b0001)  # without {1, 2}: 0 and 3 have the neighbours 1 and 2
+    drawn = [blocks.redraw(star, np.random.default_rng(seed)) for seed in range(20)]
+    assert None in drawn
+    assert any(drawn)
+
+
+def test_chains_with_blocks_converge_to_the_posterior() -> None:
+    problem = named(gaussian(4, 6), Constraints(max_treewidth=3, forbidden_edges=frozenset({0b11})))
+    expected = enumerated(problem, 0.5)
+    ladder = Ladder(rounds=2000, temperatures=2, hottest=0.5, block=4)
+    posterior = average(problem, method="chains", ladder=ladder, edge_odds=0.5)
+    assert expected is not None
+    assert posterior is not None
+    assert 0 < posterior.diagnostics["blocks_drawn"] <= posterior.diagnostics["blocks_tried"] == 80
+    for u in range(6):
+        for v in range(u):
+            assert posterior.edges[u, v] == pytest.approx(expected.complete[1 << u | 1 << v], abs=0.05)

@@ -12,11 +12,11 @@ import pytest
 from problems import Recording, gaussian, named, random_problem, repeatable
 from scipy.stats import chi2
 
-from jtsolve.averaging.draws import DRAWABLE, draw_graphs
+from jtsolve.averaging.draws import draw_graphs
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees, trees_of
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import weights_of
+from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
@@ -25,7 +25,7 @@ from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 
-FEATURES = sorted(DRAWABLE.features, key=lambda feature: feature.value)
+FEATURES = sorted(EXACT.features, key=lambda feature: feature.value)
 
 
 def fits(counts: Counter[Any], expected: dict[Any, float]) -> bool:
@@ -88,9 +88,8 @@ def test_shares_of_edges_in_many_draws_are_the_posteriors() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    forbidden = Constraints(forbidden_cliques=frozenset({0b1}))
-    with pytest.raises(RefusedError, match=Feature.FORBIDDEN_CLIQUES.value):
-        draw_trees(named(gaussian(1, 3), forbidden), 1)
+    with pytest.raises(RefusedError, match=Feature.MAX_CLIQUES.value):
+        draw_trees(named(gaussian(1, 3), Constraints(max_cliques=2)), 1)
     with pytest.raises(ChoiceError, match="at least 1"):
         draw_trees(named(gaussian(1, 3)), 0)
     impossible = Constraints(max_treewidth=0, required_edges=frozenset({0b11}))

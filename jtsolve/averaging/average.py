@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.chains import Ladder, run_chains
-from jtsolve.averaging.draws import DRAWABLE, draw_graphs
+from jtsolve.averaging.draws import draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
 from jtsolve.averaging.running import best_tree, ended, first_tree, is_exact
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
+from jtsolve.averaging.weights import GRAPHS, ROOTED, weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.scores import StoppedError
@@ -89,7 +89,7 @@ def average(
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if is_exact(problem, method, limits, DRAWABLE if draws else EXACT, prior):
+            if is_exact(problem, method, limits, prior):
                 parts = _by_sums(query, recorder)
                 best = None if parts is None else best_tree(problem, limits, recorder)
             else:

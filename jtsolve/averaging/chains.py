@@ -5,7 +5,8 @@ ladder of temperatures whose neighbours exchange their graphs: chains that chang
 temperature stay for ever in one of two regimes of some posteriors, each of them looking calm. What the chains
 say is compared; if they do not agree, the posterior says that it has not converged.
 
-Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted.
+Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. On request,
+blocks of the graph at temperature 1 are drawn anew, exactly, after every hundred rounds (`blocks`).
 
 Time: about 10^6 proposals a second and core, of 10^2 a round and temperature. Memory: n²/8 bytes a round
 and chain.
@@ -21,10 +22,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import log
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jtsolve.averaging.blocks import blocks_of
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.core.backend import Capabilities, needs_table
@@ -40,11 +42,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.averaging.blocks import Blocks
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
 
+
+LARGEST_BLOCK = 12
+"""Exact sums of 12 variables take some hundredths of a second."""
 
 WORD = 32
 """As in `kernels.edge_chain`, which is not loaded before a chain begins."""
@@ -59,6 +65,11 @@ class ChainConstants:
     most_difference: float = 0.05
     """Chains have converged if R̂, effective sizes, and the largest difference of an edge's probability
     between two of them meet these; the first two as Vehtari et al. advise."""
+    error_bound: float = 4.0
+    """Of a difference, so many of its Monte Carlo standard errors do not count: at an effective size of 400,
+    one of four chains knows a probability of 1/2 to 0.05, and many pairs are compared."""
+    piece: int = 100
+    """Rounds of a task, after which a block may be drawn."""
     certain: float = 0.01
     """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
     steps: int = 100
@@ -97,6 +108,7 @@ class Ladder:
         temperatures: graphs in a chain; 1 for no tempering.
         hottest: the exponent of the weights at the last temperature; the others are between it and 1.
         rounds: the most rounds of 100 proposals a temperature; they end when they have converged.
+        block: the most variables that are drawn at once, exactly, within the rest; 0 for none.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
     """
 
@@ -104,6 +116,7 @@ class Ladder:
     temperatures: int = 12
     hottest: float = 0.05
     rounds: int = 40_000
+    block: int = 0
     cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
@@ -116,6 +129,10 @@ class Ladder:
             )
         if self.rounds < 100:  # noqa: PLR2004 - halves of fewer rounds cannot be compared
             raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run 100 or more")
+        if not 0 <= self.block <= LARGEST_BLOCK:
+            raise ChoiceError(
+                f"blocks of {self.block} variables cannot be drawn; give 0, for none, to {LARGEST_BLOCK}"
+            )
 
     @property
     def betas(self) -> NDArray[np.float64]:
@@ -251,17 +268,65 @@ def run_chains(
     return sample
 
 
-def _advanced(
-    shared: tuple[NDArray[np.float64], tuple[Any, ...]], rounds: int, state: list[NDArray[Any]]
-) -> tuple[list[NDArray[Any]], NDArray[np.uint32], NDArray[np.float64]]:
-    """Returns the state of a chain after some rounds, and its trace; called on a worker."""
+class _Shared(NamedTuple):
+    """What all chains read."""
+
+    betas: NDArray[np.float64]
+    scores: tuple[Any, ...]
+    blocks: Blocks | None
+
+
+class _State(NamedTuple):
+    """Where a chain is; see `kernels.edge_chain` for all but the last: blocks tried, and blocks drawn."""
+
+    random: NDArray[np.uint64]
+    rows: NDArray[np.uint32]
+    logs: NDArray[np.float64]
+    order: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    drawn: NDArray[np.int64]
+
+
+def _advance(
+    shared: _Shared, state: _State, graphs: NDArray[np.uint32], heights: NDArray[np.float64]
+) -> None:
+    """Runs a chain for as many rounds as there are places in its trace; writes state and trace."""
     from jtsolve.averaging.kernels.edge_chain import run_chain
 
-    betas, scores = shared
-    states, rows, logs, order, counts = (array.copy() for array in state)
-    graphs, heights = np.zeros((rounds, *rows.shape[1:]), np.uint32), np.zeros(rounds)
-    run_chain(states, rows, logs, order, betas, rounds, CHAINS.steps, *scores, graphs, heights, counts)
-    return [states, rows, logs, order, counts], graphs, heights
+    for start in range(0, len(heights), CHAINS.piece):
+        part = slice(start, min(start + CHAINS.piece, len(heights)))
+        rounds = part.stop - start
+        *moved, drawn = state
+        random, rows, logs, order, counts = moved
+        run_chain(
+            random,
+            rows,
+            logs,
+            order,
+            shared.betas,
+            rounds,
+            CHAINS.steps,
+            *shared.scores,
+            graphs[part],
+            heights[part],
+            counts,
+        )
+        if shared.blocks is not None:
+            cold, drawn[0] = order[0], drawn[0] + 1
+            generator = np.random.default_rng(int(random[0]))
+            if found := shared.blocks.redraw(neighbours_of(rows[cold][None])[0], generator):
+                rows[cold], drawn[1] = words_of(found[0]), drawn[1] + 1
+                logs[cold] += found[1]
+
+
+def _advanced(
+    shared: _Shared, rounds: int, state: _State
+) -> tuple[_State, NDArray[np.uint32], NDArray[np.float64]]:
+    """Returns the state of a chain after some rounds, and its trace; called on a worker."""
+    state = _State(*(array.copy() for array in state))
+    graphs, heights = np.zeros((rounds, *state.rows.shape[1:]), np.uint32), np.zeros(rounds)
+    _advance(shared, state, graphs, heights)
+    return state, graphs, heights
 
 
 def _stages(rounds: int) -> Iterator[int]:
@@ -297,7 +362,12 @@ class _Run:
             [[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64
         )
         table = colex_table(problem.scores, largest)
-        self.scores = (table, before, largest, log(edge_odds), words_of(forbidden))
+        scores = (table, before, largest, log(edge_odds), words_of(forbidden))
+        blocks = None
+        if ladder.block and start is not None:
+            score = problem.scores.score
+            blocks = blocks_of(start, ladder.block, score, largest, odds=edge_odds, forbidden=forbidden)
+        self.shared = _Shared(ladder.betas, scores, blocks)
         generator = np.random.default_rng(limits.seed)
         shape = (ladder.chains, ladder.temperatures)
         self.states = generator.integers(1, 1 << 63, (ladder.chains, 1)).astype(np.uint64)
@@ -315,9 +385,15 @@ class _Run:
             self.logs[chain] = tree.score(problem.scores) + log(edge_odds) * len(tree.graph_edges)
         self.order = np.tile(np.arange(ladder.temperatures), (ladder.chains, 1))
         self.counts = np.zeros((ladder.chains, 2 + 2 * ladder.temperatures), np.int64)
+        self.drawn = np.zeros((ladder.chains, 2), np.int64)
         self.graphs = np.zeros((ladder.chains, ladder.rounds, *words.shape[1:]), np.uint32)
         self.heights = np.zeros((ladder.chains, ladder.rounds))
         self.done = 0
+
+    def state(self, chain: int) -> _State:
+        """Returns where a chain is: views."""
+        arrays = (self.states, self.rows, self.logs, self.order, self.counts, self.drawn)
+        return _State(*(array[chain] for array in arrays))
 
     def until(self, rounds: int, report: Report) -> None:
         """Runs all chains up to a number of rounds."""
@@ -329,11 +405,10 @@ class _Run:
     def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
         """Runs each chain as a task, which returns its state and trace."""
         part = slice(self.done, rounds)
-        own: tuple[NDArray[Any], ...] = (self.states, self.rows, self.logs, self.order, self.counts)
         with cluster.connected() as workers:
-            shared = workers.share((self.ladder.betas, self.scores))
+            shared = workers.share(self.shared)
             futures = [
-                workers.submit(_advanced, shared, part.stop - part.start, [array[i].copy() for array in own])
+                workers.submit(_advanced, shared, part.stop - part.start, self.state(i))
                 for i in range(self.ladder.chains)
             ]
             places = {future.key: i for i, future in enumerate(futures)}
@@ -344,37 +419,24 @@ class _Run:
         if len(found) < self.ladder.chains:
             raise StoppedError
         for i, (state, graphs, heights) in found.items():
-            for array, value in zip(own, state, strict=True):
-                array[i] = value
+            for array, value in zip(self.state(i), state, strict=True):
+                array[:] = value
             self.graphs[i, part], self.heights[i, part] = graphs, heights
         self.done = rounds
         report(done=rounds / self.ladder.rounds, note="chains")
 
     def _in_threads(self, rounds: int, report: Report) -> None:
         """Runs the chains a hundred rounds at a time."""
-        from jtsolve.averaging.kernels.edge_chain import run_chain
         from jtsolve.core.compiling import announced
 
-        piece = 100
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             pool = ThreadPoolExecutor(self.workers)
             try:
                 while self.done < rounds:
-                    part = slice(self.done, min(self.done + piece, rounds))
+                    part = slice(self.done, min(self.done + CHAINS.piece, rounds))
                     tasks = [
                         partial(
-                            run_chain,
-                            self.states[i],
-                            self.rows[i],
-                            self.logs[i],
-                            self.order[i],
-                            self.ladder.betas,
-                            part.stop - part.start,
-                            CHAINS.steps,
-                            *self.scores,
-                            self.graphs[i, part],
-                            self.heights[i, part],
-                            self.counts[i],
+                            _advance, self.shared, self.state(i), self.graphs[i, part], self.heights[i, part]
                         )
                         for i in range(self.ladder.chains)
                     ]
@@ -401,14 +463,14 @@ class _Run:
         traces += [edge_trace(graphs, u, v) for u, v in open_pairs]
         r_hats = [split_r_hat(trace) for trace in traces]
         effective = min(map(effective_size, traces))
-        spread = shares.max(axis=0) - shares.min(axis=0)
-        difference = float(spread.max())
+        difference = float((shares.max(axis=0) - shares.min(axis=0)).max())
+        beyond = max((_beyond_error(trace) for trace in traces[2:]), default=0.0)
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
         swaps = self.counts[:, 3 : 2 + self.ladder.temperatures] / self.done
         converged = (
             max(r_hats) <= CHAINS.most_r_hat
             and effective >= CHAINS.least_size
-            and difference <= CHAINS.most_difference
+            and beyond <= CHAINS.most_difference
         )
         diagnostics = {
             "chains": self.ladder.chains,
@@ -423,10 +485,22 @@ class _Run:
             },
             "effective_sample_size": effective,
             "largest_difference": difference,
+            "difference_beyond_error": beyond,
             "least_swap_rate": float(swaps.min()) if swaps.size else None,
             "round_trips": trips,
         }
+        if self.shared.blocks is not None:
+            tried, drawn = self.drawn.sum(axis=0).tolist()
+            diagnostics |= {"block": self.ladder.block, "blocks_tried": tried, "blocks_drawn": drawn}
         return Sample(graphs, heights, bool(converged), diagnostics)
+
+
+def _beyond_error(traces: NDArray[np.float64]) -> float:
+    """Returns the largest difference between the means of two chains, less what its errors explain."""
+    means = traces.mean(axis=1)
+    errors = np.array([standard_error(trace[None]) for trace in traces])
+    differences = np.abs(means[:, None] - means) - CHAINS.error_bound * np.hypot(errors[:, None], errors)
+    return max(0.0, float(differences.max()))
 
 
 def _finite(value: float) -> float | None:

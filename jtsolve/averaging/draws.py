@@ -1,16 +1,19 @@
 """Exact, independent draws of graphs from the posterior.
 
-The tables of `sums` are followed from the top, each choice in proportion to its term:
+The tables of `sums` are followed from the top, each choice in proportion to its term. V is partitioned with
+L(∅,K) P(∅,R∖K) for the K ∋ min R, and each part K is connected(∅,K):
 
-    complete(S,R): K ∋ min R with L(S,K) P(S,R∖K) / P(S,R); Q ⊆ S with F(Q,K)/s(Q) / L(S,K); connected(Q,K);
-        then R∖K
-    connected(Q,K): v ∈ K with weight Σ_{𝒢(Q∪v,K∖v)} w (v = min K if Q = ∅); complete(Q∪v, K∖v); repeated
+    connected(Q,K): a graph on Q ∪ K with Q complete, K connected and N(K) = Q:
+        a clique C, Q ⊊ C ⊆ Q ∪ K (C ∋ min K if Q = ∅), with c(C) P°(C,K∖C);
+        below it, of R = K ∖ C, a part K' ∋ min R with L°(C,K') P°(C,R∖K') / P°(C,R), its neighbourhood Q' ⊊ C
+        with F(Q',K')/s(Q') / L°(C,K'), and connected(Q',K'); then R ∖ K'
     until
-        K is connected and, with probability 1 / (number of v ∈ K adjacent to all of Q), accepted.
+        K is connected, and with probability 1 / (number of cliques that hold Q, or min K) accepted: so often
+        it may be proposed.
 
-There is no burn-in and there are no weights. Time: 2^n steps to list the first choice of a graph, less for
-the rest; a task makes each list once (`kernels.draws`). 1.3 to 3 attempts for a connected part have been
-seen.
+L° = L − F/s, and P° sums the partitions without a full part: then C is a maximal clique. There is no burn-in
+and there are no weights. Time: at most 4^n / 2 products for P°; 2^n steps to list the first cliques, less for
+the rest; a task makes each list once (`kernels.draws`).
 """
 
 from __future__ import annotations
@@ -21,9 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.averaging.weights import EXACT
-from jtsolve.core.backend import Capabilities
-from jtsolve.core.problem import Feature
+from jtsolve.averaging.plan import Plan
 from jtsolve.core.threads import run_tasks
 
 if TYPE_CHECKING:
@@ -32,23 +33,15 @@ if TYPE_CHECKING:
     from jtsolve.averaging.sums import Sums
     from jtsolve.core.backend import Limits, Report
 
-DRAWABLE = Capabilities(
-    features=EXACT.features - {Feature.FORBIDDEN_CLIQUES},
-    exact=True,
-    max_variables=EXACT.max_variables,
-    rules=EXACT.rules,
-)
-"""What draws support. At a forbidden clique they would need tables of the partitions with a full part."""
-
-_TASK = 1000
-"""Draws of a task, which share what has been listed: see `kernels.draws`."""
+_TASKS, _LONGEST = 8, 4000
+"""Tasks, whose draws share what has been listed (`kernels.draws`); the draws of one at most: Ctrl-C waits."""
 
 
 def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
     """Draws graphs from tables whose total is not 0; the same seed draws the same graphs.
 
     Args:
-        sums: of a problem that `DRAWABLE` allows.
+        sums: the tables.
         count: how many, at least 1.
         limits: of which the threads and the seed are used.
         report: is asked whether to go on.
@@ -60,17 +53,35 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
         StoppedError: the report asked to end.
     """
     from jtsolve.averaging.kernels.draws import draw_graphs as draw
+    from jtsolve.averaging.kernels.draws import prepare
 
-    graphs = np.zeros((count, sums.weights.n), np.int64)
-    starts = range(0, count, _TASK)
+    n, plan = sums.weights.n, Plan(sums.weights.n, sums.weights.width)
+    none = np.zeros_like(sums.tables.parts)
+    tables = (sums.layout, sums.local, sums.tables, none)
+    groups = [(size, group) for size in range(1, plan.width + 1) for group in range(plan.groups(size))]
+    preparing = [partial(prepare, size, group, group + 1, sums.total, *tables) for size, group in groups]
+    graphs = np.zeros((count, n), np.int64)
+    each = min(_LONGEST, -(-count // _TASKS))
+    starts = range(0, count, each)
     states = np.random.SeedSequence(limits.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
-    tasks = [
-        partial(draw, states[i : i + 1], sums.layout, sums.local, sums.tables, graphs[start : start + _TASK])
+    order = _order(n)
+    drawing = [
+        partial(draw, states[i : i + 1], *tables, order, graphs[start : start + each])
         for i, start in enumerate(starts)
     ]
     pool = ThreadPoolExecutor(limits.workers)
     try:
-        run_tasks(pool, tasks, lambda _i: report(note=f"{count} draws"))
+        for tasks in (preparing, drawing):
+            run_tasks(pool, tasks, lambda _i: report(note=f"{count} draws"))
     finally:
         pool.shutdown(cancel_futures=True)
     return graphs
+
+
+def _order(n: int) -> NDArray[np.int64]:
+    """Returns the subsets of m elements at 2^m, those that are nearly ∅ or nearly everything first."""
+    parts = [np.zeros(1, np.int64)]
+    for m in range(n + 1):
+        sizes = np.bitwise_count(np.arange(1 << m)).astype(np.int64)
+        parts.append(np.argsort(np.minimum(sizes, m - sizes), kind="stable"))
+    return np.concatenate(parts)

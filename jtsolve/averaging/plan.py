@@ -63,16 +63,17 @@ class Plan:
         """Returns the groups of LANES sets of one size."""
         return -(-comb(self.n, size) // LANES)
 
-    def row(self, m: int) -> int:
-        """Returns the number of sets S of at most w of m variables."""
-        return count_bounded_subsets(m, min(self.width, m))
+    def groups_across(self, m: int) -> int:
+        """Returns the groups of LANES sets of m variables, the last of all left out."""
+        return -(-comb(self.n - 1, m) // LANES)
 
     @cached_property
     def across(self) -> list[int]:
-        """Where the W of m = 0..n members begin in X; last, its size."""
+        """Where the U of m = 0..n-1 members, without the last variable, begin in X; last, its size."""
         begins = [0]
-        for m in range(self.n + 1):
-            begins.append(begins[-1] + self.groups(m) * LANES * self.row(m))
+        for m in range(self.n):
+            row = count_bounded_subsets(m, self.width) + count_bounded_subsets(m, self.width - 1)
+            begins.append(begins[-1] + self.groups_across(m) * LANES * row)
         return begins
 
     @property
@@ -92,10 +93,12 @@ class Plan:
     def terms(self) -> int:
         """The terms in the sums for B, likewise."""
         total: int = 0
-        for m in range(self.n + 1):
+        for m in range(self.n):
             for k in range(min(self.width, m + 1)):
-                bigger = min(self.width - k, m - k)
-                total += self.groups(m) * LANES * comb(m, k) * (count_bounded_subsets(m - k, bigger) - 1)
+                without = count_bounded_subsets(m - k, self.width - k) - 1
+                having = count_bounded_subsets(m - k, self.width - k - 1)
+                for_last_in_s = having - 1 if k + 1 < self.width else 0
+                total += self.groups_across(m) * LANES * comb(m, k) * (2 * without + having + for_last_in_s)
         return total * (1 + self.rooted)
 
     @property

@@ -14,22 +14,19 @@ from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.solving import Recorder, choose, verified
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Capabilities, Limits
+    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.solving import Interruption, Listener
 
 
-def is_exact(
-    problem: Problem, method: str, limits: Limits, able: Capabilities = EXACT, prior: str = GRAPHS
-) -> bool:
+def is_exact(problem: Problem, method: str, limits: Limits, prior: str = GRAPHS) -> bool:
     """Tells whether the exact sums are to be used.
 
     Args:
         problem: scores and constraints.
         method: "auto", "exact" or "chains".
         limits: of memory, for "auto".
-        able: the constraints supported exactly.
         prior: one of `PRIORS`.
 
     Raises:
@@ -49,8 +46,8 @@ def is_exact(
     if method == "auto" and prior == GRAPHS and not MOVABLE.objections(problem):
         plan = Plan(problem.n, problem.max_clique_size)
         fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
-        return fits and not able.objections(problem)
-    if objections := able.objections(problem):
+        return fits and not EXACT.objections(problem)
+    if objections := EXACT.objections(problem):
         raise RefusedError("exact sums", objections)
     return True
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.chains import Ladder, neighbours_of, run_chains
-from jtsolve.averaging.draws import DRAWABLE, draw_graphs
+from jtsolve.averaging.draws import draw_graphs
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.running import ended, first_tree, is_exact
 from jtsolve.averaging.sums import compute
@@ -81,7 +81,7 @@ def draw_trees(
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if not is_exact(problem, method, limits, DRAWABLE):
+            if not is_exact(problem, method, limits):
                 start = first_tree(problem, limits, listener, interruption)
                 return _of_chains(
                     problem, count, edge_odds, ladder or Ladder(), start, limits=limits, recorder=recorder

@@ -12,7 +12,8 @@ G − S is *full* if its neighbourhood N(K) is S. With the weight w(G) = Π c(C)
            = c(S) P(S,R) − B(S,R)  if c = s,   X(S,∅) = c(S)
     Z = P(∅,V), the sum over all graphs.
 
-It goes by layers of |R|: B, F for all S, then L by sums over subsets, then P and X.
+First all R without the last variable, then those with it; each time by layers of |R|: B, F for all S, then L
+by sums over subsets, then P and X.
 
 *Why.* (i) A complete S splits G: w(G) is s(S) times the product of w(G[K∪N(K)])/s(N(K)) over the components K
 of G − S if some K is full, and c(S) times it if none is: then S is a maximal clique. (ii) Fix a junction tree
@@ -33,8 +34,8 @@ times sums that the result is added to: errors stay relative. The range of numbe
 junction trees of G and of its cliques. Of the same recurrence, F is B, the sum for L leaves Q = S out, X is
 c P, and the total is F(∅,V): a root C ⊋ S, and below it a partition into parts with separators Q ⊊ C.
 
-Time: Σ_{i≤w} C(n,i) 3^(n−i) products twice, 4^n without a bound w on the size of cliques. Memory: four tables
-of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound.
+Time: Σ_{i≤w} C(n,i) 3^(n−i) products twice, 4^n without a bound w on the size of cliques. Memory: three
+tables of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound, and X, two thirds of one (`kernels.sums`).
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class Sums:
         weights: of what.
         layout: see `kernels.sums`.
         local: the weights as the kernels have them.
-        tables: F, L, P and X as words.
+        tables: F, L and P as words; X, which is of no more use, is empty.
         excluded: shape (2^n,): the words of P¹(S,V∖S) of the sets that may be separators but no cliques.
         seconds: parts of the time, in seconds of wall clock.
     """
@@ -162,7 +163,8 @@ def compute(weights: SetWeights, limits: Limits, report: Report) -> Sums:
         began = time.perf_counter()
         run.all_layers()
         seconds = {"sums": time.perf_counter() - began}
-    return Sums(weights, run.layout, run.local, run.tables, run.excluded(), seconds)
+    tables = run.tables._replace(x=np.zeros(0, np.uint64))
+    return Sums(weights, run.layout, run.local, tables, run.excluded(), seconds)
 
 
 def marked(sums: Sums, limits: Limits, report: Report) -> Any:
@@ -193,8 +195,9 @@ class _Run:
         self.tables = _tables(plan)
         self.base: Any = None
         self.work = 0.0
+        self.layers = [(phase, r) for phase in (0, 1) for r in range(1, plan.n + phase)]
         self.all_work = sum(
-            task.cost for r in range(1, plan.n + 1) for step in self._steps(r) for task in step
+            task.cost for layer in self.layers for step in self._steps(*layer) for task in step
         )
 
     def all_layers(self) -> None:
@@ -214,16 +217,15 @@ class _Run:
             begin(k, 0, plan.groups(k), *arguments)
         if self.base is not None:
             self.tables.parts[:] = 0
-        for r in range(1, plan.n + 1):
-            for step in self._steps(r):
+        for nth, layer in enumerate(self.layers, start=1):
+            for step in self._steps(*layer):
                 tasks = list(step)
                 costs = [task.cost for task in tasks]
 
-                def after(i: int, r: int = r, costs: list[float] = costs) -> bool:
+                def after(i: int, nth: int = nth, costs: list[float] = costs) -> bool:
                     self.work += costs[i]
-                    return self.report(
-                        done=min(1.0, self.work / self.all_work), note=f"layer {r} of {plan.n}"
-                    )
+                    done = min(1.0, self.work / self.all_work)
+                    return self.report(done=done, note=f"layer {nth} of {len(self.layers)}")
 
                 run_tasks(pool, [task.call for task in tasks], after)
 
@@ -246,62 +248,91 @@ class _Run:
             if (size := int(s).bit_count()) < self.plan.width
         }
 
-    def _steps(self, r: int) -> Iterator[Iterator[_Task]]:
-        """Yields the steps of a layer; the tasks of one may run side by side."""
-        yield self._counting(r)
-        yield self._convolving(r, "connect", self.plan.width - 1, 0)
-        yield self._attaching(r)
-        yield self._convolving(r, "divide" if self.base is None else "divide_marked", self.plan.width, 1)
-        yield self._excluding(r)
+    def _steps(self, phase: int, r: int) -> Iterator[Iterator[_Task]]:
+        """Yields the steps of a layer; the tasks of one may run side by side.
 
-    def _counting(self, r: int) -> Iterator[_Task]:
-        from jtsolve.averaging.kernels.sums import count_full
+        Args:
+            phase: 0: the R without the last variable; 1: those with it.
+            r: |R|.
+        """
+        yield self._counting(phase, r)
+        yield self._convolving(phase, r, "connect", self.plan.width - 1, 0)
+        yield self._attaching(phase, r)
+        name = "divide" if self.base is None else "divide_marked"
+        yield self._convolving(phase, r, name, self.plan.width, 1)
+        yield self._excluding(phase, r)
+
+    def _counting(self, phase: int, r: int) -> Iterator[_Task]:
+        from jtsolve.averaging.kernels.sums import IN_R, IN_S, NOWHERE, count_full
 
         plan = self.plan
-        for m in range(r, plan.n + 1):
-            k = m - r
-            if k >= plan.width:
-                break
-            bigger = count_bounded_subsets(r, min(plan.width - k, r)) - 1
-            groups, sets = plan.groups(m), comb(m, k)
-            each = 0.5 * LANES * bigger + 2.0 * LANES
-            for first, last, begin, end in _portions(groups, sets, each, 1.0 * 2**r):
-                cost = (last - first) * (end - begin) * each
-                yield _Task(
-                    cost, partial(count_full, m, k, first, last, begin, end, self.layout, self.tables)
-                )
+        for m in range(r - phase, plan.n):
+            k = m - (r - phase)
+            for last in (IN_R,) if phase else (NOWHERE, IN_S):
+                smaller = last == IN_S
+                if k + smaller >= plan.width:
+                    continue
+                bigger = count_bounded_subsets(m - k, plan.width - k - smaller)
+                if phase:
+                    bigger += count_bounded_subsets(m - k, plan.width - k - 1)
+                groups, sets = plan.groups_across(m), comb(m, k)
+                each = 0.5 * LANES * bigger + 2.0 * LANES
+                for portion in _portions(groups, sets, each, 1.0 * 2**r):
+                    first, past, begin, end = portion
+                    cost = (past - first) * (end - begin) * each
+                    yield _Task(cost, partial(count_full, m, k, last, *portion, self.layout, self.tables))
 
-    def _convolving(self, r: int, name: str, widest: int, saved: int) -> Iterator[_Task]:
+    def _convolving(self, phase: int, r: int, name: str, widest: int, saved: int) -> Iterator[_Task]:
         from jtsolve.averaging.kernels import sums
 
         kernel, plan = getattr(sums, name), self.plan
         for k in range(min(widest, plan.n - r) + 1):
-            parts = _of_size(plan.n - k, r)
             each = LANES * (2.0 ** (r - saved) + 20.0)
-            for first, last, begin, end in _portions(plan.groups(k), parts.size, each, 0.0):
-                chosen = parts[begin:end]
-                arguments = (k, first, last, chosen, self.layout, self.local, self.tables)
-                more = (self.base,) if name == "divide_marked" else ()
-                yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments, *more))
+            for begins, ends, parts in self._renamed(phase, r, k):
+                if begins == ends:
+                    continue
+                for first, last, begin, end in _portions(ends - begins, parts.size, each, 0.0):
+                    groups, chosen = (begins + first, begins + last), parts[begin:end]
+                    arguments = (k, phase, *groups, chosen, self.layout, self.local, self.tables)
+                    more = (self.base,) if name == "divide_marked" else ()
+                    yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments, *more))
 
-    def _attaching(self, r: int) -> Iterator[_Task]:
+    def _renamed(self, phase: int, r: int, k: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """Yields ranges of groups of S of size k, and the R of size r renamed within V ∖ S.
+
+        Of V ∖ S it is the last, too, unless S holds it. One group may have S of both kinds: to that, the
+        kernels look.
+        """
+        without = comb(self.plan.n - 1, k)
+        if phase:
+            yield 0, -(-without // LANES), _with_last(self.plan.n - k, r)
+        else:
+            yield 0, without // LANES, _of_size(self.plan.n - k - 1, r)
+            yield without // LANES, self.plan.groups(k), _of_size(self.plan.n - k, r)
+
+    def _attaching(self, phase: int, r: int) -> Iterator[_Task]:
         from jtsolve.averaging.kernels.sums import attach
 
-        sets = _of_size(self.plan.n, r)
+        sets = self._within(phase, r)
         each = (20.0 + 3.0 * (self.plan.n - r)) * 2.0 ** (self.plan.n - r)
         for begin, end in _pieces(sets.size, each):
             arguments = (sets[begin:end], self.layout, self.local, self.tables)
             yield _Task((end - begin) * each, partial(attach, *arguments))
 
-    def _excluding(self, r: int) -> Iterator[_Task]:
+    def _excluding(self, phase: int, r: int) -> Iterator[_Task]:
         from jtsolve.averaging.kernels.sums import exclude
 
         for s, (proper, some) in self._special.items():
-            sets = _of_size(self.plan.n, r)
+            sets = self._within(phase, r)
             sets = sets[sets & s == 0]
             if sets.size:
                 arguments = (s, sets, proper, some, self.layout, self.local, self.tables)
                 yield _Task(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
+
+    def _within(self, phase: int, r: int) -> NDArray[np.int64]:
+        """Returns the R of size r."""
+        n = self.plan.n
+        return _with_last(n, r) if phase else _of_size(n - 1, r)
 
 
 def _pieces(count: int, each: float) -> Iterator[tuple[int, int]]:
@@ -334,6 +365,11 @@ def _of_size(n: int, size: int) -> NDArray[np.int64]:
     masks = np.arange(1 << n, dtype=np.int64)
     chosen: NDArray[np.int64] = masks[np.bitwise_count(masks) == size]
     return chosen
+
+
+def _with_last(n: int, size: int) -> NDArray[np.int64]:
+    """Returns those of them that hold the last variable."""
+    return _of_size(n - 1, size - 1) | 1 << (n - 1)
 
 
 def _tables(plan: Plan) -> Any:

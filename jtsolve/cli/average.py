@@ -89,6 +89,9 @@ def average(
     rounds: Annotated[
         int, typer.Option(metavar="N", min=100, help="The most rounds of 100 proposals a temperature.")
     ] = 40_000,
+    block: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Variables that chains draw at once, exactly; 0 for none.")
+    ] = 0,
     spend: LimitOptions,
     executor: Executor = LOCAL,
     seed: Seed = 0,
@@ -155,7 +158,7 @@ def average(
             threshold=threshold,
             treewidths=treewidths,
             draws=draws,
-            ladder=Ladder(temperatures=temperatures, rounds=rounds, cluster=cluster),
+            ladder=Ladder(temperatures=temperatures, rounds=rounds, block=block, cluster=cluster),
         )
     if posterior is None:
         complain("no graph meets the constraints")

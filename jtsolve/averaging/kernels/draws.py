@@ -1,7 +1,8 @@
 """Independent graphs from the posterior: each choice in proportion to its term in the sums.
 
-The choices of a pair (S, R), with the sums of their terms up to each, are kept: the next draw that comes to
-the pair looks its choice up. In a posterior of few likely graphs, nearly all do.
+A choice of which the total is known is looked for term by term, those that are often large first. Once as
+many terms have been looked at as a pair (S, R) has, they are listed with the sums of all up to each, and
+looked up from then on: in a posterior of few likely graphs, nearly all are.
 """
 
 from __future__ import annotations
@@ -9,167 +10,178 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
+from numba import uint64
 
 from jtsolve.averaging.kernels.random import uniform
-from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of
-from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power
+from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of, divide_properly, proper_link, size_of
+from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, pack, power
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
 
-PART, FULL_PART, NEIGHBOURHOOD, VERTEX = 0, 1, 2, 3
-"""What is chosen for a pair (S, R): see `_list`."""
+PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
+"""What is chosen for a pair (S, R): see `_term`."""
 
 SLOTS = 1 << 15
-"""Pairs whose choices are kept."""
+"""Pairs that are remembered."""
 
 NEGLIGIBLE = 2.0**-60
-"""Choices of a smaller share, of the scale of their sum, are left out."""
+"""Choices of a smaller share, of the scale of their sum, are left out of lists."""
+
+UNLIKELY = 1e-15
+"""Groups of sets of which none is a clique with this probability are never drawn."""
 
 Memory = namedtuple(
     "Memory",
     [
         "keys",  # shape (SLOTS,): a pair and what is chosen, plus 1; 0 for none
-        "begins",  # shape (SLOTS,): its first choice
-        "ends",  # shape (SLOTS + 1,): behind its last; last, the beginning of the list that is being made
+        "begins",  # shape (SLOTS,): its first choice; -1 if they are not listed
+        "ends",  # shape (SLOTS,): behind its last
+        "spent",  # shape (SLOTS,): how many terms have been looked at
         "choices",  # shape (entries,)
         "sums",  # shape (entries,): of the terms up to a choice's own
+        "shifts",  # shape (2^n,): exponents, while a list is made
         "used",  # [slots, entries]
+        "order",  # shape (2^(n+1),): at 2^m, the subsets of m, the smallest and the largest first
     ],
 )
 
 
 @kernel
-def _product(one, other, layout, exponent):
-    """Returns the product of two words divided by 2^exponent."""
-    if one == 0 or other == 0:
-        return 0.0
+def prepare(size, first_group, last_group, total, layout, weights, tables, none):
+    """Writes c(S) P°(S,·) of the S of one size to `none`, which lies as P does; see `divide_properly`.
+
+    `total` is (number, exponent) of Z. Of S that are hardly ever cliques, it is left 0.
+    """
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    begins = layout.first[n, size]
+    sets = layout.first[n, size + 1] - begins
+    cells = LANES << (n - size)
+    proper = np.zeros(cells, np.uint64)
+    for group in range(first_group, last_group):
+        start = layout.offset[layout.masks[begins + group * LANES]]
+        highest = 0.0
+        for lane in range(min(LANES, sets - group * LANES)):
+            s = layout.masks[begins + group * LANES + lane]
+            word = np.int64(tables.parts[start + cells - LANES + lane])
+            exponent = exponent_of(word, bits, base) + weights.clique_exponent[s] - total[1]
+            share = mantissa(word, bits) * weights.clique[s] / total[0] * power(min(exponent, 64))
+            highest = max(highest, share)
+        if highest > UNLIKELY:
+            own = none[start : start + cells]
+            divide_properly(size, group, layout, weights, tables, proper, own)
+            for cell in range(cells):
+                word = np.int64(own[cell])
+                s = layout.masks[min(begins + group * LANES + cell % LANES, begins + sets - 1)]
+                exponent = exponent_of(word, bits, base) + weights.clique_exponent[s]
+                number = mantissa(word, bits) * weights.clique[s]
+                own[cell] = uint64(pack(number, exponent, bits, base, lowest))
+
+
+@kernel
+def _proper(s, cell, layout, weights, tables):
+    """Returns L°(S,K) as a number and an exponent, K by its cell."""
+    own = np.int64(tables.f[cell]) if cell < tables.f.size else 0
+    return proper_link(np.int64(tables.links[cell]), own, s, layout, weights)
+
+
+@kernel
+def _term(kind, s, r, nth, scale, layout, weights, tables, none, order):
+    """Returns the nth choice for a pair, and its term divided by 2^scale.
+
+    PART: a K ⊆ R that holds min R, of a partition of R below S, renamed within V ∖ S: c(S) L°(S,K) P°(S,R∖K),
+    or L(∅,K) P(∅,R∖K). NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q).
+    """
     bits, base = layout.bits, layout.base
-    shift = exponent_of(one, bits, base) + exponent_of(other, bits, base) - exponent
-    return mantissa(one, bits) * mantissa(other, bits) * power(min(shift, 1000))
+    if kind == PART:
+        whole = rename(r, ((1 << layout.n) - 1) ^ s, layout)
+        low = whole & -whole
+        rest = whole ^ low
+        part = low | unname(order[(1 << size_of(rest, layout)) + nth], rest, layout)
+        cell, other = layout.offset[s] + LANES * part, layout.offset[s] + LANES * (whole ^ part)
+        if s:
+            word = np.int64(none[other])
+            number, exponent = _proper(s, cell, layout, weights, tables) if word else (0.0, 0)
+        else:
+            word, link = np.int64(tables.parts[other]), np.int64(tables.links[cell])
+            number, exponent = mantissa(link, bits), exponent_of(link, bits, base)
+        number, exponent = number * mantissa(word, bits), exponent + exponent_of(word, bits, base)
+        choice = part
+    else:
+        choice = unname(order[(1 << size_of(s, layout)) + nth], s, layout)
+        if choice == s or weights.inverse[choice] == 0.0:
+            return choice, 0.0
+        word = np.int64(tables.f[cell_of(choice, r, layout)])
+        number = mantissa(word, bits) * weights.inverse[choice]
+        exponent = exponent_of(word, bits, base) + weights.inverse_exponent[choice]
+    if number == 0.0:
+        return choice, 0.0
+    return choice, number * power(min(exponent - scale, 1000))
 
 
 @kernel
-def _note(choice, term, memory):
-    """Appends a choice to the list that is being made, the last."""
-    if term < NEGLIGIBLE:
-        return
-    at = memory.used[1]
-    before = memory.sums[at - 1] if at > memory.ends[-1] else 0.0
-    memory.choices[at], memory.sums[at] = choice, before + term
-    memory.used[1] = at + 1
+def _total(kind, s, r, layout, weights, tables, none):
+    """Returns the number of choices for a pair, and the sum of their terms as a number and an exponent."""
+    cell = cell_of(s, r, layout)
+    if kind == NEIGHBOURHOOD:
+        number, exponent = _proper(s, cell, layout, weights, tables)
+        return 1 << size_of(s, layout), number, exponent
+    word = np.int64(none[cell] if s else tables.parts[cell])
+    return (
+        1 << (size_of(r, layout) - 1),
+        mantissa(word, layout.bits),
+        exponent_of(word, layout.bits, layout.base),
+    )
 
 
 @kernel
-def _list_parts(table, s, r, forced, scale, layout, tables, memory):
-    """Lists the K ⊆ R that hold `forced`, renamed within V ∖ S, with table(S,K) P(S,R∖K) / 2^scale."""
-    others = ((1 << layout.n) - 1) ^ s
-    begins = layout.offset[s]
-    whole, low = rename(r, others, layout), rename(forced, others, layout)
-    rest = whole ^ low
+def _list(kind, s, r, scale, layout, weights, tables, none, memory):
+    """Lists the choices of a part or a neighbourhood."""
+    at, total = memory.used[1], 0.0
+    count = 1 << (size_of(s, layout) if kind == NEIGHBOURHOOD else size_of(r, layout) - 1)
+    for nth in range(count):
+        choice, term = _term(kind, s, r, nth, scale, layout, weights, tables, none, memory.order)
+        if term >= NEGLIGIBLE:
+            total += term
+            memory.choices[at], memory.sums[at] = choice, total
+            at += 1
+    memory.used[1] = at
+
+
+@kernel
+def _list_cliques(s, r, layout, none, memory):
+    """Lists the C = S ∪ D, ∅ ≠ D ⊆ R, D ∋ min R if S = ∅, and c(C) P°(C,R∖D)."""
+    bits, base = layout.bits, layout.base
+    begin = at = memory.used[1]
+    forced = 0 if s else r & -r
+    rest = r ^ forced
+    highest = -(1 << 60)
     part = rest
     while True:
-        cell = begins + LANES * (part | low)
-        one = np.int64(table[cell]) if cell < table.size else 0
-        other = np.int64(tables.parts[begins + LANES * (rest ^ part)])
-        _note(part | low, _product(one, other, layout, scale), memory)
+        clique = s | forced | part
+        if clique != s and layout.offset[clique] >= 0:
+            word = np.int64(none[cell_of(clique, rest ^ part, layout)])
+            if word:
+                memory.choices[at] = clique
+                memory.sums[at] = mantissa(word, bits)
+                exponent = exponent_of(word, bits, base)
+                memory.shifts[at - begin] = exponent
+                highest = max(highest, exponent)
+                at += 1
         if part == 0:
             break
         part = (part - 1) & rest
+    total, kept = 0.0, begin
+    for i in range(begin, at):
+        term = memory.sums[i] * power(max(-1023, memory.shifts[i - begin] - highest))
+        if term >= NEGLIGIBLE:
+            total += term
+            memory.choices[kept], memory.sums[kept] = memory.choices[i], total
+            kept += 1
+    memory.used[1] = kept
 
 
 @kernel
-def _list_neighbourhoods(s, k, layout, weights, tables, memory):
-    """Lists the Q ⊆ S, with F(Q,K)/s(Q) divided by about L(S,K)."""
-    bits, base = layout.bits, layout.base
-    scale = exponent_of(np.int64(tables.links[cell_of(s, k, layout)]), bits, base)
-    q = s
-    while True:
-        if layout.offset[q] >= 0 and weights.inverse[q] != 0.0:
-            cell = cell_of(q, k, layout)
-            word = np.int64(tables.f[cell]) if cell < tables.f.size else 0
-            if word:
-                shift = exponent_of(word, bits, base) + weights.inverse_exponent[q] - scale
-                _note(q, mantissa(word, bits) * weights.inverse[q] * power(min(shift, 1000)), memory)
-        if q == 0:
-            break
-        q = (q - 1) & s
-
-
-@kernel
-def _complete_weight(s, r, layout, weights, tables):
-    """Returns c(S) P(S,R), and B(S,R) if S may not be a separator (else 0), with an exponent for both."""
-    bits, base = layout.bits, layout.base
-    if layout.offset[s] < 0 or weights.clique[s] == 0.0:
-        alone, exponent = 0.0, -(1 << 40)
-    else:
-        word = np.int64(tables.parts[cell_of(s, r, layout)])
-        alone = mantissa(word, bits) * weights.clique[s]
-        exponent = exponent_of(word, bits, base) + weights.clique_exponent[s] if word else -(1 << 40)
-    if layout.offset[s] < 0 or weights.kind[s] != NO_SEPARATOR:
-        return alone, 0.0, exponent
-    others = ((1 << layout.n) - 1) ^ s
-    begins = layout.offset[s]
-    whole = rename(r, others, layout)
-    highest = exponent
-    for turn in range(2):
-        full = 0.0
-        part = whole
-        while part:
-            cell = begins + LANES * part
-            one = np.int64(tables.f[cell]) if cell < tables.f.size else 0
-            other = np.int64(tables.parts[begins + LANES * (whole ^ part)])
-            if one and other:
-                if turn == 0:
-                    highest = max(highest, exponent_of(one, bits, base) + exponent_of(other, bits, base))
-                else:
-                    full += _product(one, other, layout, highest)
-            part = (part - 1) & whole
-    return alone * power(max(-1023, exponent - highest)), full, highest
-
-
-@kernel
-def _list_vertices(s, r, layout, weights, tables, memory):
-    """Lists the v ∈ R, with the sum over the graphs on S ∪ R in which S ∪ v is complete; only min R if S = ∅.
-
-    The choice is 2v, and 2v + 1 for those of the graphs in which S ∪ v, no separator, has a full part.
-    """
-    highest = -(1 << 41)
-    for turn in range(2):
-        for v in range(layout.n):
-            if r >> v & 1 and (s or r & -r == 1 << v):
-                alone, full, exponent = _complete_weight(s | 1 << v, r ^ (1 << v), layout, weights, tables)
-                if alone + full == 0.0:
-                    continue
-                if turn == 0:
-                    highest = max(highest, exponent)
-                else:
-                    factor = power(max(-1023, exponent - highest))
-                    _note(2 * v, alone * factor, memory)
-                    _note(2 * v + 1, full * factor, memory)
-
-
-@kernel
-def _list(kind, s, r, layout, weights, tables, memory):
-    """Lists the choices for a pair.
-
-    PART: a K ⊆ R that holds min R, of a partition of R below S. FULL_PART: a K ⊆ R with the neighbourhood S,
-    one of the full ones. NEIGHBOURHOOD: a Q ⊆ S, of the connected R. VERTEX: see `_list_vertices`.
-    """
-    if kind == PART:
-        word = np.int64(tables.parts[cell_of(s, r, layout)])
-        scale = exponent_of(word, layout.bits, layout.base)
-        _list_parts(tables.links, s, r, r & -r, scale, layout, tables, memory)
-    elif kind == FULL_PART:
-        _, _, scale = _complete_weight(s, r, layout, weights, tables)
-        _list_parts(tables.f, s, r, 0, scale, layout, tables, memory)
-    elif kind == NEIGHBOURHOOD:
-        _list_neighbourhoods(s, r, layout, weights, tables, memory)
-    else:
-        _list_vertices(s, r, layout, weights, tables, memory)
-
-
-@kernel
-def _choose(kind, s, r, state, layout, weights, tables, memory):
+def _choose(kind, s, r, state, layout, weights, tables, none, memory):
     """Draws a choice for a pair in proportion to its term."""
     if 2 * memory.used[0] > SLOTS or memory.used[1] + (2 << layout.n) > memory.choices.size:
         memory.keys[:] = 0
@@ -179,167 +191,163 @@ def _choose(kind, s, r, state, layout, weights, tables, memory):
     while memory.keys[slot] and memory.keys[slot] != key:
         slot = (slot + 1) & (SLOTS - 1)
     if memory.keys[slot] == 0:
-        memory.begins[slot] = memory.ends[-1] = memory.used[1]
-        _list(kind, s, r, layout, weights, tables, memory)
-        memory.keys[slot], memory.ends[slot] = key, memory.used[1]
+        memory.keys[slot], memory.begins[slot], memory.spent[slot] = key, -1, 0
         memory.used[0] += 1
+    if memory.begins[slot] < 0:
+        begin = memory.used[1]
+        if kind == CLIQUE:
+            _list_cliques(s, r, layout, none, memory)
+        else:
+            count, number, scale = _total(kind, s, r, layout, weights, tables, none)
+            if memory.spent[slot] < count:
+                aim, found = number * uniform(state), 0
+                for nth in range(count):
+                    choice, term = _term(kind, s, r, nth, scale, layout, weights, tables, none, memory.order)
+                    if term > 0.0:
+                        found = choice
+                        aim -= term
+                        if aim < 0.0:
+                            memory.spent[slot] += nth + 1
+                            return found
+                memory.spent[slot] = count
+                return found  # by rounding
+            _list(kind, s, r, scale, layout, weights, tables, none, memory)
+        memory.begins[slot], memory.ends[slot] = begin, memory.used[1]
     begin, end = memory.begins[slot], memory.ends[slot]
     aim = memory.sums[end - 1] * uniform(state)
-    chosen = memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
-    if kind <= FULL_PART:
-        return unname(chosen, ((1 << layout.n) - 1) ^ s, layout)
-    return chosen
+    return memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
 
 
-FRESH, PROPOSED, GROWING = 0, 1, 2
-"""Stages of a pair (S, R) on the stack, R to be connected with the neighbourhood S; FRESH at first.
+@kernel
+def _partition(c, r, s, mark, luck, parts, seps, state, layout, weights, tables, none, memory):
+    """Partitions R below the clique C, and draws the neighbourhood of each part; returns how many there are.
 
-PROPOSED: draw v, make it adjacent to S, and partition R ∖ v below S ∪ v. GROWING: grow the parts, each a
-pair on the stack; those first of which the number of v ∈ R adjacent to all of S depends.
+    Returns -1 as soon as a neighbourhood is within `s`, or more cliques hold `mark` than `luck` allows. The
+    parts of which some cliques hold `mark` come first; second, their number.
+    """
+    count, front = 0, 0
+    others = ((1 << layout.n) - 1) ^ c
+    while r:
+        kind = PART  # a variable: for constants numba compiles variants
+        k = unname(_choose(kind, c, r, state, layout, weights, tables, none, memory), others, layout)
+        kind, q = NEIGHBOURHOOD, 0
+        if c:
+            q = _choose(kind, c, k, state, layout, weights, tables, none, memory)
+            if q & ~s == 0:
+                return -1, 0
+        parts[count], seps[count] = k, q
+        if c and q & mark == mark:
+            parts[count], seps[count] = parts[front], seps[front]
+            parts[front], seps[front] = k, q
+            front += 1
+            if luck * (1 + front) >= 1.0:
+                return -1, 0
+        count += 1
+        r &= ~k
+    return count, front
+
+
+PROPOSING, GROWING = 0, 1
+"""Stages of a pair (S, R) on the stack, R to be connected with the neighbourhood S.
+
+PROPOSING: draw a clique C ⊋ S, and partition the rest of R below it. GROWING: grow the parts, each a pair on
+the stack; those first of which the number of cliques depends that hold S.
 """
 
 
 @kernel
-def _adjoin(v, s, r, rows):
-    """Clears R, and makes v ∈ R adjacent to S."""
-    for u in range(rows.size):
-        if r >> u & 1:
-            rows[u] = 0
-        elif s >> u & 1:
-            rows[u] = (rows[u] & ~r) | 1 << v
-    rows[v] = s
-
-
-@kernel
-def _partition(s, r, must, one_full, parts, seps, state, layout, weights, tables, memory):
-    """Partitions R below a complete S, and draws the neighbourhood of each part; returns how many there are.
-
-    Returns -1 as soon as a neighbourhood does not hold `must`, a set. `one_full`: the first part has the
-    neighbourhood S.
-    """
-    count = 0
-    while r:
-        kind = FULL_PART if one_full else PART  # a variable: for constants numba compiles variants
-        k = _choose(kind, s, r, state, layout, weights, tables, memory)
-        q = s
-        if not one_full:
-            q = _choose(NEIGHBOURHOOD, s, k, state, layout, weights, tables, memory)
-        one_full = False
-        if must & ~q:
-            return -1
-        parts[count], seps[count] = k, q
-        count += 1
-        r &= ~k
-    return count
-
-
-@kernel
-def _full_first(s, count, parts, seps):
-    """Moves the parts with the neighbourhood S to the front; returns how many they are."""
-    front = 0
-    for i in range(count):
-        if seps[i] == s:
-            k, q = parts[i], seps[i]
-            parts[i], seps[i] = parts[front], seps[front]
-            parts[front], seps[front] = k, q
-            front += 1
-    return front
-
-
-@kernel
-def draw_graphs(state, layout, weights, tables, graphs):
+def draw_graphs(state, layout, weights, tables, none, order, graphs):
     """Draws graphs; returns the proposals for connected parts, and the number of such parts.
 
-    R is connected iff every part of R ∖ v has v in its neighbourhood, which shows before the parts are grown.
-    Of the vertices of R, only v and some in the parts with the neighbourhood S ∪ v are adjacent to all of S:
-    the others are grown after a proposal is accepted.
+    R is connected iff no part of R ∖ C has its neighbourhood within S.
 
     Args:
         state: see `random`.
-        layout: see `sums`; as weights and tables. No set may be a separator that may not be a clique.
+        layout: see `sums`; as weights and tables.
         weights: see there.
         tables: see there.
-        graphs: shape (count, n), int64: the neighbours of each vertex; written.
+        none: c P°, see `prepare`.
+        order: see `Memory`.
+        graphs: shape (count, n), int64: the neighbours of each vertex, 0 as yet; written.
     """
     n = layout.n
     proposals = np.zeros(2, np.int64)
     depth = n + 2
-    frames = np.zeros((6, depth), np.int64)
-    stage, first, second, counts, checked, following = frames
+    frames = np.zeros((7, depth), np.int64)
+    stage, first, second, counts, checked, following, begins = frames
     parts, seps = np.zeros((depth, n), np.int64), np.zeros((depth, n), np.int64)
     luck = np.zeros(depth)
+    cliques = np.zeros(n + 1, np.int64)
     entries = (1 << 20) + (8 << n)
     memory = Memory(
         np.zeros(SLOTS, np.int64),
         np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS + 1, np.int64),
+        np.zeros(SLOTS, np.int64),
+        np.zeros(SLOTS, np.int64),
         np.empty(entries, np.int64),
         np.empty(entries),
+        np.empty(1 << n, np.int64),
         np.zeros(2, np.int64),
+        order,
     )
+    everything = (1 << n) - 1
     for i in range(graphs.shape[0]):
-        rows = graphs[i]
-        rows[:] = 0
-        top, everything = 0, (1 << n) - 1
-        first[0], second[0], checked[0], following[0] = 0, everything, 0, 0
-        stage[0] = FRESH
+        top, size = 0, 0
+        stage[0], following[0], counts[0] = GROWING, 0, 1
+        parts[0, 0], seps[0, 0] = everything, 0
         if weights.kind[0] != NO_SEPARATOR:
-            stage[0] = GROWING
-            counts[0] = _partition(
-                first[0],
-                second[0],
-                checked[0],
-                False,
-                parts[0],
-                seps[0],
-                state,
-                layout,
-                weights,
-                tables,
-                memory,
+            counts[0], _ = _partition(
+                0, everything, 0, 0, 0.0, parts[0], seps[0], state, layout, weights, tables, none, memory
             )
         while top >= 0:
             s, r = first[top], second[top]
-            if stage[top] == FRESH:
-                proposals[1] += 1
-                stage[top] = PROPOSED
-            if stage[top] == PROPOSED:
+            mark = s or r & -r
+            if stage[top] == PROPOSING:
                 proposals[0] += 1
-                choice = _choose(VERTEX, s, r, state, layout, weights, tables, memory)
-                v = choice >> 1
-                _adjoin(v, s, r, rows)
-                below = s | 1 << v
-                counts[top] = _partition(
-                    below,
-                    r ^ (1 << v),
-                    1 << v,
-                    choice & 1 == 1,
+                kind = CLIQUE
+                clique = _choose(kind, s, r, state, layout, weights, tables, none, memory)
+                size = begins[top] + 1
+                cliques[size - 1] = clique
+                luck[top] = uniform(state)
+                counts[top], checked[top] = _partition(
+                    clique,
+                    r & ~clique,
+                    s,
+                    mark,
+                    luck[top],
                     parts[top],
                     seps[top],
                     state,
                     layout,
                     weights,
                     tables,
+                    none,
                     memory,
                 )
                 if counts[top] < 0:
                     continue
                 stage[top], following[top] = GROWING, 0
-                luck[top] = uniform(state)
-                checked[top] = _full_first(below, counts[top], parts[top], seps[top]) if s else 0
-            if following[top] <= checked[top] and s:
-                adjacent = checked[top] - following[top]  # one at least in each
-                for u in range(n):
-                    if r >> u & 1 and rows[u] & s == s:
-                        adjacent += 1
-                if luck[top] * adjacent >= 1.0:
-                    stage[top] = PROPOSED
+            if top and 0 < following[top] <= checked[top]:
+                holding = checked[top] - following[top]  # one at least in each
+                for j in range(begins[top], size):
+                    holding += cliques[j] & mark == mark
+                if luck[top] * holding >= 1.0:
+                    stage[top] = PROPOSING
                     continue
             if following[top] == counts[top]:
                 top -= 1
                 continue
-            nth = following[top]
+            s, r = seps[top, following[top]], parts[top, following[top]]
             following[top] += 1
+            if r & (r - 1) == 0:  # one vertex
+                cliques[size] = s | r
+                size += 1
+                continue
             top += 1
-            stage[top], first[top], second[top] = FRESH, seps[top - 1, nth], parts[top - 1, nth]
+            proposals[1] += 1
+            stage[top], first[top], second[top], begins[top] = PROPOSING, s, r, size
+        for j in range(size):
+            for u in range(n):
+                if cliques[j] >> u & 1:
+                    graphs[i, u] |= cliques[j] & ~(1 << u)
     return proposals

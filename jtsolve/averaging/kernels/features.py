@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
-from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR
-from jtsolve.averaging.kernels.words import LANES, add, exponent_of, mantissa, pack, power, sum_products
+from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, divide_properly
+from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power, sum_products
 from jtsolve.core.compiling import kernel
 
 
@@ -29,7 +29,7 @@ def describe_sets(size, first_group, last_group, negligible, total, excluded, la
         tables: see there.
         out: shape (3, K): the probabilities, by position in `layout.masks`; written.
     """
-    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    n, bits, base = layout.n, layout.bits, layout.base
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
     everything = (1 << (n - size)) - 1
@@ -72,32 +72,7 @@ def describe_sets(size, first_group, last_group, negligible, total, excluded, la
         if highest < negligible:
             out[:, begins + group * LANES : begins + group * LANES + lanes] = 0.0
             continue
-        for lane in range(lanes):
-            none[lane] = uint64(pack(1.0, 0, bits, base, lowest))
-        for part in range(1, everything + 1):
-            for lane in range(lanes):
-                s = layout.masks[begins + group * LANES + lane]
-                at = LANES * (start + part) + lane
-                link = np.int64(tables.links[at])
-                own = np.int64(tables.f[at]) if size < layout.width else 0
-                number, exponent = add(
-                    mantissa(link, bits),
-                    exponent_of(link, bits, base),
-                    -mantissa(own, bits) * weights.inverse[s],
-                    exponent_of(own, bits, base) + weights.inverse_exponent[s],
-                )
-                # What is left of equal numbers is rounding.
-                kept = link and number * power(max(-1022, exponent - exponent_of(link, bits, base))) > 1e-13
-                proper[LANES * part + lane] = (
-                    uint64(pack(number, exponent, bits, base, lowest)) if kept else uint64(0)
-                )
-            low = part & -part
-            rest = part ^ low
-            sum_products(proper, none, uint64(low), uint64(0), uint64(rest), uint64(bits), sums, codes)
-            for lane in range(lanes):
-                none[LANES * part + lane] = uint64(
-                    pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
-                )
+        divide_properly(size, group, layout, weights, tables, proper, none)
         for lane in range(lanes):
             i = begins + group * LANES + lane
             s = layout.masks[i]

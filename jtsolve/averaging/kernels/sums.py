@@ -2,10 +2,12 @@
 
 F(S,·), L(S,·) and P(S,·) lie by S: the loop over (R, K ⊆ R) is the same for all S of one size if R is renamed
 within V ∖ S, so LANES such S lie side by side: (S, R) is at offset[S] + LANES · (R renamed). X lies by
-W = S ∪ R, since B sums over one W: the sets S of at most w members by size, and within a size in increasing
-order of the masks, a rank that does not depend on how many variables there are.
+U = S ∪ R without the last variable z, since B sums over one S ∪ R: first the S without z, then those with it,
+each by size, and within a size in increasing order of the masks, a rank that does not depend on how many
+variables there are.
 
-While layer r is under way, X(S,R) holds B(S,R) until P(S,R) is known.
+All R without z come first, then those with it: X(S,R∪z) takes the place of X(S,R), which no other sum needs.
+While a layer is under way, X(S,R) holds B(S,R) until P(S,R) is known.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from jtsolve.averaging.kernels.words import (
     exponent_of,
     mantissa,
     pack,
+    power,
     sum_listed,
     sum_products,
     sum_products_below,
@@ -30,6 +33,9 @@ from jtsolve.core.kernels.renaming import PIECE, rename, unname
 
 NORMAL, NO_SEPARATOR, NO_CLIQUE = 0, 1, 2
 """Kinds of sets: both weights or neither; 1/s(S) = 0; c(S) = 0 but 1/s(S) > 0."""
+
+NOWHERE, IN_S, IN_R = 0, 1, 2
+"""Where the last variable is."""
 
 Layout = namedtuple(
     "Layout",
@@ -43,7 +49,7 @@ Layout = namedtuple(
         "first",  # shape (n + 1, w + 2): [m, k] is the number of sets of less than k of m variables
         "rank",  # shape (2^n,): the position of a set among those of its size
         "offset",  # shape (2^n,): where the words of S begin in F, L, P; -1 above w members
-        "across",  # shape (n + 1,): where the words of the W with m members begin in X
+        "across",  # shape (n,): where the words of the U with m members begin in X
         "squeeze",  # see `renaming_tables`
         "spread",
         "ones",
@@ -87,10 +93,16 @@ def cell_of(s, r, layout):
 @kernel(inline="always")
 def across_of(s, size, r, members, layout):
     """Returns where X(S,R) is; `size` = |S|, `members` = |R|."""
-    whole, m = s | r, size + members
-    row = layout.first[m, layout.width + 1]
+    z = layout.n - 1
+    below = (1 << z) - 1
+    own, whole = s & below, (s | r) & below
+    with_last = (s >> z) & 1
+    k = size - with_last
+    m = k + members - ((r >> z) & 1)
+    row = layout.first[m, layout.width + 1] + layout.first[m, layout.width]
     rank = layout.rank[whole]
-    within = layout.first[m, size] + layout.rank[rename(s, whole, layout)]
+    within = layout.first[m, k] + layout.rank[rename(own, whole, layout)]
+    within += with_last * layout.first[m, layout.width + 1]
     return layout.across[m] + (rank // LANES) * (LANES * row) + rank % LANES + LANES * within
 
 
@@ -119,41 +131,52 @@ def begin(size, first_group, last_group, layout, weights, tables):
 
 
 @kernel
-def count_full(m, size, first_group, last_group, first_set, last_set, layout, tables):
-    """B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D) for W = S ∪ R of m members, |S| = size < w; B goes where X will be.
+def count_full(m, size, last, first_group, last_group, first_set, last_set, layout, tables):
+    """B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D) for |S| < w; B goes where X will be.
 
-    Of the sets S of the given size within the m members, those from first_set to last_set - 1 are done.
+    Without the last variable z, S ∪ R has m members and S has `size`; of these S within m members, those from
+    first_set to last_set - 1 are done. `last` tells where z is: NOWHERE, IN_S or IN_R.
     """
     everything = (1 << m) - 1
-    row = layout.first[m, layout.width + 1]
-    positions = np.empty(1 << (m - size), np.int32)
+    with_last = layout.first[m, layout.width + 1]  # where the S with z begin in a row
+    row = with_last + layout.first[m, layout.width]
+    begins = with_last if last == IN_S else 0
+    largest = layout.width - 1 if last == IN_S else layout.width
+    positions = np.empty(2 << (m - size), np.int32)
     sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
     for nth in range(first_set, last_set):
         s = layout.masks[layout.first[layout.n, size] + nth]
         rest = everything ^ s
         count = 0
         part = rest
-        while part:
+        while True:
             bigger = size + size_of(part, layout)
             if bigger <= layout.width:
-                positions[count] = layout.first[m, bigger] + layout.rank[s | part]
-                count += 1
+                position = layout.first[m, bigger] + layout.rank[s | part]
+                if part and bigger <= largest:
+                    positions[count] = begins + position
+                    count += 1
+                if last == IN_R and bigger < layout.width:  # D = part ∪ z
+                    positions[count] = with_last + position
+                    count += 1
+            if part == 0:
+                break
             part = (part - 1) & rest
         for group in range(first_group, last_group):
             start = layout.across[m] // LANES + group * row
             sum_listed(tables.x, uint64(start), positions, uint64(count), uint64(layout.bits), sums, codes)
-            goal = LANES * (start + layout.first[m, size] + nth)
+            goal = LANES * (start + begins + layout.first[m, size] + nth)
             for lane in range(LANES):
                 word = pack(sums[lane], codes[lane] + layout.base, layout.bits, layout.base, layout.lowest)
                 tables.x[goal + lane] = uint64(word & ~1)
 
 
 @kernel
-def connect(size, first_group, last_group, parts, layout, weights, tables):
+def connect(size, phase, first_group, last_group, parts, layout, weights, tables):
     """F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K), |S| = size, for the renamed R given, all of one size.
 
-    F(S,R) = B(S,R) for rooted junction trees.
-    F(S,R) and B(S,R) are 0 if a required neighbour of R is outside S ∪ R.
+    Only for the R with the last variable, if `phase` is 1, or without it, if it is 0. F(S,R) = B(S,R) for
+    rooted junction trees. F(S,R) and B(S,R) are 0 if a required neighbour of R is outside S ∪ R.
     """
     n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
     everything = (1 << n) - 1
@@ -169,6 +192,9 @@ def connect(size, first_group, last_group, parts, layout, weights, tables):
             for lane in range(lanes):
                 s = layout.masks[begins + group * LANES + lane]
                 r = unname(part, everything ^ s, layout)
+                words[lane] = 0
+                if (r >> (n - 1)) & 1 != phase:
+                    continue
                 here = across_of(s, size, r, size_of(r, layout), layout)
                 if _misses_required(s, r, weights):
                     tables.x[here] = uint64(0)
@@ -183,7 +209,7 @@ def connect(size, first_group, last_group, parts, layout, weights, tables):
             for lane in range(lanes):
                 number = mantissa(words[lane], bits)
                 left = number - sums[lane]
-                if left > number * 1e-15:  # below that it is rounding
+                if words[lane] and left > number * 1e-15:  # below that it is rounding
                     exponent = exponent_of(words[lane], bits, base)
                     tables.f[LANES * (start + part) + lane] = uint64(pack(left, exponent, bits, base, lowest))
 
@@ -243,8 +269,8 @@ def _net(weight, weight_exponent, parts, full, bits, base, lowest):
 
 
 @kernel
-def divide(size, first_group, last_group, parts, layout, weights, tables):
-    """P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K) and X(S,R) for |S| = size, for the renamed R given.
+def divide(size, phase, first_group, last_group, parts, layout, weights, tables):
+    """P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K) and X(S,R) for |S| = size, R as in `connect`.
 
     X = c P − B; c P where S is no separator; where it is no clique, X is left to `exclude`.
     """
@@ -269,21 +295,24 @@ def divide(size, first_group, last_group, parts, layout, weights, tables):
                 codes,
             )
             for lane in range(min(LANES, sets - group * LANES)):
+                s = layout.masks[begins + group * LANES + lane]
+                r = unname(part, everything ^ s, layout)
+                if (r >> (n - 1)) & 1 != phase:
+                    continue
                 word = pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
                 tables.parts[LANES * (start + part) + lane] = uint64(word)
-                s = layout.masks[begins + group * LANES + lane]
                 kind = weights.kind[s]
                 if kind == NO_CLIQUE:
                     continue
-                r = unname(part, everything ^ s, layout)
                 here = across_of(s, size, r, size_of(r, layout), layout)
-                full = 0 if kind == NO_SEPARATOR else np.int64(tables.x[here])
+                bounded = kind == NO_SEPARATOR or size == layout.width  # no full component: B = 0
+                full = 0 if bounded else np.int64(tables.x[here])
                 x = _net(weights.clique[s], weights.clique_exponent[s], word, full, bits, base, lowest)
                 tables.x[here] = uint64(x)
 
 
 @kernel
-def divide_marked(size, first_group, last_group, parts, layout, weights, tables, base_tables):
+def divide_marked(size, phase, first_group, last_group, parts, layout, weights, tables, base_tables):
     """P'(S,R) = Σ_{K∋min R} L'(S,K) P(S,R∖K) + L(S,K) P'(S,R∖K) and X' = c (P + P'), as `divide`.
 
     `tables` are those with a marked clique, `base_tables` those without.
@@ -302,6 +331,10 @@ def divide_marked(size, first_group, last_group, parts, layout, weights, tables,
             sum_products(tables.links, base_tables.parts, left, right, rest, uint64(bits), sums, codes)
             sum_products(base_tables.links, tables.parts, left, right, rest, uint64(bits), others, shifts)
             for lane in range(min(LANES, sets - group * LANES)):
+                s = layout.masks[begins + group * LANES + lane]
+                r = unname(part, everything ^ s, layout)
+                if (r >> (n - 1)) & 1 != phase:
+                    continue
                 cell = LANES * (start + part) + lane
                 number, exponent = add(sums[lane], codes[lane], others[lane], shifts[lane])
                 tables.parts[cell] = uint64(pack(number, exponent + 2 * base, bits, base, lowest))
@@ -309,8 +342,6 @@ def divide_marked(size, first_group, last_group, parts, layout, weights, tables,
                 number, exponent = add(
                     number, exponent + 2 * base, mantissa(word, bits), exponent_of(word, bits, base)
                 )
-                s = layout.masks[begins + group * LANES + lane]
-                r = unname(part, everything ^ s, layout)
                 here = across_of(s, size, r, size_of(r, layout), layout)
                 number, exponent = number * weights.clique[s], exponent + weights.clique_exponent[s]
                 tables.x[here] = uint64(pack(number, exponent, bits, base, lowest) & ~1)
@@ -387,3 +418,48 @@ def exclude(s, sets, proper, some, layout, weights, tables):
         separator = 1.0 / weights.inverse[s]
         x = _net(separator, -weights.inverse_exponent[s], word, np.int64(tables.x[here]), bits, base, lowest)
         tables.x[here] = uint64(x)
+
+
+@kernel
+def divide_properly(size, group, layout, weights, tables, proper, none):
+    """Writes L°(S,·) = (L − F/s)(S,·) and P°(S,R) = Σ_{K∋min R} L°(S,K) P°(S,R∖K) for a group of sets S.
+
+    P° sums the partitions without a full component. `proper` and `none` are of LANES · 2^(n-|S|) words.
+    """
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    begins = layout.first[n, size]
+    lanes = min(LANES, layout.first[n, size + 1] - begins - group * LANES)
+    start = layout.offset[layout.masks[begins + group * LANES]] // LANES
+    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    for lane in range(lanes):
+        none[lane] = uint64(pack(1.0, 0, bits, base, lowest))
+    for part in range(1, 1 << (n - size)):
+        for lane in range(lanes):
+            s = layout.masks[begins + group * LANES + lane]
+            at = LANES * (start + part) + lane
+            link = np.int64(tables.links[at])
+            own = np.int64(tables.f[at]) if size < layout.width else 0
+            number, exponent = proper_link(link, own, s, layout, weights)
+            proper[LANES * part + lane] = uint64(pack(number, exponent, bits, base, lowest))
+        low = part & -part
+        rest = part ^ low
+        sum_products(proper, none, uint64(low), uint64(0), uint64(rest), uint64(bits), sums, codes)
+        for lane in range(lanes):
+            none[LANES * part + lane] = uint64(pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest))
+
+
+@kernel
+def proper_link(link, own, s, layout, weights):
+    """Returns L°(S,K) = L − F/s as a number and an exponent, from the words of L and F."""
+    bits, base = layout.bits, layout.base
+    highest = exponent_of(link, bits, base)
+    number, exponent = add(
+        mantissa(link, bits),
+        highest,
+        -mantissa(own, bits) * weights.inverse[s],
+        exponent_of(own, bits, base) + weights.inverse_exponent[s],
+    )
+    # What is left of equal numbers is rounding.
+    if link and number * power(max(-1022, exponent - highest)) > 1e-13:
+        return number, exponent
+    return 0.0, 0
