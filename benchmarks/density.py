@@ -45,14 +45,12 @@ from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture_validated
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.scores.aic import Aic
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
-    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.tables.table import DataTable
 
 SETS = "nltcs,msnbc,kdd,plants,baudio,jester,bnetflix,accidents,tretail,kosarek,dna,book"
@@ -148,20 +146,13 @@ def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dic
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     spent = time.process_time()
-    best: tuple[float, str, FeatureTree] | None = None
-    for score in (Bic(), Aic()):
-        learner = Learner(score, treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
-        deadline = None if arguments.limit is None else time.monotonic() + arguments.limit / 2
-        tree = fit_context_tree_validated(train, valid, ContextTrees(learner), deadline=deadline)
-        mean = tree.provenance["validation_log_likelihood"]
-        if best is None or mean > best[0]:
-            best = mean, score.name, tree
-    assert best is not None, "there are two scores"
-    _, chosen, tree = best
+    learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
+    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
+    tree = fit_context_tree_validated(train, valid, ContextTrees(learner), deadline=deadline)
     return {
         "set": name,
         "max clique": size,
-        "score": chosen,
+        "score": tree.provenance["features"]["score"],
         "splits": len(tree.splits),
         "leaves": len(tree.leaves),
         "parameters": tree.parameters,

@@ -43,8 +43,6 @@ from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import PUBLISHED, TESTED, fit_lem_validated
 from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
-from jtsolve.scoring.scores.aic import Aic
-from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -52,15 +50,14 @@ if TYPE_CHECKING:
 
     from jtsolve.models.features.nodes import Node
     from jtsolve.models.queries import StateModel
-    from jtsolve.scoring.score import DiscreteScore
 
 
 def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], StateModel]]:
     """Returns how to fit a model to training and validation rows, by name."""
     lns = make_backend("lns", {})
 
-    def trees(treewidth: int, score: DiscreteScore) -> Callable[[DataTable, DataTable], StateModel]:
-        how = ContextTrees(Learner(score, treewidth=treewidth, threads=1))
+    def trees(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
+        how = ContextTrees(Learner(treewidth=treewidth, threads=1))
         return lambda train, valid: fit_context_tree_validated(train, valid, how)
 
     def junction_tree(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
@@ -78,11 +75,7 @@ def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], Sta
         "LEM, δ chosen, k = 1, q = 2": lambda t, v: fit_lem_validated(t, v, replace(short, support=20)),
         "LEM, G test": lambda t, v: fit_lem_validated(t, v, TESTED),
         "LEM, BIC test": lambda t, v: fit_lem_validated(t, v, replace(TESTED, test="bic")),
-        **{
-            f"trees, treewidth {width}, {score.name}": trees(width, score)
-            for score in (Bic(), Aic())
-            for width in (1, 2, 3)
-        },
+        **{f"trees, treewidth {width}": trees(width) for width in (1, 2, 3)},
         "trees, treewidth 3, root by lns": rooted,
         **{f"junction tree, treewidth {width}": junction_tree(width) for width in (2, 4, 6, 8)},
     }
