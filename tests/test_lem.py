@@ -24,7 +24,7 @@ from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import read_model
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning import context_trees, lem
+from jtsolve.models.learning import context_trees
 from jtsolve.models.learning.context_trees import (
     ContextTrees,
     fit_context_tree,
@@ -461,14 +461,13 @@ def test_ctrl_c_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> N
 
 def test_ctrl_c_while_priors_are_tried_leaves_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = iter((KeyboardInterrupt, None))
-    log_likelihood_here = lem.log_likelihood
 
     def interrupted(tree: FeatureTree, rows: DataTable) -> NDArray[np.float64]:
         if error := next(calls, None):
             raise error
-        return log_likelihood_here(tree, rows)
+        return queries.log_likelihood(tree, rows)
 
-    monkeypatch.setattr(lem, "log_likelihood", interrupted)
+    monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihood", interrupted)
     train, valid = contexts(1, 200)[0], contexts(2, 200)[0]
     tree = fit_lem_validated(train, valid)
     assert tree.provenance["stop"] == "interrupted"
