@@ -227,8 +227,18 @@ BENCHMARKS = (
         "lem_speed",
         "speed of the queries of feature trees",
         1,
-        "lem.py --speed --output {output}/lem_speed",
-        "lem.py --speed --sizes 500,1000 --output {output}/lem_speed",
+        "lem.py --speed --output {output}/lem_speed --draw {images}/lem_speed.png",
+        "lem.py --speed --sizes 500,1000 --output {output}/lem_speed --draw {images}/lem_speed.png",
+    ),
+    Benchmark(
+        "lem_curve",
+        "test log-likelihood over the number of rows: Figure 2 of the paper on LEM (docs/features.md)",
+        30,
+        "lem_curve.py --data {data} --journal {output}/lem_curve.jsonl --output {output}/lem_curve "
+        "--draw {images}/lem_curve.png",
+        "lem_curve.py --data {data} --rows 100 --folds 1 --seconds 1 --journal {output}/lem_curve.jsonl "
+        "--output {output}/lem_curve --draw {images}/lem_curve.png",
+        ("networks/alarm.bif.gz", NLTCS.replace("nltcs", "msnbc"), "uci/adult.data.gz", "uci/adult.test.gz"),
     ),
     Benchmark(
         "anytime",

@@ -278,6 +278,9 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
     plain = fit_context_tree(train, how)
     assert mean >= np.mean(queries.log_likelihood(plain, valid)) - 1e-9
+    scores = best.provenance["scores_tried"]
+    assert list(scores) == ["bic", "aic"]
+    assert scores[best.provenance["features"]["score"]] == max(scores.values()) == pytest.approx(mean)
     holes = valid.codes.astype(np.int64)
     holes[np.random.default_rng(0).random(holes.shape) < 0.05] = -1
     for codes in (holes, holes[:, (holes < 0).any(axis=0)]):
@@ -439,6 +442,36 @@ def test_ctrl_c_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context_trees._Growth, "look", fail)
     with pytest.raises(LimitError, match="no memory"):
         fit_context_tree(table)
+
+
+@pytest.mark.parametrize("said", ["bic, penalty 0.5", "leaves looked", "aic, penalty 0.5", "0.35"])
+def test_ctrl_c_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> None:
+    def stop(words: str) -> None:
+        if said in words:
+            raise KeyboardInterrupt
+
+    train, valid = contexts(1, 300)[0], contexts(2, 300)[0]
+    how = ContextTrees(Learner(treewidth=1, threads=1), support=10)
+    tree = fit_context_tree_validated(train, valid, how, progress=stop)
+    assert tree.provenance["stop"] == "interrupted"
+    assert tree.provenance["validation_log_likelihood"] == pytest.approx(
+        float(np.mean(queries.log_likelihood(tree, valid)))
+    )
+
+
+def test_ctrl_c_while_priors_are_tried_leaves_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = iter((KeyboardInterrupt, None))
+
+    def interrupted(tree: FeatureTree, rows: DataTable) -> NDArray[np.float64]:
+        if error := next(calls, None):
+            raise error
+        return queries.log_likelihood(tree, rows)
+
+    monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihood", interrupted)
+    train, valid = contexts(1, 200)[0], contexts(2, 200)[0]
+    tree = fit_lem_validated(train, valid)
+    assert tree.provenance["stop"] == "interrupted"
+    assert tree.provenance["smoothing_ess"] == tree.provenance["smoothing_candidates"][0]
 
 
 # The command line

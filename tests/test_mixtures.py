@@ -29,6 +29,7 @@ from jtsolve.models.learning.mixture_em import EmOptions, _EmRun, fit_mixture, f
 from jtsolve.models.learning.refit import refitted
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.tables.table import DataTable
 
 TREES = (
@@ -182,8 +183,20 @@ def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried
     mean = of_mixture.log_likelihood(mixture, validation).mean()
     assert mean == pytest.approx(max(likelihoods), abs=1e-9)
     assert any("of validation" in words for words in told)
+    assert {one["treewidth"] for one in tried} == {1}
     with pytest.raises(ChoiceError, match="no size"):
         fit_mixture_validated(train, validation, sizes=())
+
+
+def test_validation_chooses_narrower_trees_where_they_are_better() -> None:
+    train, validation = table_of(40, 1), table_of(400, 2)  # independent columns
+    how = EmOptions(learner=Learner(MaximumLikelihood(), treewidth=2), ess=0.1)
+    mixture = fit_mixture_validated(train, validation, how, sizes=(1,), candidates=(0.1,))
+    tried = mixture.provenance["sizes_tried"]
+    assert [(one["components"], one["treewidth"]) for one in tried] == [(1, 2), (1, 1)]
+    assert [tree.tree.treewidth for tree in mixture.junction_trees] == [1]
+    only = fit_mixture_validated(train, validation, how, sizes=(1,), treewidths=())
+    assert [one["treewidth"] for one in only.provenance["sizes_tried"]] == [2]
 
 
 def test_weighted_validation_rows_count_as_often_as_they_say() -> None:

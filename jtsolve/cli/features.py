@@ -99,7 +99,7 @@ def fit_features(
             root = None if options.tree is None else _root(options.tree, table)
             how = replace(how, learner=learner, root=root)
         found = fit_feature_tree(table, how, rows, told, deadline=deadline)
-    return _with_provenance(found, task, options), table
+    return _with_provenance(found, options), table
 
 
 def _root(path: Path, table: "DataTable") -> "JunctionTree":
@@ -119,7 +119,7 @@ def _root(path: Path, table: "DataTable") -> "JunctionTree":
     return JunctionTree(tree.n, cliques, tree.edges)
 
 
-def _with_provenance(tree: "FeatureTree", task: "FitTask", options: FeatureOptions) -> "FeatureTree":
+def _with_provenance(tree: "FeatureTree", options: FeatureOptions) -> "FeatureTree":
     """Returns the feature tree with its provenance."""
     from jtsolve.core.version import __version__
     from jtsolve.models.features.tree import FeatureTree
@@ -127,5 +127,6 @@ def _with_provenance(tree: "FeatureTree", task: "FitTask", options: FeatureOptio
     remarks: dict[str, Any] = {**tree.provenance, "method": options.text, "jtsolve": __version__}
     if options.method == "trees":
         backend = "forward" if options.backend is None else options.backend.name
-        remarks |= {"score": task.data.score.name, "treewidth_allowed": options.treewidth, "backend": backend}
+        score = tree.provenance["features"]["score"]  # rows for validation choose it, too
+        remarks |= {"score": score, "treewidth_allowed": options.treewidth, "backend": backend}
     return FeatureTree(tree.columns, tree.nodes, remarks)

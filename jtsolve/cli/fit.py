@@ -401,7 +401,9 @@ def _words(name: str, fact: Any) -> str:
         return f"{fact}: the best model so far"
     if name == "sizes_tried":
         return "; ".join(
-            f"{size['components']}: {size['validation_log_likelihood']:.4f} nats per row" for size in fact
+            f"{one['components']} of treewidth {one['treewidth']}: "
+            f"{one['validation_log_likelihood']:.4f} nats per row"
+            for one in fact
         )
     if name == "validation_log_likelihood":
         return f"{fact:.4f} nats per row"

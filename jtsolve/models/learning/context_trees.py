@@ -38,6 +38,7 @@ from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.learning.fit import CANDIDATES, Counts, count
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.leaves import codes_in, held_out, likelihood, onto, pieces, rows_of
+from jtsolve.scoring.scores.aic import Aic
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
@@ -131,10 +132,12 @@ def fit_context_tree_validated(
     progress: ProgressMessage | None = None,
     deadline: float | None = None,
 ) -> FeatureTree:
-    """Returns the context tree with the λ and the prior under which validation rows are likeliest.
+    """Returns the context tree with the penalties and the prior under which validation rows are likeliest.
 
-    Penalties are tried from the largest on, until one is no better than the last. Ties go to the first
-    candidates. Everything else is as in `fit_context_tree`.
+    λ, the price of a split, is tried from the largest on, until one is no better than the last. The score of
+    the junction trees, the price of an edge, is the learner's at the largest λ, in at most half of the time,
+    then AIC, the cheapest, at all; the learner's goes on if it was the better one of the two. Ties go to the
+    first candidates. Everything else is as in `fit_context_tree`.
 
     Args:
         table: the training data.
@@ -152,24 +155,37 @@ def fit_context_tree_validated(
     if not penalties or not candidates:
         raise ChoiceError("there is no penalty or no prior to try; give at least one of each")
     how = how or ContextTrees()
-    growth = _Growth(table, how, progress, deadline)
-    rows = _HeldOut(growth, validation, candidates)
-    best: tuple[float, float, float] | None = None
-    tried = []
-    for penalty in sorted(penalties, reverse=True):
-        growth.grow(penalty)
-        means = rows.means(penalty)
-        at = int(np.argmax(means))
-        tried.append(penalty)
-        growth.progress(f"penalty {penalty}: {means[at]:.4f} nats per row of validation")
-        if best is not None and means[at] <= best[0]:
-            break
-        best = float(means[at]), penalty, candidates[at]
-        if growth.stop is not Stop.FINISHED:
-            break
-    assert best is not None, "there is something to try"
-    facts = {"validation_log_likelihood": best[0], "penalties_tried": tried}
-    return growth.tree(best[1], best[2], facts | {"smoothing_candidates": list(candidates)})
+    first, *others = sorted(penalties, reverse=True)
+    half = None if deadline is None else (monotonic() + deadline) / 2
+    best = own = _Trials(_Growth(table, how, progress, half), validation, candidates)
+    own.run([first])
+    stop, tried = own.growth.stop, {how.learner.score.name: own.mean}
+    if stop is not Stop.INTERRUPTED and how.learner.score != Aic():
+        cheap = replace(how, learner=replace(how.learner, score=Aic()))
+        try:
+            other = _Trials(_Growth(table, cheap, progress, deadline), validation, candidates)
+            other.run([first, *others])
+            stop, tried[Aic.name] = other.growth.stop, other.mean
+            best = max(own, other, key=lambda trials: trials.mean)
+        except KeyboardInterrupt:
+            stop = Stop.INTERRUPTED
+        except LimitError:
+            if deadline is None or monotonic() < deadline:
+                raise
+            stop = Stop.TIME
+    if best is own and stop is not Stop.INTERRUPTED:
+        is_whole = own.growth.stop is Stop.FINISHED
+        own.growth.deadline = deadline
+        own.run(others if is_whole else [first, *others])
+        stop, tried[how.learner.score.name] = own.growth.stop, own.mean
+    best.growth.stop = stop
+    facts = {
+        "validation_log_likelihood": best.mean,
+        "scores_tried": tried,
+        "penalties_tried": best.tried,
+        "smoothing_candidates": list(candidates),
+    }
+    return best.growth.tree(best.penalty, best.ess, facts)
 
 
 @dataclass(slots=True, eq=False)
@@ -228,7 +244,7 @@ class _Growth:
 
         A smaller penalty than before goes on from there.
         """
-        self.price = penalty * log(self.rows)
+        self.price, self.stop = penalty * log(self.rows), Stop.FINISHED
         try:
             dear, self.unpaid = self.unpaid, []
             for i in dear:
@@ -382,7 +398,11 @@ class _Growth:
                 nodes.append(TreeLeaf(tuple(sorted(part.context.domains)), part.counts.model(ess)))
         remarks = {
             **self.source.provenance,
-            "features": {"penalty": penalty, "support": self.how.support},
+            "features": {
+                "penalty": penalty,
+                "support": self.how.support,
+                "score": self.how.learner.score.name,
+            },
             "smoothing_ess": ess,
             "stop": self.stop.value,
             **facts,
@@ -410,6 +430,49 @@ class _Growth:
             if any(kept[kid] for kid in part.pieces) and _pays(value, best[i]):
                 best[i], kept[i] = value, part.pieces
         return kept
+
+
+class _Trials:
+    """Penalties tried on one growth, and the best of them.
+
+    Attributes:
+        mean: log-likelihood of a row for validation under the best, in nats.
+        penalty: the best λ.
+        ess: the best prior.
+        tried: values of λ.
+    """
+
+    def __init__(self, growth: _Growth, validation: DataTable | Codes, candidates: Sequence[float]) -> None:
+        self.growth, self.candidates = growth, candidates
+        self.rows = _HeldOut(growth, validation, candidates)
+        self.mean, self.penalty, self.ess = -inf, inf, candidates[0]
+        self.tried: list[float] = []
+
+    def run(self, penalties: Sequence[float]) -> None:
+        """Tries penalties, the largest first, until one is no better, the deadline, or Ctrl-C."""
+        growth = self.growth
+        for penalty in penalties:
+            growth.grow(penalty)
+            try:
+                mean = self.weigh(penalty)
+            except KeyboardInterrupt:
+                growth.stop = Stop.INTERRUPTED
+                if not self.tried:  # there must be one
+                    self.weigh(penalty)
+                return
+            if growth.stop is not Stop.FINISHED or mean < self.mean or penalty < self.penalty:
+                return
+
+    def weigh(self, penalty: float) -> float:
+        """Returns the mean log-likelihood for a penalty with the best prior."""
+        means = self.rows.means(penalty)
+        at = int(np.argmax(means))
+        self.tried.append(penalty)
+        if means[at] > self.mean:
+            self.mean, self.penalty, self.ess = float(means[at]), penalty, self.candidates[at]
+        score = self.growth.how.learner.score.name
+        self.growth.progress(f"{score}, penalty {penalty}: {means[at]:.4f} nats per row of validation")
+        return float(means[at])
 
 
 class _HeldOut:

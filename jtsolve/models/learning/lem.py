@@ -204,12 +204,16 @@ def fit_lem_validated(
         growth = _Growth(table, _with(how, value), progress, deadline)
         growth.grow()
         here = -inf
-        for ess in candidates:
-            tree = growth.tree(ess, {})
-            mean = float(np.average(log_likelihood(tree, validation), weights=weights))
-            here = max(here, mean)
-            if best is None or mean > best[0]:
-                best = mean, tree
+        try:
+            for ess in candidates:
+                mean, tree = _measured(growth, ess, validation, weights)
+                here = max(here, mean)
+                if best is None or mean > best[0]:
+                    best = mean, tree
+        except KeyboardInterrupt:
+            growth.stop = Stop.INTERRUPTED
+            best = best or _measured(growth, candidates[0], validation, weights)
+            here = max(here, best[0])
         tried.append({"threshold": value, "validation_log_likelihood": here})
         if growth.stop is not Stop.FINISHED:
             break
@@ -222,6 +226,14 @@ def fit_lem_validated(
         "stop": growth.stop.value,
     }
     return FeatureTree(best[1].columns, best[1].nodes, remarks)
+
+
+def _measured(
+    growth: _Growth, ess: float, validation: DataTable | Codes, weights: NDArray[np.int64] | None
+) -> tuple[float, FeatureTree]:
+    """Returns the tree with one prior, and the mean log-likelihood of the rows for validation."""
+    tree = growth.tree(ess, {})
+    return float(np.average(log_likelihood(tree, validation), weights=weights)), tree
 
 
 def _with(how: Lem, threshold: float) -> Lem:

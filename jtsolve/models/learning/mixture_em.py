@@ -95,6 +95,12 @@ class EmOptions:
         """The learner of junction trees."""
         return self.learner.learner if isinstance(self.learner, ContextTrees) else self.learner
 
+    def of_treewidth(self, treewidth: int) -> EmOptions:
+        """Returns the options with another bound on the treewidth of the junction trees."""
+        trees = replace(self.trees, treewidth=treewidth)
+        own = self.learner
+        return replace(self, learner=replace(own, learner=trees) if isinstance(own, ContextTrees) else trees)
+
 
 def fit_mixture(
     table: DataTable,
@@ -171,21 +177,25 @@ def fit_mixture_validated(
     how: EmOptions | None = None,
     *,
     sizes: Sequence[int] = SIZES,
+    treewidths: Sequence[int] | None = None,
     candidates: Sequence[float] = CANDIDATES,
     progress: ProgressMessage | None = None,
     deadline: float | None = None,
 ) -> Mixture:
-    """Returns the mixture, over several sizes and priors, that maximises the likelihood of validation rows.
+    """Returns the mixture, over sizes, treewidths and priors, under which validation rows are likeliest.
 
-    Sizes are tried in the given order, which should be increasing, until one is no better than the best. The
-    choice is in the mixture's provenance. Ctrl-C and the deadline return the best so far; an unfinished
-    mixture is compared with its own prior only.
+    Sizes are tried in the given order, which should be increasing, until one is no better than the best. Then
+    narrower trees are tried, from the best size on, until a treewidth is no better than the last. The choice
+    is in the mixture's provenance. Ctrl-C and the deadline return the best so far; an unfinished mixture is
+    compared with its own prior only.
 
     Args:
         table: the training data.
         validation: other rows of the same columns, as a table or codes; see `log_likelihood`.
         how: the options; after fitting with its `ess`, the tables are refitted with each candidate.
         sizes: numbers of components to try, at least one.
+        treewidths: of the components, to try after the learner's own, in this order; None for all below it,
+            the largest first, down to 1.
         candidates: equivalent sample sizes to try, above 0, at least one.
         progress: called with messages.
         deadline: see `fit_mixture`.
@@ -200,31 +210,37 @@ def fit_mixture_validated(
     weights = None if isinstance(validation, np.ndarray) else validation.weights
     count = validation.shape[1] if isinstance(validation, np.ndarray) else validation.rows
     times = np.ones(count) if weights is None else weights.astype(np.float64)
+    how = how or EmOptions()
     best: Mixture | None = None
     likelihood, stop = -inf, Stop.FINISHED.value
     tried = []
-    for size in sizes:
-        mixture = None
-        try:
-            mixture = fit_mixture(table, size, how, progress, deadline=deadline)
-            stop = mixture.provenance["stop"]
-            tries = candidates if stop == Stop.FINISHED.value else ()
-            here, mean = _tuned(mixture, table, validation, times, tries)
-        except (LimitError, KeyboardInterrupt) as error:
-            best = best or mixture
-            interrupted = isinstance(error, KeyboardInterrupt)
-            is_late = deadline is not None and monotonic() >= deadline
-            if best is None or not (interrupted or is_late):  # nothing to return, or another limit
-                raise
-            stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
-            break
-        tried.append({"components": size, "validation_log_likelihood": mean})
-        if progress is not None:
-            progress(f"{size} components: {mean:.4f} nats per row of validation")
-        worse = best is not None and mean <= likelihood
-        if not worse:
-            best, likelihood = here, mean
-        if worse or stop != Stop.FINISHED.value:
+    own = min(how.trees.treewidth, table.n - 1)
+    for treewidth in (own, *(range(own - 1, 0, -1) if treewidths is None else treewidths)):
+        before, least = likelihood, 0 if best is None else len(best.components)
+        for size in (size for size in sizes if size >= least):
+            mixture = None
+            try:
+                mixture = fit_mixture(table, size, how.of_treewidth(treewidth), progress, deadline=deadline)
+                stop = mixture.provenance["stop"]
+                tries = candidates if stop == Stop.FINISHED.value else ()
+                here, mean = _tuned(mixture, table, validation, times, tries)
+            except (LimitError, KeyboardInterrupt) as error:
+                best = best or mixture
+                interrupted = isinstance(error, KeyboardInterrupt)
+                is_late = deadline is not None and monotonic() >= deadline
+                if best is None or not (interrupted or is_late):  # nothing to return, or another limit
+                    raise
+                stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
+                break
+            tried.append({"components": size, "treewidth": treewidth, "validation_log_likelihood": mean})
+            if progress is not None:
+                progress(f"{size} components of treewidth {treewidth}: {mean:.4f} nats per row of validation")
+            worse = best is not None and mean <= likelihood
+            if not worse:
+                best, likelihood = here, mean
+            if worse or stop != Stop.FINISHED.value:
+                break
+        if stop != Stop.FINISHED.value or likelihood == before:
             break
     assert best is not None, "there is at least one size"
     return replace(best, provenance=MappingProxyType({**best.provenance, "sizes_tried": tried, "stop": stop}))
