@@ -25,6 +25,7 @@ import jtsolve.core.backend
 from jtsolve.backends.parse import FILES, option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
+from jtsolve.cli.mixtures import read_sizes
 from jtsolve.cluster import Cluster
 from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
@@ -39,6 +40,7 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
+from jtsolve.tables.options import Discretisation
 from jtsolve.tables.parquet import _hushed
 from jtsolve.verify.result import check
 
@@ -354,3 +356,10 @@ def test_the_optimum_of_a_large_sample_is_called_optimal(seed: int) -> None:
     assert result.status is Status.OPTIMAL
     assert result.gap <= optimality_tolerance(result.score or 0.0) < 0.01
     assert not check(problem, result_to_document(result))
+
+
+def test_options_of_thousands_of_digits_are_refused() -> None:
+    with pytest.raises(ChoiceError, match="--components 1"):
+        read_sizes("1" * 5001)
+    with pytest.raises(ChoiceError, match="no discretisation 'width:0'"):
+        Discretisation.parse("width:" + "1" * 5001)

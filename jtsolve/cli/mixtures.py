@@ -1,5 +1,6 @@
 """`jtsolve fit --components`: a mixture of junction trees from data."""
 
+import re
 import signal
 import threading
 from contextlib import contextmanager
@@ -63,7 +64,7 @@ def read_sizes(text: str) -> tuple[int, ...]:
     (1, 2, 4)
     """
     words = [word.strip() for word in text.split(",")]
-    sizes = tuple(int(word) for word in words if word.isdecimal())
+    sizes = tuple(int(word) for word in words if re.fullmatch(r"\d{1,9}", word))
     if len(sizes) < len(words) or sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
         raise ChoiceError(f"--components {text}: give increasing numbers of at least 1, such as 2 or 1,2,4,8")
     return sizes

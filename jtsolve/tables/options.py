@@ -43,6 +43,9 @@ Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
 
 
+_MOST_BINS = 1_000_000
+
+
 @dataclass(frozen=True, slots=True)
 class Discretisation:
     """How to cut numbers into ranges; a number equal to a cut lies below it.
@@ -50,7 +53,7 @@ class Discretisation:
     Args:
         method: "quantile": ranges with equally many rows, cut at observed values; "width": ranges of equal
             width; "mdlp": entropy-based cuts by a class column, see `mdlp`.
-        bins: number of ranges, at least 2; ties can leave fewer. 0 for mdlp, which determines it.
+        bins: number of ranges, from 2 to a million; ties can leave fewer. 0 for mdlp, which determines it.
         by: class column of mdlp; None for that of the coding.
 
     Raises:
@@ -65,11 +68,11 @@ class Discretisation:
         if self.method == "mdlp":
             fits = self.bins == 0
         else:
-            fits = self.method in ("quantile", "width") and self.bins > 1 and self.by is None
+            fits = self.method in ("quantile", "width") and 1 < self.bins <= _MOST_BINS and self.by is None
         if not fits:
             raise ChoiceError(
-                f"no discretisation '{self.method}:{self.bins}'; give quantile:B or width:B with B > 1, or "
-                "mdlp:CLASS, where CLASS is a column"
+                f"no discretisation '{self.method}:{self.bins}'; give quantile:B or width:B with B from 2 to "
+                f"{_MOST_BINS}, or mdlp:CLASS, where CLASS is a column"
             )
 
     @classmethod
@@ -84,7 +87,8 @@ class Discretisation:
         method, _, rest = text.partition(":")
         if method == "mdlp":
             return cls("mdlp", by=rest or None)
-        return cls(method, int(rest) if rest.isdecimal() else 0)  # type: ignore[arg-type]  # __post_init__ checks
+        bins = int(rest) if rest.isdecimal() and len(rest) <= len(str(_MOST_BINS)) else 0
+        return cls(method, bins)  # type: ignore[arg-type]  # __post_init__ checks
 
     def cuts(
         self,
