@@ -279,12 +279,12 @@ class _Shared(NamedTuple):
 class _State(NamedTuple):
     """Where a chain is; see `kernels.edge_chain` for all but the last: blocks tried, and blocks drawn."""
 
-    random: NDArray[np.uint64]
-    rows: NDArray[np.uint32]
-    logs: NDArray[np.float64]
-    order: NDArray[np.int64]
-    counts: NDArray[np.int64]
-    drawn: NDArray[np.int64]
+    random: NDArray[Any]
+    rows: NDArray[Any]
+    logs: NDArray[Any]
+    order: NDArray[Any]
+    counts: NDArray[Any]
+    drawn: NDArray[Any]
 
 
 def _advance(
@@ -296,8 +296,7 @@ def _advance(
     for start in range(0, len(heights), CHAINS.piece):
         part = slice(start, min(start + CHAINS.piece, len(heights)))
         rounds = part.stop - start
-        *moved, drawn = state
-        random, rows, logs, order, counts = moved
+        random, rows, logs, order, counts, drawn = state
         run_chain(
             random,
             rows,

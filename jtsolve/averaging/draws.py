@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.plan import LANES, Plan
+from jtsolve.averaging.sums import pieces_of
 from jtsolve.core.threads import run_tasks
 
 if TYPE_CHECKING:
@@ -58,8 +59,11 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
     n, plan = sums.weights.n, Plan(sums.weights.n, sums.weights.width)
     none = np.zeros_like(sums.tables.parts)
     tables = (sums.layout, sums.local, sums.tables, none)
-    groups = [(size, group) for size in range(1, plan.width + 1) for group in range(plan.groups(size))]
-    preparing = [partial(prepare, size, group, group + 1, sums.total, *tables) for size, group in groups]
+    preparing = [
+        partial(prepare, size, first, last, sums.total, *tables)
+        for size in range(1, plan.width + 1)
+        for first, last in pieces_of(plan.groups(size), 0.5 * LANES * 3.0 ** (n - size))
+    ]
     graphs = np.zeros((count, n), np.int64)
     each = min(_LONGEST, -(-count // _TASKS))
     starts = range(0, count, each)

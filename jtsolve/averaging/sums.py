@@ -315,7 +315,7 @@ class _Run:
 
         sets = self._within(phase, r)
         each = (20.0 + 3.0 * (self.plan.n - r)) * 2.0 ** (self.plan.n - r)
-        for begin, end in _pieces(sets.size, each):
+        for begin, end in pieces_of(sets.size, each):
             arguments = (sets[begin:end], self.layout, self.local, self.tables)
             yield _Task((end - begin) * each, partial(attach, *arguments))
 
@@ -335,7 +335,7 @@ class _Run:
         return _with_last(n, r) if phase else _of_size(n - 1, r)
 
 
-def _pieces(count: int, each: float) -> Iterator[tuple[int, int]]:
+def pieces_of(count: int, each: float) -> Iterator[tuple[int, int]]:
     """Yields ranges of `count` things that make tasks of about `COSTS.task` seconds."""
     pieces = max(1, min(count, round(count * each * COSTS.unit / COSTS.task)))
     yield from pairwise(np.linspace(0, count, pieces + 1).astype(int).tolist())
