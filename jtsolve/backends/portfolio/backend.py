@@ -127,7 +127,7 @@ class Portfolio:
         Raises:
             InternalError: all members failed.
         """
-        at_a_time = max(1, tasks.workers.threads // 2)
+        at_a_time = max(1, tasks.site.threads // 2)
         taking = [one for one in self.members if not one.capabilities.objections(problem)]
         searching = [one for one in taking if not one.capabilities.exact]
         more = islice(cycle(searching), max(0, at_a_time - len(searching))) if searching else ()
@@ -136,7 +136,7 @@ class Portfolio:
             for number, member in enumerate([*taking, *more])
         )
         ledger = Ledger(problem, report, limits, jobs, self.patience)
-        Crew(tasks, limits, jobs, at_a_time, ledger).run()
+        Crew(tasks, ledger, jobs[: len(taking)], jobs[len(taking) :], at_a_time).run()
         return ledger.outcome(jobs, at_a_time)
 
 
