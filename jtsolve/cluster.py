@@ -15,7 +15,7 @@ import importlib
 import importlib.util
 import logging
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -140,6 +140,10 @@ class Cluster:
                 with held.connected():
                     pass
             yield held
+
+    def __reduce__(self) -> tuple[type[Cluster], tuple[str | None, int]]:
+        """Returns the cluster for another process, where it has no connection."""
+        return Cluster, (self.address, self.workers)
 
     @property
     def is_here(self) -> bool:
@@ -328,6 +332,19 @@ class Workers:
             return finished.result()
         raise lost()
 
+    def map(self, function: Callable[[Any, Any], Any], value: Any, items: Sequence[Any]) -> list[Any]:
+        """Returns function(value, item) of each item, a task each; the value travels once a worker.
+
+        Raises:
+            ClusterLostError, WorkersLostError: as `as_completed`.
+            Exception: what a task raised.
+        """
+        shared = self.share(value)
+        futures = [self.submit(function, shared, item) for item in items]
+        with closing(self.as_completed(futures)) as finished:
+            found = {future.key: future.result() for future in finished}
+        return [found[future.key] for future in futures]
+
     def total(
         self, parts: Sequence[Future], add: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
     ) -> Future:
@@ -349,12 +366,14 @@ class Workers:
 def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
     """Yields workers on this machine, of one thread each, in processes of their own or in this one."""
     dask = _distributed()
-    # Dask listens for browsers even without a dashboard: no page is there, and soon no port.
-    nothing: dict[str, list[str]] = {
-        f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")
+    # Dask listens for browsers even without a dashboard: no page is there, and soon no port. It gives up a
+    # worker that has not started again within 15 s, which on a busy machine is too soon.
+    settings: dict[str, Any] = {
+        **{f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")},
+        "distributed.deploy.lost-worker-timeout": 10 * RESTART,
     }
     with (
-        importlib.import_module("dask").config.set(nothing),
+        importlib.import_module("dask").config.set(settings),
         dask.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
