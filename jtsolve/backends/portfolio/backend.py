@@ -13,7 +13,8 @@ member only. Large arrays of scores are in one file that all processes map. The 
 predicted need. At the end, members are asked to stop, and those that do not stop at once are killed with all
 their descendants; if the parent dies, they kill themselves (`jtsolve.core.processes`).
 
-On a Dask cluster, members are tasks, and `clutter` gives its open nodes to the workers (`crew`).
+With a Dask cluster, members take turns until the search has lasted; then they are tasks there, and `clutter`
+gives its open nodes to the workers (`crew`).
 
 With few variables, members run one after the other in this process: they end sooner than a process starts.
 
