@@ -169,6 +169,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", type=Path, help="folder of the public data; without, random scores only")
+    parser.add_argument("--cases", default="alarm,plants", help="which of the public data")
     parser.add_argument("--random", default="9,3,4", help="variables, members of a clique, and cliques")
     parser.add_argument("--simulate", default="9,3,4", help="the same, of the problem that is simulated")
     parser.add_argument("--time-limit", type=float, default=300.0)
@@ -184,10 +185,14 @@ def main() -> None:
             both = ["--backend", "portfolio"]
             alarm = options.data / "scores" / "alarm_10000.dat.gz"
             plants = options.data / "density" / "plants.train.data.gz"
-            cases += [
-                ("alarm 3", [str(alarm), "--score", "bdeu", "--treewidth", "3", *both]),
-                ("plants 2", [str(plants), "--no-header", "--score", "bic", "--treewidth", "2", *both]),
-            ]
+            known = {
+                "alarm": ("alarm 3", [str(alarm), "--score", "bdeu", "--treewidth", "3", *both]),
+                "plants": (
+                    "plants 2",
+                    [str(plants), "--no-header", "--score", "bic", "--treewidth", "2", *both],
+                ),
+            }
+            cases += [known[name] for name in options.cases.split(",")]
         runs = []
         for executor in ("local", "dask"):
             starting = [str(small), "--backend", "clutter"]

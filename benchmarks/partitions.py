@@ -3,15 +3,16 @@
     python benchmarks/partitions.py --rows 5000000 --columns 20 --size 3 --output docs/benchmarks/partitions
 
 makes a Markov chain of columns with 2 to 4 states in Parquet files of a million rows, and runs `jtsolve
-score` on them with two threads, and with one, two and four workers, for sets of one column and of --size.
-Processor seconds are those of the command and its workers, loading and starting included; a small run before
-has compiled the kernels. The scores have to be equal to the last bit.
+score` on them for sets of at most --size columns, with two threads and with one, two and four workers; with
+one also for single columns. Processor seconds are those of the command and its workers, loading and starting
+included; a small run before has compiled the kernels. The scores have to be equal to the last bit.
 
-The model is fitted to the runs of one worker, and compared with those of two and four:
+The model is fitted to the runs of one and two workers, and compared with that of four:
 
-    processor seconds = c + workers · s + rows · (p + q · sets)
+    processor seconds = c + workers · s + rows · (p + q · sets) · (b if workers > 1 else 1)
 
-The command takes c, a worker s to start; p surveys, reads and codes a row, and q counts it in one set. The
+The command takes c, a worker s to start; p surveys, reads and codes a row, and q counts it in one set, by a
+worker alone; b is how much longer the same work takes where workers share processors, caches and memory. The
 time of a large cluster is that over its workers, or that of the scheduler if it is longer, which handles a
 task in about a millisecond: a survey and a count of each partition, and the sums.
 """
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,24 +87,31 @@ def timed(folder: Path, shape: tuple[int, int], size: int, plan: tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Processor seconds: of the command, to start a worker, of a row, and of a row and set."""
+    """Processor seconds: of the command, to start a worker, of a row, and of a row and set.
+
+    `busy` is the factor of the last two where several workers share a machine.
+    """
 
     command: float
     worker: float
     row: float
     count: float
+    busy: float
 
     @classmethod
-    def of(cls, starts: Sequence[float], small: Run, large: Run) -> Model:
-        """Returns the model of runs without rows, on one and two workers, and of two runs on one worker."""
+    def of(cls, starts: Sequence[float], small: Run, large: Run, two: Run) -> Model:
+        """Returns the model of runs with few rows, on one and two workers, and of two and one with many."""
         worker = max(0.0, starts[1] - starts[0])
         count = (large.processor - small.processor) / (large.sets - small.sets) / large.rows
         row = (small.processor - starts[0]) / small.rows - count * small.sets
-        return cls(starts[0] - worker, worker, max(0.0, row), count)
+        alone = cls(starts[0] - worker, worker, max(0.0, row), count, 1.0)
+        work = two.rows * (alone.row + alone.count * two.sets)
+        return replace(alone, busy=max(1.0, (two.processor - starts[1]) / work))
 
     def seconds(self, workers: int, rows: int, sets: int) -> float:
         """Returns the processor seconds of a run."""
-        return self.command + workers * self.worker + rows * (self.row + self.count * sets)
+        work = rows * (self.row + self.count * sets) * (1.0 if workers == 1 else self.busy)
+        return self.command + workers * self.worker + work
 
 
 def main() -> None:
@@ -125,8 +133,11 @@ def main() -> None:
         few, many = (1000, options.columns), (options.rows, options.columns)
         for plan in plans:  # compiles
             timed(folder / "few", few, options.size, plan)
-        starts = [timed(folder / "few", few, 1, plan).processor for plan in plans]
-        runs = [timed(folder, many, size, plan) for plan in plans for size in (1, options.size)]
+        starts = [timed(folder / "few", few, options.size, plan).processor for plan in plans]
+        runs = [timed(folder, many, 1, plans[1])]
+        for plan in plans:
+            runs.append(timed(folder, many, options.size, plan))
+            print(runs[-1], flush=True)
         scores = [
             read_problem(folder / f"{executor}-{workers}-{options.size}.json").scores
             for executor, workers in plans
@@ -139,15 +150,16 @@ def main() -> None:
 
 def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -> None:
     """Writes the table of the runs, and the page with the model."""
-    model = Model.of(starts[1:], runs[2], runs[3])
+    single, threads, one, two, four = runs
+    model = Model.of(starts[1:], single, one, two)
     names = [entry.name for entry in fields(Run)]
     with output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
         table = csv.writer(stream)
         table.writerow(names)
         table.writerows(astuple(run) for run in runs)
     machine = describe(2)
-    threads, two = runs[1].processor, runs[5].processor
-    without = (two - starts[2]) / (threads - starts[0])
+    ratio = two.processor / threads.processor
+    without = (two.processor - starts[2]) / (threads.processor - starts[0])
     lines = [
         f"{machine['cores']} cores ({machine['processor']}), Python {machine['python']}:",
         f"`{machine['command']}`",
@@ -161,24 +173,21 @@ def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -
     lines += [
         "",
         f"Scores equal to the last bit: {'yes' if equal else 'NO'}.",
-        f"Two workers take {two / threads:.2f} times the processor time of two threads, {without:.2f} times",
+        f"Two workers take {ratio:.2f} times the processor time of two threads, {without:.2f} times",
         f"without what starting takes ({starts[0]:.1f} s of threads, {starts[2]:.1f} s of workers).",
         "",
         f"Model: {model.command:.1f} s, {model.worker:.1f} s a worker, {1e9 * model.row:.0f} ns a row and",
-        f"{1e9 * model.count:.2f} ns a row and set; processor seconds, predicted and measured:",
-        "; ".join(
-            f"{run.workers} workers {model.seconds(run.workers, run.rows, run.sets):.1f}, {run.processor:.1f}"
-            for run in (runs[5], runs[7])
-        )
-        + ".",
-        f"For {runs[5].sets} sets:",
+        f"{1e9 * model.count:.2f} ns a row and set, {model.busy:.2f} times as much for two workers;",
+        f"for four it predicts {model.seconds(4, four.rows, four.sets):.1f} s of processor time; measured:",
+        f"{four.processor:.1f} s.",
+        f"For {two.sets} sets:",
         "",
         "| rows | workers | hours of work for each | hours of the scheduler | bottleneck |",
         "| --- | --- | --- | --- | --- |",
     ]
     for power in (9, 11):
         for workers in (10, 100, 1000):
-            work = model.seconds(0, 10**power, runs[5].sets) / workers / 3600
+            work = model.seconds(0, 10**power, two.sets) / workers / 3600
             scheduler = 10**power / PARTITION * TASKS * TASK / 3600
             slower = "counting" if work > scheduler else "the scheduler"
             lines.append(f"| 10^{power} | {workers} | {work:.3g} | {scheduler:.3g} | {slower} |")

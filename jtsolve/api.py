@@ -242,6 +242,7 @@ def select(
     method: str = "glasso",
     *,
     superset: UndirectedGraph | nx.Graph | str | Path | None = None,
+    executor: str | Any | None = None,
     time: float | None = None,
     seed: int = 0,
     header: bool = True,
@@ -258,6 +259,8 @@ def select(
         method: glasso, neighbourhood, pc, pairs or held-out.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a file that
             `selection.supersets.read_superset` reads; None for a screen.
+        executor: "dask", "dask=ADDRESS" or a client of Dask, to run the folds of the criterion cv and the
+            subsamples of stars as tasks; None for this process.
         time: seconds from start to finish, reading included; None for no limit.
         seed: of everything random.
         header: see `tables.reading.read_raw`.
@@ -282,12 +285,17 @@ def select(
     >>> jt.select(rows).edges
     [('V1', 'V2')]
     """
-    asked = {entry.name for entry in fields(Request)} - {"method"}
-    request = Request(method, **{key: value for key, value in options.items() if key in asked})
+    asked = {entry.name for entry in fields(Request)} - {"method", "cluster"}
     coding = _coding({key: value for key, value in options.items() if key not in asked})
     limits = _limits(time, None, None, seed)
-    screen = request.screening(_superset(superset), str(superset) if is_path(superset) else "superset")
-    with _display("selecting", show_progress) as listener:
+    cluster = Cluster.of(executor, limits.workers)
+    with (
+        nullcontext() if cluster is None else cluster.held() as held,
+        _display("selecting", show_progress) as listener,
+    ):
+        named = {key: value for key, value in options.items() if key in asked}
+        request = Request(method, cluster=held, **named)
+        screen = request.screening(_superset(superset), str(superset) if is_path(superset) else "superset")
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
         table = _read(data, of, coding, Dialect(header, separator, encoding), strict=strict, watch=watch)

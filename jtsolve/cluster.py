@@ -14,8 +14,9 @@ import gc
 import importlib
 import importlib.util
 import logging
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+import threading
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ DASK = "dask"
 """What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
-_RESTART = 60
+RESTART = 60
 """Seconds until a worker that died has started again."""
 _PULSE = 0.02
 """Seconds between two looks at what has finished."""
@@ -57,11 +58,13 @@ class Cluster:
         address: of a scheduler; None starts workers on this machine.
         workers: on this machine, processes of one thread each.
         client: a client of Dask to use in place of either; it is left open.
+        opening: of `held`.
     """
 
     address: str | None = None
     workers: int = 1
     client: Any = None
+    opening: _Opening | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def named(cls, name: str, workers: int) -> Cluster:
@@ -90,6 +93,9 @@ class Cluster:
         Raises:
             ChoiceError: there is no scheduler at the address, it has no workers, or they run other versions.
         """
+        if self.opening is not None:
+            yield self.opening.workers()
+            return
         if self.client is not None:
             yield _checked(self.client, "of the client")
             return
@@ -118,13 +124,39 @@ class Cluster:
 
     @contextmanager
     def held(self) -> Iterator[Cluster]:
-        """Yields this cluster with its connection, which all uses in the body share.
+        """Yields this cluster with one connection for all uses in the body, from the first on.
+
+        Workers on this machine start then; a scheduler that is named is asked at once.
 
         Raises:
             ChoiceError: as `connected`.
         """
+        if self.opening is not None:
+            yield self
+            return
+        with ExitStack() as stack:
+            held = replace(self, opening=_Opening(self, stack))
+            if not self.is_here:
+                with held.connected():
+                    pass
+            yield held
+
+    def __reduce__(self) -> tuple[type[Cluster], tuple[str | None, int]]:
+        """Returns the cluster for another process, where it has no connection."""
+        return Cluster, (self.address, self.workers)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its workers are processes of this machine that it starts."""
+        return self.address is None and self.client is None
+
+    @property
+    def threads(self) -> int:
+        """The number of tasks that run at a time; nothing starts."""
+        if self.is_here:
+            return self.workers
         with self.connected() as workers:
-            yield replace(self, client=workers.client)
+            return workers.threads
 
     @classmethod
     def of(cls, executor: str | Any | None, workers: int) -> Cluster | None:
@@ -144,6 +176,22 @@ class Cluster:
             return cls(client=_distributed().default_client())
         except ValueError:
             return None
+
+
+class _Opening:
+    """A connection from its first use on, until a stack ends."""
+
+    def __init__(self, cluster: Cluster, stack: ExitStack) -> None:
+        self._cluster, self._stack = cluster, stack
+        self._workers: Workers | None = None
+        self._lock = threading.Lock()
+
+    def workers(self) -> Workers:
+        """Returns the workers, connecting at the first call."""
+        with self._lock:
+            if self._workers is None:
+                self._workers = self._stack.enter_context(self._cluster.connected())
+            return self._workers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -167,11 +215,25 @@ class Workers:
         Args:
             free: the memory of this machine, for workers on it, which have no limit of their own.
         """
+        known = self.known
         limits = [
-            (facts.get("memory_limit") or free / len(self.known)) / facts["nthreads"]
-            for facts in self.known.values()
+            (facts.get("memory_limit") or free / len(known)) / facts["nthreads"] for facts in known.values()
         ]
         return min(limits, default=float(free))
+
+    @property
+    def present(self) -> bool:
+        """Whether there are any now; asks the scheduler.
+
+        Raises:
+            ClusterLostError: it is gone.
+        """
+        try:
+            if self.client.status == "running":
+                return bool(self.client.nthreads())
+        except (OSError, TimeoutError):
+            pass
+        raise lost()
 
     @property
     def known(self) -> dict[str, Any]:
@@ -188,19 +250,24 @@ class Workers:
             raise lost()
         return self.client.submit(function, *arguments, key=key, pure=False)
 
-    def share(self, value: Any) -> Future:
+    def share(self, value: Any, patience: float | None = None) -> Future:
         """Returns a future that stands for a value in the arguments of `submit`; it travels once a worker.
 
         Where all workers have just died, it waits for one that starts again.
+
+        Args:
+            value: can be pickled.
+            patience: how many seconds it waits; None for a minute.
 
         Raises:
             ClusterLostError: the scheduler is gone.
             WorkersLostError: no worker comes.
         """
-        end = monotonic() + _RESTART
+        patience = RESTART if patience is None else patience
+        end = monotonic() + patience
         while True:
             try:
-                return self.client.scatter(value, broadcast=True, hash=False, timeout=_RESTART)
+                return self.client.scatter(value, broadcast=True, hash=False, timeout=max(1, patience))
             except (ValueError, KeyError, TimeoutError):  # of Dask, where a worker has gone or none is there
                 if monotonic() >= end:
                     raise self.loss() from None
@@ -246,15 +313,13 @@ class Workers:
     def loss(self) -> LimitError:
         """Returns why a task that nobody cancelled was cancelled."""
         try:
-            if self.client.status == "running":
-                self.client.nthreads()  # asks the scheduler
-                return WorkersLostError(
-                    "all Dask workers that had what a task needs have died, as they do for want of memory; "
-                    "give them more, or start more of them"
-                )
-        except (OSError, TimeoutError):
-            pass
-        return lost()
+            _ = self.present
+        except ClusterLostError as error:
+            return error
+        return WorkersLostError(
+            "all Dask workers that had what a task needs have died, as they do for want of memory; give them "
+            "more, or start more of them"
+        )
 
     def result(self, future: Future) -> Any:
         """Returns the result of one future, waiting for it; Ctrl-C cancels it.
@@ -266,6 +331,19 @@ class Workers:
         for finished in self.as_completed([future]):
             return finished.result()
         raise lost()
+
+    def map(self, function: Callable[[Any, Any], Any], value: Any, items: Sequence[Any]) -> list[Any]:
+        """Returns function(value, item) of each item, a task each; the value travels once a worker.
+
+        Raises:
+            ClusterLostError, WorkersLostError: as `as_completed`.
+            Exception: what a task raised.
+        """
+        shared = self.share(value)
+        futures = [self.submit(function, shared, item) for item in items]
+        with closing(self.as_completed(futures)) as finished:
+            found = {future.key: future.result() for future in finished}
+        return [found[future.key] for future in futures]
 
     def total(
         self, parts: Sequence[Future], add: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
@@ -288,12 +366,14 @@ class Workers:
 def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
     """Yields workers on this machine, of one thread each, in processes of their own or in this one."""
     dask = _distributed()
-    # Dask listens for browsers even without a dashboard: no page is there, and soon no port.
-    nothing: dict[str, list[str]] = {
-        f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")
+    # Dask listens for browsers even without a dashboard: no page is there, and soon no port. It gives up a
+    # worker that has not started again within 15 s, which on a busy machine is too soon.
+    settings: dict[str, Any] = {
+        **{f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")},
+        "distributed.deploy.lost-worker-timeout": 10 * RESTART,
     }
     with (
-        importlib.import_module("dask").config.set(nothing),
+        importlib.import_module("dask").config.set(settings),
         dask.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
@@ -316,10 +396,11 @@ def lost_memory(error: BaseException) -> bool:
 
 
 def lost() -> ClusterLostError:
-    """Returns the error of a cluster without its scheduler."""
+    """Returns the error of a cluster without its scheduler, or without workers for good."""
     return ClusterLostError(
-        "the Dask cluster has lost its tasks: its scheduler has ended or cannot be reached. Start it "
-        "again, and repeat the call; `jtsolve compare --resume` and `jtsolve score --keep` go on from there"
+        "the Dask cluster has lost its tasks: its scheduler or all its workers have ended, or cannot be "
+        "reached. Start them again, and repeat the call; `jtsolve compare --resume` and `jtsolve score "
+        "--keep` go on from there"
     )
 
 

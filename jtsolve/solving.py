@@ -245,7 +245,9 @@ def _solved_on(
     cluster: Cluster, problem: Problem, backend: Backend, limits: Limits, recorder: Recorder
 ) -> Outcome:
     """Runs a backend on the workers of a cluster."""
-    with cluster.connected() as workers, tasks_on(workers, problem) as tasks:
+    if not isinstance(backend, SolvesOnWorkers) and cluster.is_here:
+        return backend.solve(problem, limits, recorder)
+    with tasks_on(cluster, problem) as tasks:
         if isinstance(backend, SolvesOnWorkers):
             return backend.solve_on(tasks, problem, limits, recorder)
         return tasks.solve(backend, limits, recorder)

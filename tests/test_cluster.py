@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import sys
-from time import sleep
-from typing import Any
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import psutil
 import pytest
 from problems import gaussian, named
 
@@ -16,6 +19,9 @@ from jtsolve.averaging.average import average
 from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder
 from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.support.tasks import tasks_on
+from jtsolve.cli import run
 from jtsolve.cluster import (
     Cluster,
     ClusterLostError,
@@ -25,9 +31,27 @@ from jtsolve.cluster import (
     lost_memory,
 )
 from jtsolve.core.backend import Limits
+from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.result import Status
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.io.certificate import read_certificate
+from jtsolve.io.result import result_to_document
 from jtsolve.scoring.scores.bic import Bic
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
+from jtsolve.verify.certificate import verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[Workers]:
+    """A worker in a process of its own, which Dask starts again when it dies."""
+    pytest.importorskip("distributed")
+    with Cluster().connected() as found:
+        yield found
 
 
 def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +80,7 @@ def test_a_scheduler_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, 
             Cluster(address).connected(),
         ):
             pass
-        assert clients() == before, "one that is collected later may block the start of the next"
+        assert clients() <= before, "one that is collected later may block the start of the next"
     finally:
         gc.enable()
 
@@ -125,7 +149,7 @@ def test_a_scheduler_that_goes_away_is_said() -> None:
         assert workers.result(workers.submit(abs, -1)) == 1
         pending = workers.submit(abs, workers.submit(lambda: __import__("time").sleep(1)))
         own.client.cluster.close()
-        with pytest.raises(ClusterLostError, match="Start it again"):
+        with pytest.raises(ClusterLostError, match="Start them again"):
             workers.result(pending)
 
 
@@ -176,14 +200,56 @@ def test_the_executor_of_python_is_that_of_the_command(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = named(gaussian(3, 5, 3))
+    asked: list[Cluster] = []
+
+    def watched(cluster: Cluster, problem: Problem) -> Any:
+        asked.append(cluster)
+        return tasks_on(cluster, problem)
+
+    monkeypatch.setattr("jtsolve.solving.tasks_on", watched)
     there = jt.solve(problem, backend="clutter", executor=workers.client)
-    assert there.result.stats["tasks"] == 1
     assert there.score == pytest.approx(jt.solve(problem, executor="local").score)
+    assert asked == [Cluster(client=workers.client)]
     ladders: list[Ladder] = []
     monkeypatch.setattr("jtsolve.api.average_problem", lambda *_, ladder, **__: ladders.append(ladder))
     with pytest.raises(ChoiceError, match="no graph meets"):
         jt.average(problem, method="chains", executor=workers.client)
     assert ladders == [Ladder(cluster=Cluster(client=workers.client))]
+
+
+@pytest.mark.parametrize("criterion", ["cv:3", "stars"])
+def test_parts_of_a_choice_are_tasks(
+    workers: Workers, criterion: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts: list[int] = []
+    spread = Workers.map
+
+    def watched(self: Workers, function: Any, value: Any, items: Any) -> Any:
+        parts.append(len(items))
+        return spread(self, function, value, items)
+
+    monkeypatch.setattr(Workers, "map", watched)
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(60, 4))
+    rows[:, 1] += rows[:, 0]
+    here, there = (
+        jt.select(rows, criterion=criterion, screen="complete", executor=executor)
+        for executor in (None, workers.client)
+    )
+    assert parts == [{"cv:3": 3, "stars": 20}[criterion]]
+    assert there.edges == here.edges
+    assert [step.parameter for step in there.selection.steps] == [s.parameter for s in here.selection.steps]
+    data, graph = tmp_path / "rows.csv", tmp_path / "g.json"
+    np.savetxt(data, rows, delimiter=",", header="a,b,c,d", comments="")
+    words = ["select", str(data), "--screen", "complete", "--criterion", criterion, "--quiet"]
+    words += ["--executor", f"dask={workers.client.scheduler.address}", "--output", str(graph)]
+    assert run(words, monotonic()) == 0
+    assert len(parts) == 2
+    assert "cluster" not in graph.read_text()
+    with pytest.raises(ChoiceError, match="only the criteria cv and stars"):
+        jt.select(rows, criterion="ebic", executor=workers.client)
+    with pytest.raises(ChoiceError, match="only the criteria cv and stars"):
+        jt.select(rows, method="pairs", executor=workers.client)
 
 
 def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +262,47 @@ def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pyte
         with pytest.raises(WorkersLostError, match="want of memory") as lost:
             own.result(waiting)
         assert lost_memory(lost.value)
-        monkeypatch.setattr("jtsolve.cluster._RESTART", 0.1)
+        monkeypatch.setattr("jtsolve.cluster.RESTART", 0.1)
         with pytest.raises(WorkersLostError):
             own.share(2)
+
+
+def test_dask_serves_no_pages_unasked(process: Workers) -> None:
+    client = process.client
+    known = {client.cluster.scheduler.port, *(nanny.port for nanny in client.cluster.workers.values())}
+    known |= {int(address.rpartition(":")[2]) for address in client.scheduler_info()["workers"]}
+    ours = psutil.Process()
+    listening = {
+        connection.laddr.port
+        for process in (ours, *ours.children(recursive=True))
+        for connection in process.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert listening <= known
+    assert client.submit(sum, [1, 2]).result() == 3
+
+
+def test_a_proof_goes_on_when_its_only_worker_is_killed(
+    process: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jtsolve.backends.support.tasks._ALONE", 0.0)
+    monkeypatch.setattr("jtsolve.backends.support.tasks.RESTART", 600.0)  # for a busy machine
+    monkeypatch.setattr("jtsolve.backends.clutter.spread._SECONDS", 0.0)
+    problem = named(gaussian(1, 8, 4), Constraints(max_cliques=4))
+    (pid,) = process.client.run(os.getpid).values()
+    killed: list[str] = []
+
+    def listen(*, note: str | None, **_news: object) -> None:
+        if note is not None and "on workers" in note and not killed:
+            os.kill(pid, signal.SIGKILL)
+            killed.append(note)
+
+    path = tmp_path / "proof.json"
+    backend = ClutterCuts(certificate=str(path))
+    found = solve(problem, backend, Limits(), listen, Cluster(client=process.client))
+    assert killed
+    assert not killed[0].startswith("0 open")
+    assert list(process.client.run(os.getpid).values()) != [pid]
+    assert found.status is Status.OPTIMAL, found.stop
+    assert found.score == pytest.approx(solve(problem, ClutterCuts()).score, abs=1e-6)
+    assert verify(problem, result_to_document(found), read_certificate(path)) == ()

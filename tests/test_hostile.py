@@ -16,7 +16,6 @@ from time import monotonic
 
 import numpy as np
 import polars as pl
-import psutil
 import pytest
 from comparisons import compared, make_instance, make_plan, make_row, make_spec
 from problems import dense, gaussian, named
@@ -26,7 +25,6 @@ from jtsolve.backends.parse import FILES, option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.cli.mixtures import read_sizes
-from jtsolve.cluster import Cluster
 from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
 from jtsolve.compare.running.run import run as run_spec
@@ -265,23 +263,6 @@ def test_other_threads_keep_their_standard_error(capfd: pytest.CaptureFixture[st
     with pytest.raises(pl.exceptions.PanicException):
         panic()
     assert capfd.readouterr().err == ""
-
-
-def test_dask_serves_no_pages_unasked() -> None:
-    pytest.importorskip("distributed")
-    with Cluster().connected() as workers:
-        client = workers.client
-        known = {client.cluster.scheduler.port, *(nanny.port for nanny in client.cluster.workers.values())}
-        known |= {int(address.rpartition(":")[2]) for address in client.scheduler_info()["workers"]}
-        ours = psutil.Process()
-        listening = {
-            connection.laddr.port
-            for process in (ours, *ours.children(recursive=True))
-            for connection in process.net_connections("inet")
-            if connection.status == psutil.CONN_LISTEN
-        }
-        assert listening <= known
-        assert client.submit(sum, [1, 2]).result() == 3
 
 
 def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:

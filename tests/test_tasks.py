@@ -22,7 +22,7 @@ from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers
 from jtsolve.core.backend import Capabilities, Limits, Report
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Outcome, Status, Stop
-from jtsolve.errors import InputError, LimitError
+from jtsolve.errors import LimitError
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
@@ -36,6 +36,12 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Result
 
 ALONE = ClutterCuts()
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets workers join as soon as there is work for them."""
+    monkeypatch.setattr(tasks_module, "_ALONE", 0.0)
 
 
 @pytest.fixture
@@ -57,7 +63,7 @@ def branching() -> tuple[Problem, Result]:
 
 def agrees(here: Result, there: Result) -> bool:
     """Tells whether both are the optimum."""
-    assert here.status is there.status is Status.OPTIMAL
+    assert here.status is there.status is Status.OPTIMAL, there.stop
     return there.score == pytest.approx(here.score, abs=1e-6)
 
 
@@ -78,7 +84,7 @@ def test_nodes_on_workers_make_one_certificate(
     monkeypatch.setattr(spread, "_SECONDS", 0.0)
     there = proved_by(problem, tmp_path / "c.json", workers)
     assert agrees(here, there)
-    assert there.stats["tasks"] == there.stats["nodes"] > 1
+    assert there.stats["tasks"] == there.stats["nodes"] - 1 > 1, "the first is bounded here"
 
 
 def test_workers_prove_that_there_is_no_tree(workers: Workers, tmp_path: Path) -> None:
@@ -87,12 +93,6 @@ def test_workers_prove_that_there_is_no_tree(workers: Workers, tmp_path: Path) -
     problem = named(replace(random, values=1e13 * random.values), constraints)
     found = proved_by(problem, tmp_path / "c.json", workers)
     assert found.status is Status.INFEASIBLE
-
-
-def test_column_generation_writes_no_certificate_on_workers(workers: Workers, tmp_path: Path) -> None:
-    backend = ClutterCuts(columns=4, certificate=str(tmp_path / "c.json"))
-    with pytest.raises(InputError, match="leave out the executor"):
-        solve(named(gaussian(0, 6, 4)), backend, cluster=Cluster(client=workers.client))
 
 
 def test_a_worker_that_dies_costs_its_node(
@@ -117,6 +117,7 @@ def test_a_worker_that_dies_costs_its_node(
                 sleep(0.01)
         return found
 
+    monkeypatch.setattr(spread, "_SECONDS", 0.0)
     monkeypatch.setattr(spread, "_explored", deadly)
     assert agrees(here, proved_by(problem, tmp_path / "c.json", workers))
     assert dead
@@ -148,7 +149,7 @@ def test_an_interrupted_proof_has_a_bound_and_its_certificate(
 
 def test_members_of_a_portfolio_are_tasks(branching: tuple[Problem, Result], workers: Workers) -> None:
     problem, here = branching
-    backend = Portfolio((REGISTRY["forward"], ALONE))
+    backend = Portfolio((REGISTRY["forward"], ALONE), patience=1e9)
     there = solve(problem, backend, cluster=Cluster(client=workers.client))
     assert agrees(here, there)
     assert set(there.stats["members"]) <= {"forward 0", "clutter 1"}
@@ -160,7 +161,7 @@ def test_members_of_a_portfolio_are_tasks(branching: tuple[Problem, Result], wor
 
 def test_a_member_that_fails_is_named(workers: Workers) -> None:
     problem = named(gaussian(1, 5))
-    backend = Portfolio((Failing(), ALONE))
+    backend = Portfolio((Failing(), ALONE), patience=1e9)
     found = solve(problem, backend, cluster=Cluster(client=workers.client))
     assert found.status is Status.OPTIMAL
     assert found.stats["failed"] == {"failing 0": "LimitError: too large"}
@@ -226,17 +227,21 @@ def test_a_task_that_nobody_wants_any_more_stops(workers: Workers, monkeypatch: 
     monkeypatch.setattr(tasks_module, "_LOOK", 0.01)
     problem = named(gaussian(0, 3))
 
+    cluster = Cluster(client=workers.client)
+
     def result(tasks: Tasks) -> Any:
         return workers.result(tasks.running[tasks.submit(until_stopped, limits=Limits())])
 
-    with monkeypatch.context() as hurried, tasks_on(workers, problem) as tasks:
+    with monkeypatch.context() as hurried, tasks_on(cluster, problem) as tasks:
         hurried.setattr(tasks_module, "_FORSAKEN", 0.05)
         assert result(tasks) is Stop.INTERRUPTED, "nobody renews the variable"
-    with monkeypatch.context() as hurried, tasks_on(workers, problem) as tasks:
+    with monkeypatch.context() as hurried, tasks_on(cluster, problem) as tasks:
         hurried.setattr(tasks_module, "_FORSAKEN", 0.5)
+        tasks._open()
         tasks._variable.delete()
         assert result(tasks) is Stop.INTERRUPTED, "it is withdrawn"
-    with tasks_on(workers, problem) as tasks:
+    with tasks_on(cluster, problem) as tasks:
+        tasks._open()
         tasks._post(Stop.TIME, None)
         assert result(tasks) is Stop.TIME
         number = tasks.submit(until_stopped, limits=Limits(time=0.05))
@@ -260,4 +265,4 @@ def test_the_command_solves_on_workers(
     result.unlink()
     assert run(["solve", instance, *executor, "--quiet", "--output", str(result)], monotonic()) == 4
     assert '"lost"' in result.read_text()
-    assert "its scheduler has ended" in capsys.readouterr().err
+    assert "its scheduler or all" in capsys.readouterr().err

@@ -5,7 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, Seed, TimeLimit, grouped
+from jtsolve.cli.options import (
+    LOCAL,
+    Data,
+    DataOptions,
+    Executor,
+    Json,
+    LimitOptions,
+    Quiet,
+    Seed,
+    TimeLimit,
+    cluster_named,
+    grouped,
+    held,
+)
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.scoring import COMPILING, DataFile
 from jtsolve.errors import ChoiceError
@@ -85,6 +98,7 @@ def select(
     shortcuts: Annotated[
         bool, typer.Option("--shortcuts", help="The shortcuts of the authors' programs for small regions.")
     ] = False,
+    executor: Executor = LOCAL,
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     columns: DataOptions,
@@ -97,6 +111,8 @@ def select(
     of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
     verifies, 'jtsolve show' draws, 'jtsolve fit --graph' takes, and 'jtsolve solve --within-graph' refines.
     At the end of the time limit nothing is written.
+
+    --executor dask has a task for each fold of cv and each subsample of stars.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
     require_writable(output, data, *inputs)
@@ -111,6 +127,7 @@ def select(
     from jtsolve.selection.supersets import read_superset
 
     suffix_of(output, arcs=direct)
+    cluster = context.with_resource(held(cluster_named(executor, None)))
     request = Request(
         method=method,
         kind=kind,  # type: ignore[arg-type]  # checked there
@@ -126,6 +143,7 @@ def select(
         over=over,  # type: ignore[arg-type]  # checked there
         separator_size=separator_size,
         shortcuts=shortcuts,
+        cluster=cluster,
     )
     limits = LimitOptions(time_limit).limits(context.obj, seed)
     shown = not (json or quiet) and is_watched()

@@ -100,8 +100,8 @@ def solve(
     With --certificate, 'clutter' proves the bound of any exact backend in the time that is left; see 'jtsolve
     check'. Where it cannot, the answer is written without, and the exit code is 4.
 
-    --executor dask gives the search to --threads workers of this machine, or to those of a scheduler: members
-    of 'portfolio' and open subproblems of 'clutter' are tasks there, any other backend is one task.
+    --executor dask gives a search that lasts to --threads workers of this machine, or those of a scheduler:
+    members of 'portfolio' and open subproblems of 'clutter' are tasks there, any other backend is one task.
 
     The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """

@@ -12,9 +12,9 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf, isfinite, log, sqrt
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.cluster import Cluster
     from jtsolve.selection.method import Task
     from jtsolve.selection.samples import Moments
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 _GRID = 16
 """Parameters of a path; EBIC and cross-validation try as many more between the neighbours of the best."""
 _REFINED = 8
+NOTHING_TO_SPREAD = (
+    "only the criteria cv and stars have parts for workers, folds and subsamples; take one of them, or leave "
+    "the executor out"
+)
 _STARS_ROWS = 10.0
 """StARS draws 10 √N rows (Liu, Roeder and Wasserman)."""
 
@@ -62,11 +67,13 @@ class Stars:
     Args:
         beta: the most variation, mean of 2 f (1 − f) over the candidates; above 0 and at most 0.5.
         draws: subsamples.
+        cluster: has a task for each subsample, with the same result; None for this process.
     """
 
     name: ClassVar[str] = "stars"
     beta: float = 0.05
     draws: int = 20
+    cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.beta <= 0.5:  # noqa: PLR2004 - the maximum of 2 f (1 − f)
@@ -81,10 +88,12 @@ class CrossValidation:
 
     Args:
         folds: at least 2.
+        cluster: has a task for each fold, with the same result; None for this process.
     """
 
     name: ClassVar[str] = "cv"
     folds: int = 5
+    cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.folds < 2:  # noqa: PLR2004 - one to learn from, one to test on
@@ -120,11 +129,15 @@ class PathMethod(Protocol):
         ...
 
 
-def criterion_named(text: str) -> Criterion:
+def criterion_named(text: str, cluster: Cluster | None = None) -> Criterion:
     """Returns the criterion written as "ebic", "ebic:0.25", "bic", "stars:0.1", "cv:10", or a number.
 
+    Args:
+        text: the criterion.
+        cluster: has tasks for parts of the rows; None for this process.
+
     Raises:
-        ChoiceError: it is none.
+        ChoiceError: it is none, or it has no parts for a cluster.
 
     >>> criterion_named("bic"), criterion_named("0.2")
     (Ebic(gamma=0.0), Given(value=0.2))
@@ -136,12 +149,15 @@ def criterion_named(text: str) -> Criterion:
         "cv": lambda: CrossValidation(int(value)) if value else CrossValidation(),
     }
     try:
-        if text == "bic":
-            return Ebic(0.0)
-        return makers[name]() if name in makers else Given(float(text))
+        criterion = Ebic(0.0) if text == "bic" else makers[name]() if name in makers else Given(float(text))
     except ValueError:
         known = "ebic, ebic:GAMMA, bic, stars, stars:BETA, cv, cv:FOLDS, or a number, the parameter itself"
         raise ChoiceError(f"there is no criterion '{text}'; there are {known}") from None
+    if cluster is None:
+        return criterion
+    if isinstance(criterion, Stars | CrossValidation):
+        return replace(criterion, cluster=cluster)
+    raise ChoiceError(NOTHING_TO_SPREAD)
 
 
 def choose(method: PathMethod, criterion: Criterion, moments: Moments, task: Task, seed: int) -> Decision:
@@ -238,12 +254,11 @@ def _most_stable(
         size = int(0.8 * moments.rows)  # as huge does for few rows
     _require_rows(moments, size)
     draw = np.random.default_rng(seed)
+    drawn = [draw.choice(moments.rows, size, replace=False) for _ in range(criterion.draws)]
+    path = _Path(method, moments, task, grid)
     share = np.zeros((len(grid), *task.candidates.shape))
-    for _ in range(criterion.draws):
-        part = moments.of_rows(draw.choice(moments.rows, size, replace=False))
-        correlation, _ = part.regular(task.given)
-        for k, kept in enumerate(method.walk(correlation, size, task, grid)):
-            share[k] += kept
+    for kept in _each(criterion.cluster, _kept, path, drawn):
+        share += kept
     share /= criterion.draws
     variation = (2 * share * (1 - share))[:, task.candidates].mean(axis=1)
     within = np.maximum.accumulate(variation) <= criterion.beta
@@ -261,21 +276,60 @@ def _by_validation(
 ) -> Decision:
     """Returns the graph at the λ whose graphs, refitted, give held-out rows the highest likelihood."""
     _require_rows(moments, moments.rows // criterion.folds)
-    assert moments.values is not None, "required"
     order = np.random.default_rng(seed).permutation(moments.rows)
+    folds = np.array_split(order, criterion.folds)
+    path = _Path(method, moments, task, grid)
     total = np.zeros(len(grid))
-    for held in np.array_split(order, criterion.folds):
-        part = moments.of_rows(np.setdiff1d(order, held))
-        correlation, _ = part.regular(task.given)
-        test = moments.values[:, held]
-        second = test @ test.T / len(held)
-        for k, kept in enumerate(method.walk(correlation, part.rows, task, grid)):
-            fit = covariance_selection(correlation, task.given | kept, ON_A_PATH)
-            total[k] -= len(held) * (fit.log_determinant + float((fit.precision * second).sum()))
+    for likelihood in _each(criterion.cluster, _held_out, path, folds):
+        total += likelihood
     correlation, shrinkage = moments.regular(task.given)
     parameter = grid[int(np.argmax(total))]
     (kept,) = method.walk(correlation, moments.rows, task, [parameter])
     return Decision(kept, parameter, shrinkage)
+
+
+class _Path(NamedTuple):
+    """What the parts of a choice have in common."""
+
+    method: PathMethod
+    moments: Moments
+    task: Task
+    grid: Sequence[float]
+
+
+def _each(
+    cluster: Cluster | None,
+    function: Callable[[_Path, NDArray[np.integer]], NDArray[Any]],
+    path: _Path,
+    parts: Sequence[NDArray[np.integer]],
+) -> Iterator[NDArray[Any]]:
+    """Yields the function of each part of the rows, here or as tasks, in order."""
+    if cluster is None:
+        yield from (function(path, rows) for rows in parts)
+        return
+    with cluster.connected() as workers:
+        yield from workers.map(function, path, parts)
+
+
+def _kept(path: _Path, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Returns the candidates kept at each parameter by some rows, shape (parameters, m, m)."""
+    correlation, _ = path.moments.of_rows(rows).regular(path.task.given)
+    return np.stack(list(path.method.walk(correlation, len(rows), path.task, path.grid)))
+
+
+def _held_out(path: _Path, held: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Returns twice the log-likelihood of held-out rows at each parameter, up to a constant."""
+    method, moments, task, grid = path
+    assert moments.values is not None, "required"
+    part = moments.of_rows(np.setdiff1d(np.arange(moments.rows), held))
+    correlation, _ = part.regular(task.given)
+    test = moments.values[:, held]
+    second = test @ test.T / len(held)
+    found = []
+    for kept in method.walk(correlation, part.rows, task, grid):
+        fit = covariance_selection(correlation, task.given | kept, ON_A_PATH)
+        found.append(-len(held) * (fit.log_determinant + float((fit.precision * second).sum())))
+    return np.array(found)
 
 
 def _require_rows(moments: Moments, size: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from math import nan
 from typing import TYPE_CHECKING, Literal, get_args
 
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.choosing import Given, criterion_named
+from jtsolve.selection.choosing import NOTHING_TO_SPREAD, Given, criterion_named
 from jtsolve.selection.framework import OverJunctionTree, Plain
 from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.independence import STATE_TESTS
@@ -20,8 +20,10 @@ from jtsolve.selection.shortcuts import WithShortcuts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jtsolve.cluster import Cluster
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.core.selection import Over
+    from jtsolve.selection.choosing import Criterion
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
     from jtsolve.selection.samples import Margins
@@ -52,6 +54,8 @@ class Request:
         over: the framework; None for the junction tree, or plain for a graph with directions.
         separator_size: of the junction tree.
         shortcuts: take the authors' shortcuts for small regions.
+        cluster: has a task for each fold of the criterion cv, and each subsample of stars; None for this
+            process.
 
     Raises:
         ChoiceError: a name is unknown, or an option is not one of the method.
@@ -71,6 +75,7 @@ class Request:
     over: Over | None = None
     separator_size: int | None = None
     shortcuts: bool = False
+    cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -94,6 +99,8 @@ class Request:
             raise ChoiceError(
                 f"{', '.join(sorted(wrong))}: no option of the method {self.method}; leave it out"
             )
+        if self.cluster is not None and (self.criterion is None or self.method in ("pairs", "held-out")):
+            raise ChoiceError(NOTHING_TO_SPREAD)
         self.selection_method()  # refuses what the method refuses
 
     @property
@@ -126,21 +133,24 @@ class Request:
         return WithShortcuts(method) if self.shortcuts else method
 
     def _glasso(self) -> GraphicalLasso:
-        return GraphicalLasso() if self.criterion is None else GraphicalLasso(criterion_named(self.criterion))
+        return GraphicalLasso() if self.criterion is None else GraphicalLasso(self._criterion())
 
     def _neighbourhood(self) -> NeighbourhoodSelection:
         rule = self.rule or "and"
         if self.criterion is None:
             return NeighbourhoodSelection(rule, self.adaptive)  # type: ignore[arg-type]  # checked there
-        criterion = criterion_named(self.criterion)
-        return NeighbourhoodSelection(rule, self.adaptive, criterion)  # type: ignore[arg-type]
+        return NeighbourhoodSelection(rule, self.adaptive, self._criterion())  # type: ignore[arg-type]
 
     def _pc(self) -> PC:
         depth = 2 if self.depth is None and not self.direct else self.depth
         sets: Literal["either", "fewer"] = "either" if self.either or self.direct else "fewer"
         if self.criterion is None:
             return PC(depth, not self.ordered, sets, self.test)
-        return PC(depth, not self.ordered, sets, self.test, criterion_named(self.criterion))
+        return PC(depth, not self.ordered, sets, self.test, self._criterion())
+
+    def _criterion(self) -> Criterion:
+        assert self.criterion is not None, "asked before"
+        return criterion_named(self.criterion, self.cluster)
 
     def _level(self) -> float:
         if self.criterion is None:

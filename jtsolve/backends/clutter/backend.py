@@ -133,9 +133,17 @@ class ClutterCuts:
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
+        return self._solve(problem, limits, report)
+
+    def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        """See `support.tasks.SolvesOnWorkers`: nodes that stay open are tasks; column generation has none."""
+        return self._solve(problem, limits, report, tasks)
+
+    def _solve(self, problem: Problem, limits: Limits, report: Report, tasks: Tasks | None = None) -> Outcome:
+        """Solves a problem, and writes the certificate that is asked for."""
         self.estimate(problem, limits).require_memory(self.name, limits)
         keep_stages = self.certificate is not None
-        outcome, proof = self._solved(problem, limits, report, keep_stages=keep_stages, ties=self.ties)
+        outcome, proof = self._solved(problem, limits, report, tasks, keep_stages=keep_stages, ties=self.ties)
         if self.certificate is None:
             return outcome
         if proof is None:
@@ -161,12 +169,19 @@ class ClutterCuts:
         return outcome, certificate_of(problem, proof)
 
     def _solved(
-        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
+        self,
+        problem: Problem,
+        limits: Limits,
+        report: Report,
+        tasks: Tasks | None = None,
+        *,
+        keep_stages: bool,
+        ties: bool,
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families or by column generation; returns the proof of the bound, if kept."""
         columns = self._columns(problem, limits)
         if columns is None:
-            return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages, ties=ties)
+            return self._branch_and_bound(problem, limits, report, tasks, keep_stages=keep_stages, ties=ties)
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
@@ -203,15 +218,27 @@ class ClutterCuts:
         return Survey(int(families.allowed.sum()), left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
 
     def _branch_and_bound(
-        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
+        self,
+        problem: Problem,
+        limits: Limits,
+        report: Report,
+        tasks: Tasks | None,
+        *,
+        keep_stages: bool,
+        ties: bool,
     ) -> tuple[Outcome, Proof]:
         """Searches with all families; see `_solved`."""
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
             search, families = self._begin(problem, limits, report, keep_stages=keep_stages)
-            stop = search.run()
-        tree, bound = search.best.tree, search.bound
+            stop = search.run(lambda: tasks is not None and search.nodes > 0 and tasks.site.wanted(limits))
+        bound, on_workers = search.bound, {}
+        if tasks is not None and search.open and report.stop is None:
+            spread = Spread(tasks, search, limits, report)
+            stop, bound = spread.run(), spread.bound
+            on_workers = {"tasks": tasks.made, "task_seconds": spread.seconds}
+        tree = search.best.tree
         if stop is Stop.FINISHED and tree is None:
             bound = -inf
         stats: dict[str, Any] = {
@@ -221,6 +248,7 @@ class ClutterCuts:
             "lp_failures": search.failures,
             "families": families,
             "root": problem.names[search.root.subproblem.families.root],
+            **on_workers,
         }
         if ties and stop is Stop.FINISHED and tree is not None:
             report(bound=bound)
@@ -257,37 +285,6 @@ class ClutterCuts:
         else:  # a tree found without scores is a poor target: LPs would go on where branching does more
             search.incumbents.take()
         return search, count
-
-    def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `support.tasks.SolvesOnWorkers`: open nodes are tasks, and column generation is one.
-
-        Raises:
-            InputError: column generation writes no certificate on workers.
-        """
-        keep_stages = self.certificate is not None
-        if self._columns(problem, limits) is not None:
-            if keep_stages:
-                raise InputError(
-                    "clutter",
-                    "certificate",
-                    "column generation, which this problem needs, writes it in one process only",
-                    "leave out the executor, or the certificate",
-                )
-            return tasks.solve(self, limits, report)
-        begin = partial(self._begin, keep_stages=keep_stages)
-        search = Spread(tasks, begin, problem, limits, report, keep_stages=keep_stages)
-        stop = search.run()
-        tree, bound = report.incumbent, search.bound
-        if stop is Stop.FINISHED and tree is None:
-            bound = -inf
-        stats: dict[str, Any] = {**search.counts, "tasks": tasks.made, "task_seconds": search.seconds}
-        if search.origin is not None and search.proof is not None:
-            origin = search.origin
-            stats |= {"families": origin.families, "root": problem.names[origin.root]}
-            if self.certificate is not None:
-                proof = Proof(origin.root, origin.shift, search.proof)
-                write_certificate(self.certificate, certificate_of(problem, proof))
-        return Outcome(tree, bound, stop, stats)
 
     def _columns(self, problem: Problem, limits: Limits) -> int | None:
         """Returns how many sets of the largest size become active in a round; None to hold all.

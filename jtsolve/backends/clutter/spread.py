@@ -1,9 +1,10 @@
 """Branch and bound whose open nodes are tasks on workers, best bound first; one proof is put together.
 
-A task works on the subtree of one node, from the problem as a whole on, and hands back the subtree's proof
+It begins in the process that solves, as without workers: the problem as a whole is bounded there. When that
+has lasted, the open nodes go to workers. A task works on the subtree of one node, and hands back its proof
 with its open nodes, packed with their multipliers. While there are fewer of these than workers it ends at its
-first branching, later after some seconds. What a task that is lost had done is done again: its node is kept
-here until its result comes. Nodes that are never worked on keep the bound and the multipliers of their
+first branching, later after some seconds. What a task that is lost had done is done again: its node is
+kept here until its result comes. Nodes that are never worked on keep the bound and the multipliers of their
 parent, so that a run that is stopped has a bound and a certificate, too.
 """
 
@@ -11,20 +12,16 @@ from __future__ import annotations
 
 import heapq
 import pickle
-from collections import Counter
 from dataclasses import dataclass
-from math import inf
 from time import monotonic, thread_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, OpenNode
 from jtsolve.backends.clutter.subproblem import BestTree, Subproblem
-from jtsolve.cluster import lost_memory
+from jtsolve.cluster import ClusterLostError, lost_memory
 from jtsolve.core.result import Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jtsolve.backends.clutter.bound import FixedPoint
     from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.support.tasks import Tasks
@@ -43,18 +40,12 @@ class Origin(NamedTuple):
 
     Attributes:
         scale: of the bounds.
-        shift: of the certificate.
         floor: units below the bound of every tree.
-        root: the vertex that comes first.
-        families: their number.
         few: see `BranchAndBound`.
     """
 
     scale: FixedPoint
-    shift: int
     floor: int
-    root: int
-    families: int
     few: int
 
 
@@ -70,92 +61,83 @@ class Explored(NamedTuple):
     """The result of a task.
 
     Attributes:
-        origin: of the problem.
         proof: of the subtree; its leaves without an end are those of `open`.
         open: the open nodes.
         settled: the largest bound of a node that is done, in units; None without one.
         tree: the best one known there.
-        counts: nodes, steps, rounds and failures of the LP solver.
+        nodes: their number, with those that are open no more.
+        steps: of the volume algorithm.
+        rounds: of the simplex method.
+        failures: of the LP solver.
         seconds: processor time.
     """
 
-    origin: Origin
     proof: ProofNode
     open: list[Waiting]
     settled: int | None
     tree: JunctionTree | None
-    counts: Counter[str]
+    nodes: int
+    steps: int
+    rounds: int
+    failures: int
     seconds: float
 
 
 @dataclass(slots=True)
 class _Running:
-    """A task's node, None for the problem as a whole, and the last bound told, in nats."""
+    """A task's node, and the last bound told, in nats."""
 
-    node: Waiting | None
+    node: Waiting
     bound: float
 
 
 class Spread:
-    """The open nodes of a problem, waiting or with a task; see `support.tasks.Work`.
+    """The open nodes of a search, waiting or with a task; see `support.tasks.Work`.
 
     Args:
         tasks: run them.
-        begin: opens the search of a problem, on a worker.
+        search: has branched; its nodes become those of this.
         limits: of the solve.
-        report: of the solve.
-        keep_stages: for a certificate. Only bounds of finished tasks are then told, which it can prove.
+        report: of the solve. With a certificate it is told bounds of finished tasks only, which has a proof.
     """
 
-    def __init__(
-        self,
-        tasks: Tasks,
-        begin: Callable[[Problem, Limits, Report], tuple[BranchAndBound, int]],
-        problem: Problem,
-        limits: Limits,
-        report: Report,
-        *,
-        keep_stages: bool,
-    ) -> None:
-        self.tasks, self.problem, self.limits, self.report = tasks, problem, limits, report
-        self.keep_stages = keep_stages
-        self.origin: Origin | None = None
-        self.proof: ProofNode | None = None
+    def __init__(self, tasks: Tasks, search: BranchAndBound, limits: Limits, report: Report) -> None:
+        self.tasks, self.search, self.limits, self.report = tasks, search, limits, report
+        self.keep_stages = search.root.proof.stages is not None
+        self.origin = Origin(search.scale, search.best.floor, search.few)
         self.waiting: list[tuple[int, int, Waiting]] = []
         self.running: dict[int, _Running] = {}
         self.pushed = 0
-        self.threads = 1
-        self.settled: int | None = None
-        self.counts: Counter[str] = Counter()
+        self.threads = tasks.site.threads
         self.seconds = 0.0
         self.memory_lost = False
-        self.running[tasks.submit(explore_all, begin, limits=limits)] = _Running(None, inf)
+        for node in _opened(search):
+            self._push(node)
+        search.open.clear()
 
     def run(self) -> Stop:
         """Works until no node is open, or it has to stop; returns why it stopped."""
-        self.tasks.drive(self, self.report)
+        lost = False
+        try:
+            self.tasks.drive(self, self.report)
+        except ClusterLostError:
+            lost = True
         for task in self.running.values():  # what it had is as it was
             self._push(task.node)
         self.running.clear()
-        if not self.waiting and self.proof is not None:
+        if not self.waiting:
             return Stop.FINISHED
+        if lost:
+            return Stop.LOST
         return Stop.MEMORY if self.memory_lost else self.report.stop or Stop.INTERRUPTED
 
     @property
     def bound(self) -> float:
-        """The best bound, in nats; inf before there is one."""
-        found = [task.bound for task in self.running.values()]
-        if self.origin is None:
-            return max(found, default=inf)
+        """The best bound, in nats."""
         units = [-key for key, _, _ in self.waiting[:1]]
-        units += [] if self.settled is None else [self.settled]
-        found += map(self.origin.scale.nats, units)
-        return max([self._score, *found])
-
-    @property
-    def _score(self) -> float:
-        tree = self.report.incumbent
-        return -inf if tree is None else tree.score(self.problem.scores)
+        units += [] if self.search.settled is None else [self.search.settled]
+        found = [*map(self.origin.scale.nats, units), *(task.bound for task in self.running.values())]
+        return max([self.search.best.score, *found])
 
     def start(self) -> bool:
         """See `support.tasks.Work`."""
@@ -163,7 +145,6 @@ class Spread:
             return bool(self.running)
         while self.waiting and len(self.running) < self.threads:
             _, _, node = heapq.heappop(self.waiting)
-            assert self.origin is not None, "the first task has ended"
             many = len(self.waiting) + len(self.running) + 1 >= self.threads
             number = self.tasks.submit(
                 explore, self.origin, node.node, _SECONDS if many else 0.0, limits=self.limits
@@ -174,8 +155,8 @@ class Spread:
     def hear(self, number: int, news: News) -> None:
         """See `support.tasks.Work`."""
         tree, bound = news.get("tree"), news.get("bound")
-        if tree is not None and self.problem.permits(tree):
-            self.report(tree=tree)
+        if tree is not None:
+            self.search.best.offer(tree)
         if bound is not None and not self.keep_stages:
             task = self.running[number]
             task.bound = min(task.bound, bound)
@@ -184,22 +165,21 @@ class Spread:
     def ended(self, number: int, result: Explored | None) -> None:
         """See `support.tasks.Work`."""
         node = self.running.pop(number).node
-        self.threads = self.tasks.workers.threads  # workers come and go
+        self.threads = self.tasks.site.workers.threads  # workers come and go
         if result is None:
             self._push(node)
             return
-        if node is None:
-            self.origin, self.proof = result.origin, result.proof
-            place = result.proof
-        else:
-            place = node.proof
-            place.grow(result.proof)
+        node.proof.grow(result.proof)
         for one in result.open:  # the root of the subtree, if it was interrupted, keeps its place
-            self._push(one._replace(proof=place) if one.proof is result.proof else one)
-        if result.tree is not None and self.problem.permits(result.tree):
-            self.report(tree=result.tree)
-        self.settled = max((u for u in (self.settled, result.settled) if u is not None), default=None)
-        self.counts.update(result.counts)
+            self._push(one._replace(proof=node.proof) if one.proof is result.proof else one)
+        search = self.search
+        if result.tree is not None:
+            search.best.offer(result.tree)
+        search.settled = max((u for u in (search.settled, result.settled) if u is not None), default=None)
+        search.nodes += result.nodes
+        search.steps += result.steps
+        search.rounds += result.rounds
+        search.failures += result.failures
         self.seconds += result.seconds
         self.report(bound=self.bound, note=self._note)
 
@@ -214,23 +194,9 @@ class Spread:
     def _note(self) -> str:
         return f"{len(self.waiting)} open subproblems, {len(self.running)} on workers"
 
-    def _push(self, node: Waiting | None) -> None:
-        if node is not None:
-            self.pushed += 1
-            heapq.heappush(self.waiting, (-node.units, self.pushed, node))
-
-
-def explore_all(
-    problem: Problem,
-    limits: Limits,
-    report: Report,
-    begin: Callable[[Problem, Limits, Report], tuple[BranchAndBound, int]],
-) -> Explored:
-    """Works on a problem as a whole until it branches; a task."""
-    search, families = begin(problem, limits, report)
-    vertex = search.root.subproblem.families.root
-    origin = Origin(search.scale, search.shift, search.best.floor, vertex, families, search.few)
-    return _explored(search, origin, 0.0)
+    def _push(self, node: Waiting) -> None:
+        self.pushed += 1
+        heapq.heappush(self.waiting, (-node.units, self.pushed, node))
 
 
 def explore(  # noqa: PLR0917 - the first three are those of every task
@@ -245,22 +211,29 @@ def explore(  # noqa: PLR0917 - the first three are those of every task
     search = BranchAndBound(
         OpenNode(Subproblem.unpacked(state, best), decided, creep), limits, few=origin.few
     )
-    return _explored(search, origin, seconds)
+    return _explored(search, seconds)
 
 
-def _explored(search: BranchAndBound, origin: Origin, seconds: float) -> Explored:
+def _explored(search: BranchAndBound, seconds: float) -> Explored:
     """Runs a search for some seconds; returns its result."""
     began, spent = monotonic(), thread_time()
     search.run(lambda: search.nodes > 0 and (monotonic() >= began + seconds or search.nodes >= _MOST_NODES))
     return Explored(
-        origin,
         search.root.proof,
-        [Waiting(node.subproblem.units, node.proof, packed(node)) for _, _, node in search.open],
+        _opened(search),
         search.settled,
         search.best.tree,
-        Counter(nodes=search.nodes, steps=search.steps, rounds=search.rounds, lp_failures=search.failures),
+        search.nodes,
+        search.steps,
+        search.rounds,
+        search.failures,
         thread_time() - spent,
     )
+
+
+def _opened(search: BranchAndBound) -> list[Waiting]:
+    """Returns the open nodes of a search."""
+    return [Waiting(node.subproblem.units, node.proof, packed(node)) for _, _, node in search.open]
 
 
 def packed(node: OpenNode) -> bytes:

@@ -13,7 +13,8 @@ member only. Large arrays of scores are in one file that all processes map. The 
 predicted need. At the end, members are asked to stop, and those that do not stop at once are killed with all
 their descendants; if the parent dies, they kill themselves (`jtsolve.core.processes`).
 
-On a Dask cluster, members are tasks, and `clutter` gives its open nodes to the workers (`crew`).
+With a Dask cluster, members take turns until the search has lasted; then they are tasks there, and `clutter`
+gives its open nodes to the workers (`crew`).
 
 With few variables, members run one after the other in this process: they end sooner than a process starts.
 
@@ -127,7 +128,7 @@ class Portfolio:
         Raises:
             InternalError: all members failed.
         """
-        at_a_time = max(1, tasks.workers.threads // 2)
+        at_a_time = max(1, tasks.site.threads // 2)
         taking = [one for one in self.members if not one.capabilities.objections(problem)]
         searching = [one for one in taking if not one.capabilities.exact]
         more = islice(cycle(searching), max(0, at_a_time - len(searching))) if searching else ()
@@ -136,7 +137,7 @@ class Portfolio:
             for number, member in enumerate([*taking, *more])
         )
         ledger = Ledger(problem, report, limits, jobs, self.patience)
-        Crew(tasks, limits, jobs, at_a_time, ledger).run()
+        Crew(tasks, ledger, jobs[: len(taking)], jobs[len(taking) :], at_a_time).run()
         return ledger.outcome(jobs, at_a_time)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Unpack
@@ -38,7 +39,10 @@ class Job:
 
 
 class Ledger:
-    """Verifies the members' trees, keeps the best, passes news on, and says when all may stop."""
+    """Verifies the members' trees, keeps the best, passes news on, and says when all may stop.
+
+    Members may be in several threads.
+    """
 
     def __init__(
         self, problem: Problem, report: Report, limits: Limits, jobs: Sequence[Job], patience: float
@@ -54,6 +58,7 @@ class Ledger:
         self.best: str | None = None
         self.stops: list[Stop] = []
         self.stats: dict[str, Any] = {}
+        self._lock = threading.RLock()
         self.proving: set[str] = set()
         self.ties: str | None = None
         self.ties_deadline = inf
@@ -87,6 +92,10 @@ class Ledger:
         Raises:
             InternalError: the tree breaks a constraint.
         """
+        with self._lock:
+            self._hear(job, news)
+
+    def _hear(self, job: Job, news: News) -> None:
         tree, bound = news.get("tree"), news.get("bound")
         if bound is not None and bound < self.bound:
             self.bound = bound
@@ -112,18 +121,20 @@ class Ledger:
         Raises:
             InternalError: the tree breaks a constraint.
         """
-        self.hear(job, tree=outcome.tree, bound=outcome.bound)
-        self._has_ended(job)
-        if self.closed and outcome.stats.get("ties"):
-            self.tree, self.ties = outcome.tree, outcome.stats["ties"]
-        self.stops.append(outcome.stop)
-        self.stats[job.label] = dict(outcome.stats)
+        with self._lock:
+            self.hear(job, tree=outcome.tree, bound=outcome.bound)
+            self._has_ended(job)
+            if self.closed and outcome.stats.get("ties"):
+                self.tree, self.ties = outcome.tree, outcome.stats["ties"]
+            self.stops.append(outcome.stop)
+            self.stats[job.label] = dict(outcome.stats)
 
     def fail(self, job: Job, error: Exception) -> None:
         """Records a member's failure."""
-        self._has_ended(job)
-        self.failed[job.label] = f"{type(error).__name__}: {error}"
-        self.errors.append(error)
+        with self._lock:
+            self._has_ended(job)
+            self.errors.append(error)
+            self.failed[job.label] = f"{type(error).__name__}: {error}"
 
     def outcome(self, jobs: Sequence[Job], at_a_time: int) -> Outcome:
         """Returns the best tree and bound.

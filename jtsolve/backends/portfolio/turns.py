@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Unpack
 from jtsolve.core.result import Stop
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jtsolve.backends.portfolio.ledger import Job, Ledger
-    from jtsolve.core.backend import Limits, News
+    from jtsolve.core.backend import Limits, News, Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Outcome
     from jtsolve.core.tree import JunctionTree
 
 _TURN = 0.5
@@ -33,10 +36,19 @@ class Turns:
         limits: of the run; every member has its memory and time.
         jobs: the next begins when one ends.
         at_a_time: 1 runs them one after the other, without turns.
+        solve: runs a job; it returns None if the job ends elsewhere. None for the member's own way.
     """
 
-    def __init__(self, problem: Problem, limits: Limits, jobs: tuple[Job, ...], at_a_time: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        jobs: tuple[Job, ...],
+        at_a_time: int,
+        solve: Callable[[Job, Limits, Report], Outcome | None] | None = None,
+    ) -> None:
         self.problem, self.limits, self.at_a_time = problem, limits, at_a_time
+        self.solve = solve or self._solve
         self.waiting = list(jobs)
         self.running: list[_Member] = []  # the first has its turn
         self.changed = threading.Condition()
@@ -52,10 +64,17 @@ class Turns:
             while self.running:
                 self.play()
         except BaseException:
-            self.abandoned = True  # its threads end at their next turn
-            with self.changed:
-                self.changed.notify_all()
+            self.abandon()
             raise
+
+    def abandon(self) -> None:
+        """Has all threads end at their next turn."""
+        self.abandoned = True
+        with self.changed:
+            self.changed.notify_all()
+
+    def _solve(self, job: Job, limits: Limits, report: Report) -> Outcome:
+        return job.member.solve(self.problem, limits, report)
 
     def play(self) -> None:
         """Lets the members take turns until one ends."""
@@ -100,7 +119,9 @@ class _Member:
         limits = replace(self.turns.limits, seed=self.job.seed)
         try:
             if self.stop is None:
-                self.ledger.ended(self.job, self.job.member.solve(self.turns.problem, limits, self))
+                outcome = self.turns.solve(self.job, limits, self)
+                if outcome is not None:
+                    self.ledger.ended(self.job, outcome)
         except Exception as error:  # noqa: BLE001 - it is in the stats; the others' answer stands
             self.ledger.fail(self.job, error)
         finally:

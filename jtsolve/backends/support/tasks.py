@@ -3,7 +3,11 @@
 Both ways go through the scheduler. A task tells trees and bounds as events of a topic. What it is told is in
 a `Variable`, at which it looks now and then: the best tree of all, and whether to stop. What is stale does no
 harm: a tree counts if it is better than the one known, and a bound of a part holds for that part for ever. So
-a task whose worker dies can be done again, as Dask does by itself.
+a task whose worker dies can be done again, as Dask does by itself. If all workers die, and with them the
+problem, it is sent again to those that start in their place.
+
+To start workers, and to load kernels there, takes seconds. So a search begins in this process, and workers
+join when it has taken as long.
 
 Dask does not end a task that has begun. One that is told to stop does, as does one whose `Variable` nobody
 has renewed for a while: the process that wanted its result is gone.
@@ -14,15 +18,16 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import deque
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from math import inf
-from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Protocol, Unpack, runtime_checkable
+from time import monotonic, process_time, sleep
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack, runtime_checkable
 from uuid import uuid4
 
-from jtsolve.cluster import ClusterLostError, lost
+from jtsolve.cluster import RESTART, WorkersLostError, lost
 from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import StoppedError
@@ -30,7 +35,7 @@ from jtsolve.core.scores import StoppedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jtsolve.cluster import Future, Workers
+    from jtsolve.cluster import Cluster, Future, Workers
     from jtsolve.core.backend import News, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
@@ -47,6 +52,13 @@ _FORSAKEN = 60.0
 """Seconds without renewal after which a task stops."""
 _GRACE = 1.0
 """Seconds that tasks have to stop and to hand in what they have."""
+_ALONE = 2.5
+"""Seconds of processor time that a search takes in this process, for each worker to be started or in all,
+before workers join: to start one takes about 2 s."""
+_PATIENCE = 10
+"""Times as long on the clock, where others have the processor, or programs that a backend has started."""
+_LIVES = 3
+"""How often a task is given to workers that all die, as Dask does where one dies."""
 
 
 @runtime_checkable
@@ -93,25 +105,83 @@ class _Assignment:
     seed: int
 
 
+class Site:
+    """The workers and the problem there, each from its first use on; several `Tasks` share them.
+
+    Args:
+        cluster: held.
+        problem: travels to each worker once.
+    """
+
+    def __init__(self, cluster: Cluster, problem: Problem) -> None:
+        self.threads = cluster.threads
+        self._cluster = cluster
+        self._bare = replace(problem, provenance={})  # of no use to a solver; readers put anything there
+        self._alone = _ALONE * (cluster.workers if cluster.is_here else 1)
+        self._began, self._spent = monotonic(), process_time()
+        self._joined = False
+        self._shared: Future | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def workers(self) -> Workers:
+        """The workers, started or asked now if they were not before."""
+        with self._cluster.connected() as workers:
+            return workers
+
+    def wanted(self, limits: Limits) -> bool:
+        """Tells whether the search has lasted so long that workers join; once they have, they stay."""
+        if not self._joined:
+            spent = max(process_time() - self._spent, (monotonic() - self._began) / _PATIENCE)
+            self._joined = spent >= self._alone and not self.too_late(limits)
+        return self._joined
+
+    def too_late(self, limits: Limits) -> bool:
+        """Tells whether too little time is left to ask workers who have not joined yet."""
+        return not self._joined and limits.time is not None and limits.time - limits.elapsed < self._alone
+
+    def problem(self, lost: Future | None = None) -> Future:
+        """Returns the problem on the workers, sent again if this one was lost.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+            WorkersLostError: no worker can take it now.
+        """
+        with self._lock:
+            if self._shared is lost:
+                self._shared = self.workers.share(self._bare, None if lost is None else 0)
+            return self._shared
+
+
+class _Call(NamedTuple):
+    """A task: how to do it again, what it was given, and how often workers that all die may have it."""
+
+    assignment: _Assignment
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    problem: Future
+    lives: int
+
+
 class Tasks:
     """The tasks of a solve; made by `tasks_on`.
 
     Args:
-        workers: where they run.
-        shared: the problem on the workers.
+        site: where they run.
     """
 
-    def __init__(self, workers: Workers, shared: Future) -> None:
-        self.workers, self.shared = workers, shared
+    def __init__(self, site: Site) -> None:
+        self.site = site
         self.running: dict[int, Future] = {}
         self.made = 0
+        self._calls: dict[int, _Call] = {}
+        self._orphans: list[int] = []
+        self._orphaned_at = 0.0
         self._name = f"jtsolve-{uuid4().hex}"
         self._heard: deque[bytes] = deque()
         self._posted: JunctionTree | None = None
         self._posted_at, self._posts = 0.0, 0
-        self._variable = import_module("distributed").Variable(self._name, client=workers.client)
-        self._post(None, None)
-        workers.client.subscribe_topic(self._name, lambda event: self._heard.append(event[1]))
+        self._variable: Any = None
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, limits: Limits, seed: int | None = None
@@ -124,17 +194,32 @@ class Tasks:
             limits: of the solve; the task gets the time that is left, one thread, and the memory of a worker.
             seed: of the task, if not that of the solve.
         """
+        self._open()
         self.made += 1
         assignment = _Assignment(
             self._name,
             self.made,
             None if limits.time is None else max(1e-3, limits.time - limits.elapsed),
-            max(1, int(self.workers.memory(limits.memory_bytes))),
+            max(1, int(self.site.workers.memory(limits.memory_bytes))),
             limits.seed if seed is None else seed,
         )
-        future = self.workers.submit(_work, assignment, self.shared, function, *arguments)
-        self.running[self.made] = future
+        self._call(_Call(assignment, function, arguments, self.site.problem(), _LIVES))
         return self.made
+
+    def _open(self) -> None:
+        """Opens the ways of the news, at the first task."""
+        if self._variable is None:
+            client = self.site.workers.client
+            self._variable = import_module("distributed").Variable(self._name, client=client)
+            self._post(None, None)
+            client.subscribe_topic(self._name, lambda event: self._heard.append(event[1]))
+
+    def _call(self, call: _Call) -> None:
+        number = call.assignment.number
+        self._calls[number] = call
+        self.running[number] = self.site.workers.submit(
+            _work, call.assignment, call.problem, call.function, *call.arguments
+        )
 
     def drive(self, work: Work, report: Report) -> None:
         """Works until nothing is left, or the report says stop.
@@ -162,15 +247,16 @@ class Tasks:
 
     def cancel(self) -> None:
         """Cancels all tasks; those that have begun stop at their next look."""
-        if self.running and self.workers.client.status == "running":
-            self.workers.cancel(list(self.running.values()))
-        self.running.clear()
+        if self.running and self.site.workers.client.status == "running":
+            self.site.workers.cancel(list(self.running.values()))
+        for left in (self.running, self._calls, self._orphans):
+            left.clear()
 
     def close(self) -> None:
         """Cancels all tasks and withdraws the `Variable`, without which a task stops."""
         self.cancel()
-        if self.workers.client.status == "running":
-            self.workers.client.unsubscribe_topic(self._name)
+        if self._variable is not None and self.site.workers.client.status == "running":
+            self.site.workers.client.unsubscribe_topic(self._name)
             self._variable.delete()
 
     def solve(self, backend: Backend, limits: Limits, report: Report) -> Outcome:
@@ -186,25 +272,57 @@ class Tasks:
 
     def _take(self, work: Work) -> None:
         """Hands over news and results that have come; the news of a task come before its result."""
+        if self._variable is None:
+            return
         done = [(number, one) for number, one in self.running.items() if one.done()]
         while self._heard:
             number, news = pickle.loads(self._heard.popleft())  # noqa: S301 - from our tasks
             if number in self.running:
                 work.hear(number, news)
-        if self.workers.client.status != "running":
+        if self.site.workers.client.status != "running":
             raise lost()
         for number, future in done:
             del self.running[number]
-            error = self.workers.loss() if future.cancelled() else future.exception()
-            if isinstance(error, ClusterLostError):
-                raise error
+            error = None if future.cancelled() else future.exception()
+            try:
+                result = None if error is not None else future.result()
+            except CancelledError:  # of Dask, whose workers that had what the task needs have died
+                self._orphaned_at = self._orphaned_at if self._orphans else monotonic()
+                self._orphans.append(number)
+                continue
+            del self._calls[number]
             if error is None:
-                work.ended(number, future.result())
+                work.ended(number, result)
             else:
                 work.failed(number, error)
+        if self._orphans:
+            self._adopt(work)
+
+    def _adopt(self, work: Work) -> None:
+        """Does again what was lost with all workers, once there are others.
+
+        Raises:
+            ClusterLostError: none has come for a minute, or the scheduler is gone.
+        """
+        while self._orphans and self.site.workers.present:
+            call = self._calls[self._orphans[-1]]
+            try:
+                problem = self.site.problem(lost=call.problem)
+            except WorkersLostError:  # who came is gone again
+                break
+            number = self._orphans.pop()
+            if call.lives > 1:
+                self._call(call._replace(problem=problem, lives=call.lives - 1))
+            else:
+                del self._calls[number]
+                work.failed(number, self.site.workers.loss())
+        if self._orphans and monotonic() - self._orphaned_at > RESTART:
+            raise lost()
 
     def _post(self, stop: Stop | None, tree: JunctionTree | None) -> None:
         """Tells all tasks whether to stop, and the best tree."""
+        if self._variable is None:
+            return
         self._posts += 1
         told = None if stop is None else stop.value
         try:
@@ -215,21 +333,21 @@ class Tasks:
 
 
 @contextmanager
-def tasks_on(workers: Workers, problem: Problem) -> Iterator[Tasks]:
+def tasks_on(cluster: Cluster, problem: Problem) -> Iterator[Tasks]:
     """Yields what runs tasks of a problem, which travels to each worker once.
 
     Raises:
+        ChoiceError: there is no scheduler where the cluster names one, or its workers run other versions.
         ClusterLostError: the scheduler is gone.
     """
-    bare = replace(problem, provenance={})  # of no use to a solver; readers put anything there
-    with more_tasks(workers, workers.share(bare)) as tasks:
+    with cluster.held() as held, more_tasks(Site(held, problem)) as tasks:
         yield tasks
 
 
 @contextmanager
-def more_tasks(workers: Workers, shared: Future) -> Iterator[Tasks]:
-    """Yields what runs tasks of a problem that the workers have; news are apart from those of others."""
-    tasks = Tasks(workers, shared)
+def more_tasks(site: Site) -> Iterator[Tasks]:
+    """Yields what runs tasks on a site; their news are apart from those of others there."""
+    tasks = Tasks(site)
     try:
         yield tasks
     finally:
@@ -281,9 +399,7 @@ class TaskReport:
     """The report of a task: tells trees and bounds, and looks at what it is told."""
 
     def __init__(self, assignment: _Assignment, problem: Problem, limits: Limits) -> None:
-        distributed = import_module("distributed")
-        self._worker = distributed.get_worker()
-        self._variable = distributed.Variable(assignment.name, client=distributed.get_client())
+        self._worker = import_module("distributed").get_worker()
         self._assignment, self._problem, self._limits = assignment, problem, limits
         self._asked: Stop | None = None
         self._best: JunctionTree | None = None
@@ -335,8 +451,8 @@ class TaskReport:
                 return
             self._next_look = now + _LOOK
         try:
-            count, asked, tree = self._variable.get(timeout=_FORSAKEN / 10)
-        except (OSError, TimeoutError):  # withdrawn, or the scheduler is gone
+            count, asked, tree = self._told()
+        except (OSError, TimeoutError, RuntimeError):  # withdrawn; the scheduler, or this worker, is gone
             self._asked = Stop.INTERRUPTED
             return
         if count != self._seen:
@@ -346,3 +462,16 @@ class TaskReport:
                 self._learn(pickle.loads(tree))  # noqa: S301 - from the process that solves
         elif now - self._renewed > _FORSAKEN:
             self._asked = Stop.INTERRUPTED
+
+    def _told(self) -> Any:
+        """Returns the value of the `Variable`, as `Variable.get` does, but without a client on each worker.
+
+        Raises:
+            OSError, TimeoutError, RuntimeError: it does not come.
+        """
+        worker, name = self._worker, self._assignment.name
+        ask = import_module("distributed.utils").sync
+        answer = ask(
+            worker.loop, worker.scheduler.variable_get, name=name, client=worker.id, timeout=_FORSAKEN / 10
+        )
+        return answer["value"]
