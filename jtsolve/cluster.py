@@ -371,6 +371,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
     settings: dict[str, Any] = {
         **{f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")},
         "distributed.deploy.lost-worker-timeout": 10 * RESTART,
+        "distributed.worker.profile.enabled": False,  # a look at every task each hundredth of a second
     }
     with (
         importlib.import_module("dask").config.set(settings),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import pickle
 from dataclasses import dataclass
-from time import monotonic, thread_time
+from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, OpenNode
@@ -215,9 +215,9 @@ def explore(  # noqa: PLR0917 - the first three are those of every task
 
 
 def _explored(search: BranchAndBound, seconds: float) -> Explored:
-    """Runs a search for some seconds; returns its result."""
-    began, spent = monotonic(), thread_time()
-    search.run(lambda: search.nodes > 0 and (monotonic() >= began + seconds or search.nodes >= _MOST_NODES))
+    """Runs a search for some seconds of processor time; returns its result."""
+    spent = thread_time()
+    search.run(lambda: search.nodes > 0 and (thread_time() - spent >= seconds or search.nodes >= _MOST_NODES))
     return Explored(
         search.root.proof,
         _opened(search),

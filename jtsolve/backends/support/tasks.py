@@ -327,8 +327,10 @@ class Tasks:
         told = None if stop is None else stop.value
         try:
             self._variable.set([self._posts, told, None if tree is None else pickle.dumps(tree)])
-        except (OSError, TimeoutError):
-            raise lost() from None
+        except Exception as error:
+            if isinstance(error, OSError | TimeoutError) or self.site.workers.client.status != "running":
+                raise lost() from None
+            raise
         self._posted, self._posted_at = tree, monotonic()
 
 
