@@ -27,7 +27,7 @@ from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
 from jtsolve.data.examples import example
-from jtsolve.draw import as_html, draw_tree, tree_text
+from jtsolve.draw import as_html, draw_graph, draw_tree, graph_text, tree_text
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.documents import (
     ConstraintsDocument,
@@ -569,22 +569,23 @@ class Solution:
 
         return nx.relabel_nodes(self.tree.to_graph(), dict(enumerate(self.result.names)))
 
-    def show(self, path: str | Path | None = None) -> None:
-        """Draws the tree into a file (.svg, .png), or prints it as text.
+    def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
+        """Draws the tree, or the graph of the variables, into a file (.svg, .png), or prints it as text.
 
         Raises:
-            ChoiceError: the suffix is another, or the tree is too large for a picture.
+            ChoiceError: the suffix is another, or it is too large for a picture.
         """
         names = self.result.names
         if path is None:
-            print(tree_text(self.tree, names))  # noqa: T201 - asked for
+            print((graph_text if graph else tree_text)(self.tree, names))  # noqa: T201 - asked for
             return
         kind = Path(path).suffix
         if kind not in (".svg", ".png"):
             raise ChoiceError(
                 f"{path}: a picture is .svg or .png; give such a name, or none to print the tree"
             )
-        draw_tree(self.tree, names, path, format="png" if kind == ".png" else "svg")
+        draw = draw_graph if graph else draw_tree
+        draw(self.tree, names, path, format="png" if kind == ".png" else "svg")
 
     @_worded
     def fit(

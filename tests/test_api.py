@@ -23,6 +23,7 @@ import jtsolve.api
 from jtsolve.backends.registry import REGISTRY, installed_backends
 from jtsolve.cli import run
 from jtsolve.core.problem import Problem
+from jtsolve.draw import graph_text
 from jtsolve.errors import InputError
 from jtsolve.kbest import k_best
 from jtsolve.models.features.nodes import TreeLeaf
@@ -184,6 +185,10 @@ def test_a_picture_is_drawn_or_the_tree_is_printed(
     assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
     result.show()
     assert "{Smoker, Cough}" in capsys.readouterr().out
+    result.show(tmp_path / "graph.svg", graph=True)
+    assert (tmp_path / "graph.svg").read_bytes() != (tmp_path / "tree.svg").read_bytes()
+    result.show(graph=True)
+    assert capsys.readouterr().out == graph_text(result.tree, result.result.names) + "\n"
     with pytest.raises(jt.ChoiceError, match=r"a picture is \.svg or \.png"):
         result.show(tmp_path / "tree.pdf")
 
