@@ -14,6 +14,7 @@ from scipy.stats import chi2
 
 from jtsolve.averaging.draws import draw_graphs
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees, trees_of
+from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
@@ -143,3 +144,14 @@ def test_junction_trees_are_drawn_uniformly() -> None:
     assert len(every) == round(exp(log_junction_trees(tree)))
     counts = Counter(draw_junction_tree(tree, random) for _ in range(4000))
     assert fits(Counter(counts), dict.fromkeys(every, 4000 / len(every)))
+
+
+def test_the_table_that_draws_need_is_predicted() -> None:
+    sums, draws = Plan(14, 14), Plan(14, 14, drawn=True)
+    table = 8 * sums.cells(14)
+    assert draws.memory - sums.memory == pytest.approx(table / 3, rel=0.05)  # P° in place of X, two thirds
+    problem = named(DenseScores(16, 16, np.zeros(1 << 16)))
+    needs = [Plan(16, 16, drawn=drawn).estimate(1).memory for drawn in (False, True)]
+    between = Limits(memory=sum(needs) // 2)
+    with pytest.raises(LimitError, match=r"need 1.*GB for 16 variables"):
+        draw_trees(problem, 1, method="exact", limits=between)

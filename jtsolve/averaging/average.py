@@ -89,7 +89,7 @@ def average(
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if is_exact(problem, method, limits, prior):
+            if is_exact(problem, method, limits, prior, drawn=draws > 0):
                 parts = _by_sums(query, recorder)
                 best = None if parts is None else best_tree(problem, limits, recorder)
             else:
@@ -129,7 +129,8 @@ class _Query(NamedTuple):
 def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     """Returns the fields of the posterior, or None if no graph meets the constraints."""
     problem, limits = query.problem, query.limits
-    sums = compute(weights_of(problem, query.edge_odds, query.prior), limits, recorder)
+    weights = weights_of(problem, query.edge_odds, query.prior)
+    sums = compute(weights, limits, recorder, drawn=query.draws > 0)
     log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
     if log_total == -inf:
         return None

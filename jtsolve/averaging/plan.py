@@ -49,11 +49,13 @@ class Plan:
         n: the number of variables.
         width: the largest size of a clique, w.
         rooted: sums over rooted junction trees, whose features take the tables twice.
+        drawn: graphs are drawn afterwards, for which P° takes the place of X.
     """
 
     n: int
     width: int
     rooted: bool = False
+    drawn: bool = False
 
     def cells(self, most: int) -> int:
         """Returns the words of a table over the pairs (S, R) with |S| ≤ most, S in groups of LANES."""
@@ -78,9 +80,10 @@ class Plan:
 
     @property
     def words(self) -> int:
-        """The words of F, L, P and X."""
-        words = self.cells(self.width - 1) + 2 * self.cells(self.width) + self.across[-1]
-        return words * (1 + self.rooted)
+        """The words of F, L, P, and X or P°."""
+        pairs = self.cells(self.width)
+        last = max(self.across[-1], pairs) if self.drawn else self.across[-1]
+        return (self.cells(self.width - 1) + 2 * pairs + last) * (1 + self.rooted)
 
     @cached_property
     def products(self) -> int:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from jtsolve.solving import Interruption, Listener
 
 
-def is_exact(problem: Problem, method: str, limits: Limits, prior: str = GRAPHS) -> bool:
+def is_exact(
+    problem: Problem, method: str, limits: Limits, prior: str = GRAPHS, *, drawn: bool = False
+) -> bool:
     """Tells whether the exact sums are to be used.
 
     Args:
@@ -28,6 +30,7 @@ def is_exact(problem: Problem, method: str, limits: Limits, prior: str = GRAPHS)
         method: "auto", "exact" or "chains".
         limits: of memory, for "auto".
         prior: one of `PRIORS`.
+        drawn: whether graphs are to be drawn, which takes more memory.
 
     Raises:
         ChoiceError: there is no such method or prior, or the method does not support the prior.
@@ -44,7 +47,7 @@ def is_exact(problem: Problem, method: str, limits: Limits, prior: str = GRAPHS)
         require_movable(problem)
         return False
     if method == "auto" and prior == GRAPHS and not MOVABLE.objections(problem):
-        plan = Plan(problem.n, problem.max_clique_size)
+        plan = Plan(problem.n, problem.max_clique_size, drawn=drawn)
         fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
         return fits and not EXACT.objections(problem)
     if objections := EXACT.objections(problem):

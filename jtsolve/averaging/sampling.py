@@ -81,12 +81,12 @@ def draw_trees(
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
-            if not is_exact(problem, method, limits):
+            if not is_exact(problem, method, limits, drawn=True):
                 start = first_tree(problem, limits, listener, interruption)
                 return _of_chains(
                     problem, count, edge_odds, ladder or Ladder(), start, limits=limits, recorder=recorder
                 )
-            sums = compute(weights_of(problem, edge_odds), limits, recorder)
+            sums = compute(weights_of(problem, edge_odds), limits, recorder, drawn=True)
             if sums.log_total == -inf:
                 return None
             return Draws(

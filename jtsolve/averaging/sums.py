@@ -147,8 +147,8 @@ class Sums:
         return float(2.0 ** (-self.layout.bits))
 
 
-def compute(weights: SetWeights, limits: Limits, report: Report) -> Sums:
-    """Runs the recurrence.
+def compute(weights: SetWeights, limits: Limits, report: Report, *, drawn: bool = False) -> Sums:
+    """Runs the recurrence; `drawn`: graphs are to be drawn, for which there must be room, too.
 
     Raises:
         LimitError: it needs more memory than allowed; raised before anything is allocated.
@@ -156,7 +156,7 @@ def compute(weights: SetWeights, limits: Limits, report: Report) -> Sums:
     """
     from jtsolve.core.compiling import announced
 
-    plan = Plan(weights.n, weights.width, weights.rooted)
+    plan = Plan(weights.n, weights.width, weights.rooted, drawn)
     require_room(plan, limits)
     with announced(lambda: report(note="compiling the kernels (first run only)")):
         run = _Run(weights, plan, limits, report)
