@@ -10,7 +10,9 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
 4. If a gap remains: branch and bound on edges (`branch_and_bound`).
 
-Where the families do not fit into memory, most are priced (`column_generation`).
+Sets of any size of up to 26 variables are too many to list, but few of them may be in a tree as good as the
+first: the completion bound (`jtsolve.core.pruning`) leaves 26,000 of four million on hypothyroid. Where the
+families do not fit into memory otherwise, most are priced (`column_generation`).
 
 Every bound is computed from its multipliers, over all families, in exact integers (`bound`): no claim of the
 LP solver is believed. With `certificate`, multipliers and branches are written to a file that `jtsolve check`
@@ -18,7 +20,7 @@ verifies with code of its own (`jtsolve.verify.certificate`). Guide: docs/clutte
 
 Time: an LP relaxation is solved in seconds to minutes; proofs take exponential time in the worst case.
 Memory: linear in the number of sets, at most C(n, treewidth + 1) and smaller ones, with a word for 64 cuts
-per set; and in the number of open subproblems.
+per set; and in the number of open subproblems. The completion bound takes n + 12 numbers for each of 2^n.
 
 References:
     Studený and Cussens, Towards using the chordal graph polytope in learning decomposable models, IJAR 2017
@@ -44,10 +46,12 @@ from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.spread import Spread
+from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import DenseScores, SparseScores, StoppedError, Tabulating
 from jtsolve.errors import InputError, LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
@@ -64,6 +68,10 @@ _LIBRARIES = 250_000_000
 _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
 """Of the predictions, guesses that no limit relies on. The first rate is of all families at 20 variables, the
 other of those that the first ascent leaves: 29,841 on plants took 14 s."""
+_MANY_SETS = 1 << 17
+"""Sets above which the completion bound is tried before they are listed."""
+_PRUNING_NANOSECONDS = 5.0
+"""For each set and pair of variables: four rounds with 22 variables took 14 s."""
 
 
 class Survey(NamedTuple):
@@ -117,10 +125,14 @@ class ClutterCuts:
         """
         families = predicted_sets(problem) * problem.max_clique_size
         memory = self._memory(problem)
-        columns = self._columns(problem, limits)
+        prunes = self._prunes(problem, limits)
+        columns = None if prunes else self._columns(problem, limits)
         if columns is not None:  # the retained ones, and those of a round
             memory = resident_memory() + _LIBRARIES + memory_of(problem, (PRICING.kept + 1) * columns)
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
+        if prunes:
+            memory = self._pruning_memory(problem)
+            seconds = _START_SECONDS + problem.n**2 * 1e-9 * _PRUNING_NANOSECONDS * (1 << problem.n)
         if self.start is not None and not self.start.capabilities.objections(problem):
             start = self.start.estimate(problem, limits)
             memory = max(memory, start.memory)
@@ -133,7 +145,7 @@ class ClutterCuts:
         if self.certificate is None:
             return outcome
         if proof is None:
-            note = "no certificate: it stopped before the first bound"
+            note = f"no certificate: {self._unproved(problem, limits)}"
             return replace(outcome, stats={**outcome.stats, "note": note})
         write_certificate(self.certificate, certificate_of(problem, proof))
         return outcome
@@ -143,21 +155,32 @@ class ClutterCuts:
 
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated; or
-                there was no time for a bound.
+                there was no time for a bound, or it rests on the completion bound.
         """
         self.estimate(problem, limits).require_memory(self.name, limits)
         outcome, proof = self._solved(problem, limits, report, keep_stages=True)
         if proof is None:
             raise LimitError(
-                "no certificate is written: backend 'clutter', which writes proofs, stopped before its first "
-                "bound. Ways out: more time, a smaller treewidth."
+                f"no certificate is written: backend 'clutter', which writes proofs: "
+                f"{self._unproved(problem, limits)}. Ways out: more time, a smaller treewidth."
             )
         return outcome, certificate_of(problem, proof)
+
+    def _unproved(self, problem: Problem, limits: Limits) -> str:
+        """Returns why there is no proof to write."""
+        if self._prunes(problem, limits):
+            return "most of the sets were dropped by the completion bound, which certificates do not cover"
+        return "it stopped before the first bound"
 
     def _solved(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families or by column generation; returns the proof of the bound, if kept."""
+        if self._prunes(problem, limits):
+            try:
+                return self._branch_and_bound(problem, limits, report, keep_stages=False)[0], None
+            except StoppedError:
+                return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
         columns = self._columns(problem, limits)
         if columns is None:
             return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages)
@@ -177,12 +200,7 @@ class ClutterCuts:
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
         """
-        Estimate(self._memory(problem), inf).require_memory(self.name, limits)
-        first, root = self._start(problem, limits, report)
-        families = families_of(problem, root)
-        search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
-        if first is not None:
-            search.best.offer(first)
+        search, families = self._begin(problem, limits, report, keep_stages=False)
         subproblem = search.root.subproblem
         if subproblem.feasible:
             bound, _ = ascend(subproblem, subproblem.multipliers, lambda _: report.stop is None)
@@ -194,7 +212,7 @@ class ClutterCuts:
             if search.best.tree is None
             else max(0.0, search.scale.nats(subproblem.units) - search.best.score)
         )
-        return Survey(int(families.allowed.sum()), left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
+        return Survey(families, left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
 
     def _branch_and_bound(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
@@ -223,9 +241,19 @@ class ClutterCuts:
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
     ) -> tuple[BranchAndBound, int]:
-        """Returns the search with all families before its start, and their number."""
+        """Returns the search with all families before its start, and their number.
+
+        Where these are too many, it is that of the problem without the sets that no better tree may use.
+
+        Raises:
+            StoppedError: the report asked to end before that was done.
+            LimitError: too many sets are left.
+        """
+        if self._prunes(problem, limits):
+            problem, first, root = self._pruned(problem, limits, report)
+        else:
+            first, root = self._start(problem, limits, report)
         Estimate(self._memory(problem), inf).require_memory(self.name, limits)
-        first, root = self._start(problem, limits, report)
         families = families_of(problem, root)
         search = BranchAndBound.whole(
             problem, families, limits, report, keep_stages=keep_stages, few=self.simplex
@@ -234,14 +262,51 @@ class ClutterCuts:
             search.best.offer(first)
         return search, int(families.allowed.sum())
 
+    def _prunes(self, problem: Problem, limits: Limits) -> bool:
+        """Tells whether sets are dropped by the completion bound before they are listed."""
+        return (
+            self.columns is None
+            and not isinstance(problem.scores, SparseScores)
+            and problem.n <= pruning.MOST_VARIABLES
+            and predicted_sets(problem) > _MANY_SETS
+            and self._pruning_memory(problem) <= limits.memory_bytes
+        )
+
+    def _pruning_memory(self, problem: Problem) -> int:
+        return resident_memory() + _LIBRARIES + pruning.predicted_memory(problem)
+
+    def _pruned(
+        self, problem: Problem, limits: Limits, report: Report
+    ) -> tuple[Problem, JunctionTree | None, int]:
+        """Returns the problem without the sets that no better tree uses, the first tree, and the root.
+
+        Scores on demand are tabulated before the first tree is chosen: by then there may be a better one.
+        """
+        size = problem.max_clique_size
+        if isinstance(problem.scores, Tabulating):
+            report(note=f"scoring {predicted_sets(problem)} sets")
+            scores = DenseScores(problem.n, size, problem.scores.tabulated(size))
+            problem = replace(problem, scores=scores)
+        first, root = self._start(problem, limits, report)
+        if first is not None:
+            report(tree=first, note="pruning")
+            score = first.score(problem.scores)
+            problem = pruning.prune(problem, score, lambda: report.stop is None)
+            report(note=f"{predicted_sets(problem)} sets left")
+        return problem, first, root
+
     def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `support.tasks.SolvesOnWorkers`: open nodes are tasks, and column generation is one.
 
         Raises:
-            InputError: column generation writes no certificate on workers.
+            InputError: column generation writes no certificate on workers, nor where sets are pruned.
         """
         keep_stages = self.certificate is not None
-        if self._columns(problem, limits) is not None:
+        if keep_stages and self._prunes(problem, limits):
+            raise InputError(
+                "clutter", "certificate", self._unproved(problem, limits), "give a treewidth, or leave it out"
+            )
+        if not self._prunes(problem, limits) and self._columns(problem, limits) is not None:
             if keep_stages:
                 raise InputError(
                     "clutter",
