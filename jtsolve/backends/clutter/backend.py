@@ -280,18 +280,31 @@ class ClutterCuts:
     ) -> tuple[Problem, JunctionTree | None, int]:
         """Returns the problem without the sets that no better tree uses, the first tree, and the root.
 
-        Scores on demand are tabulated before the first tree is chosen: by then there may be a better one.
+        Scores on demand are tabulated before the first tree is chosen. A good one matters here: on mushroom
+        the completion bound leaves 6,392 of four million sets for the optimum, and millions for the forest.
+        So `start` is asked even if there is an incumbent.
         """
+
+        def should_continue() -> bool:
+            return report.stop is None
+
         size = problem.max_clique_size
         if isinstance(problem.scores, Tabulating):
             report(note=f"scoring {predicted_sets(problem)} sets")
-            scores = DenseScores(problem.n, size, problem.scores.tabulated(size))
-            problem = replace(problem, scores=scores)
+            # The report is asked, since a member of a portfolio hands over where it asks.
+            scores = problem.guarded(lambda: report.stop is not None).scores
+            assert isinstance(scores, Tabulating), "the same under a guard"
+            values = scores.tabulated(size, limits.workers)
+            problem = replace(problem, scores=DenseScores(problem.n, size, values))
+        known = report.incumbent
         first, root = self._start(problem, limits, report)
-        if first is not None:
+        if first is known and self.start is not None and not self.start.capabilities.objections(problem):
+            own = self.start.solve(problem, limits, report).tree
+            found = [tree for tree in (first, own) if tree is not None]
+            first = max(found, key=lambda tree: tree.score(problem.scores), default=None)
+        if first is not None and should_continue():
             report(tree=first, note="pruning")
-            score = first.score(problem.scores)
-            problem = pruning.prune(problem, score, lambda: report.stop is None)
+            problem = pruning.prune(problem, first.score(problem.scores), should_continue)
             report(note=f"{predicted_sets(problem)} sets left")
         return problem, first, root
 
