@@ -123,7 +123,7 @@ def _worded(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
 @_worded
 def learn(
     data: Frame,
-    treewidth: int = 2,
+    treewidth: int | None = 2,
     *,
     score: str | LocalScore | None = None,
     ess: float | None = None,
@@ -151,7 +151,7 @@ def learn(
     Args:
         data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
             (rows, columns), the path of a data file, or of a folder of Parquet files; or a Dask DataFrame.
-        treewidth: the largest clique size minus one.
+        treewidth: the largest clique size minus one; None for any, with up to 26 columns.
         score: the name of a score or the score itself; gaussian-bic and bge are for real numbers. None for
             bdeu if `ess` or `average` is given, and bic otherwise.
         ess: the equivalent sample size of bdeu; None for 1.
@@ -205,7 +205,7 @@ def learn(
     ):
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
         dialect = Dialect(header, separator, encoding)
-        size = treewidth + 1
+        size = None if treewidth is None else treewidth + 1
         table: AnyTable
         if held is None:
             table = _read(data, of, _coding(coding), dialect, size=size, strict=strict, watch=watch)

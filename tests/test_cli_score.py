@@ -395,8 +395,14 @@ def test_too_many_sets_are_scored_on_demand_for_heuristics(
     assert read_result(output).score == lazy.score
 
 
-def test_solve_needs_a_size_for_data_and_data_for_a_score(command: Command, data: Path) -> None:
-    assert command("solve", data, "--score", "bic") == 2
+def test_solve_needs_a_size_for_many_columns_and_data_for_a_score(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
+    assert command("solve", data, "--score", "bic") == 0
+    assert "optimal" in command.out
+    wide = tmp_path / "wide.csv"
+    wide.write_text("\n".join(",".join(f"{word}{v}" for v in range(27)) for word in ("name", "no", "yes")))
+    assert command("solve", wide, "--score", "bic") == 2
     assert "give --treewidth K or --max-size K" in command.err
     other = data.rename(data.with_suffix(".survey"))
     assert command("solve", other, "--max-size", "2", "--missing", "state") == 2

@@ -57,13 +57,22 @@ from jtsolve.families.families import Families, families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
+from jtsolve.scoring.problem import Tabulation, problem_from_table
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ALONE = ClutterCuts()
 FEATURES = sorted(ALL_FEATURES, key=lambda feature: feature.value)
+
+
+def repeated_bits(columns: int, rows: int) -> NDArray[np.int64]:
+    """Returns binary columns, each equal to the one before but in a fifth of the rows."""
+    random = np.random.default_rng(0)
+    return np.cumsum(random.random((columns, rows)) < 0.2, axis=0, dtype=np.int64) % 2
 
 
 def optimum_of(problem: Problem) -> float:
@@ -752,6 +761,30 @@ def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.Mo
     assert late.tree is not None  # the first one
     assert late.stop is Stop.TIME
     assert not late.stats
+
+
+def test_of_many_sets_those_that_no_better_tree_uses_are_not_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "proof.json"
+    backend = replace(REGISTRY["clutter"], certificate=str(path))  # type: ignore[type-var]
+    table = DataTable(tuple("ABCDEFG"), (("0", "1"),) * 7, repeated_bits(7, 60))
+    problem = problem_from_table(table, Bic(), tabulation=Tabulation(seconds=-1.0, share=1.0))
+    problem = replace(problem, constraints=Constraints(forbidden_edges=frozenset({0b11})))
+    every = solve(problem, backend)
+    assert (every.status, path.exists()) == (Status.OPTIMAL, True)
+    path.unlink()
+    monkeypatch.setattr("jtsolve.backends.clutter.backend._MANY_SETS", 100)
+    few = solve(problem, backend)
+    assert (few.status, few.score) == (Status.OPTIMAL, every.score)
+    assert few.stats["families"] < every.stats["families"] / 2
+    assert "completion bound" in few.stats["note"]
+    with pytest.raises(LimitError, match="completion bound"):
+        backend.prove(problem, Limits(), Recording())  # type: ignore[attr-defined]
+    assert not path.exists()
+    for patience in range(1, 40, 6):  # whenever it is stopped, there is an answer
+        early = Recording(patience=patience, reason=Stop.TIME)
+        assert replace(backend, certificate=None).solve(problem, Limits(), early).stop is Stop.TIME  # type: ignore[type-var]
 
 
 @pytest.mark.parametrize("seed", range(3))

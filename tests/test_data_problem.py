@@ -62,9 +62,12 @@ def test_numbers_have_no_states_and_sizes_stop_at_the_number_of_columns() -> Non
     assert problem.constraints == Constraints()
 
 
-def test_a_size_is_needed() -> None:
-    with pytest.raises(ChoiceError, match="give a treewidth or a max_size"):
-        problem_from_table(TABLE, Bic())
+def test_few_columns_need_no_size() -> None:
+    assert problem_from_table(TABLE, Bic()).max_clique_size == 5
+    columns = tuple(f"V{v}" for v in range(27))
+    wide = DataTable(columns, (("0", "1"),) * 27, np.tile([[0, 1]], (27, 1)))
+    with pytest.raises(ChoiceError, match="give --treewidth K or --max-size K"):
+        problem_from_table(wide, Bic())
 
 
 def test_scores_on_demand_equal_those_of_the_table() -> None:

@@ -13,7 +13,7 @@ from problems import gaussian, named, random_problem, small_problems, with_holes
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.pruning import prune
-from jtsolve.core.scores import DenseScores
+from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.families.families import (
@@ -185,4 +185,6 @@ def test_the_memory_needed_is_known_before() -> None:
     dense, sparse = named(gaussian(0, 6, 3)), named(with_holes(0, gaussian(0, 6, 3), 0.5))
     assert predicted_sets(dense) == families_of(dense).sizes.size == 42
     assert predicted_sets(sparse) >= families_of(sparse).sizes.size
+    closed = named(SparseScores(6, {mask: float(mask) for mask in range(1 << 5)}))
+    assert predicted_sets(closed) == 32  # not 3^5
     assert predicted_memory(dense) > families_of(dense).members.nbytes

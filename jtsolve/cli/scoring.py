@@ -143,7 +143,7 @@ def show_findings(title: str, findings: "Sequence[Finding]") -> None:
 
 def plan_file(
     data: DataFile,
-    max_size: int,
+    max_size: int | None,
     limits: "Limits",
     tabulation: "Tabulation",
     *,
@@ -161,7 +161,7 @@ def plan_file(
 def plan_table(
     table: "AnyTable",
     score: "LocalScore",
-    max_size: int,
+    max_size: int | None,
     limits: "Limits",
     tabulation: "Tabulation",
     *,

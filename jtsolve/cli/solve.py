@@ -93,7 +93,8 @@ def solve(
     """Find the best junction tree of an instance, or of a data file.
 
     Data files end in .csv, .tsv, .txt, .data, .parquet, .arrow, .feather, .arff or .dat, compressed or not;
-    any other file is read as data with --score. The options after --score are for data files.
+    any other file is read as data with --score. The options after --score are for data files, and more than
+    26 columns need a --treewidth.
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
 
@@ -130,10 +131,6 @@ def solve(
 
         bound = constrain.treewidth if treewidth is None else treewidth
         max_size = scoring.max_size or (None if bound is None else largest_scored(backend, bound))
-        if max_size is None:
-            raise ChoiceError(
-                "nothing says how large the scored sets are; give --treewidth K or --max-size K"
-            )
         say = silent if json or quiet else emit
         problem = _scored(data, max_size, backend, limits, say, named=constrain.of, shown=shown)
     problem = constrain.on(problem).with_treewidth(treewidth)
@@ -174,7 +171,7 @@ def _instance(path: Path, for_data: list[str]) -> "Problem":
 
 def _scored(
     data: DataFile,
-    max_size: int,
+    max_size: int | None,
     backend: "Backend | None",
     limits: "Limits",
     say: Say,

@@ -264,8 +264,11 @@ class Tabulating(Protocol):
         """See `LocalScores`."""
         ...
 
-    def tabulated(self, max_size: int) -> NDArray[np.float64]:
-        """Returns the scores of all sets of at most `max_size` members in colex order, in nats."""
+    def tabulated(self, max_size: int, workers: int | None = None) -> NDArray[np.float64]:
+        """Returns the scores of all sets of at most `max_size` members in colex order, in nats.
+
+        `workers` is the number of threads; None for all cores.
+        """
         ...
 
 

@@ -281,11 +281,17 @@ def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
 
 
 def predicted_sets(problem: Problem) -> int:
-    """Returns an upper bound on the number of sets."""
+    """Returns an upper bound on the number of sets.
+
+    Of sparse scores: each set stands for itself if all its facets have a score, else for all its subsets.
+    """
     everything = count_bounded_subsets(problem.n, problem.max_clique_size)
-    if isinstance(problem.scores, SparseScores):
-        return min(everything, sum(1 << min(60, mask.bit_count()) for mask in problem.scores.table))
-    return everything
+    if not isinstance(problem.scores, SparseScores):
+        return everything
+    table = problem.scores.table
+    closed = (all(mask & ~(1 << v) in table for v in members(mask)) for mask in table)
+    each = (1 if whole else 1 << min(60, mask.bit_count()) for mask, whole in zip(table, closed, strict=True))
+    return min(everything, sum(each))
 
 
 def predicted_memory(problem: Problem) -> int:

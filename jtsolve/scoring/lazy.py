@@ -135,14 +135,15 @@ class DataScores:
             return value
         return float(self.batch(np.array([row], dtype=np.intp))[0])
 
-    def tabulated(self, max_size: int) -> NDArray[np.float64]:
-        """Returns the scores of all sets of at most `max_size` in colex order, bypassing the cache."""
+    def tabulated(self, max_size: int, workers: int | None = None) -> NDArray[np.float64]:
+        """See `core.scores.Tabulating`; bypasses the cache."""
         stop = self._stop
-        if stop is None:
-            return tabulate_with(self._scorer, max_size).values
         try:
             return tabulate_with(
-                self._scorer, max_size, progress=lambda *, done: done == 1 or not stop()
+                self._scorer,
+                max_size,
+                workers=workers,
+                progress=lambda *, done: done == 1 or stop is None or not stop(),
             ).values
         except LimitError:
             raise StoppedError from None

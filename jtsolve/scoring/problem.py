@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.core.backend import Backend, Limits, ReadsLargerSets
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.pruning import MOST_VARIABLES
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.lazy import DataScores
@@ -137,14 +138,25 @@ class ScoringPlan:
 def plan_scores(
     table: AnyTable,
     score: LocalScore,
-    max_size: int,
+    max_size: int | None,
     limits: Limits,
     *,
     tabulation: Tabulation = BEFORE_SEARCH,
     prior: StructurePrior | None = None,
 ) -> ScoringPlan:
-    """Decides how to provide the scores of all sets of at most `max_size` columns; scores nothing yet."""
-    max_size = min(max_size, table.n)
+    """Decides how to provide the scores of all sets of at most `max_size` columns; scores nothing yet.
+
+    Raises:
+        ChoiceError: no size is given, and the columns are too many for a tree of any width; see also
+            `scorer.make_scorer`.
+        InputError: the table does not allow the score.
+    """
+    if max_size is None and table.n > MOST_VARIABLES:
+        raise ChoiceError(
+            f"nothing says how large the scored sets are, and {table.n} columns are more than the "
+            f"{MOST_VARIABLES} of which sets of any size are scored; give --treewidth K or --max-size K"
+        )
+    max_size = table.n if max_size is None else min(max_size, table.n)
     scorer = make_scorer(table, score, max_size, prior)
     workers = limits.workers
     if isinstance(table, PartitionedTable):
@@ -175,7 +187,8 @@ def problem_from_table(
         table: the data; see `jtsolve.tables.reading`, and for partitions `jtsolve.tables.partitions`.
         score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
         treewidth: a bound, besides that of the constraints; None for none.
-        max_size: the size of the largest scored sets; None for what the backend reads (`largest_scored`).
+        max_size: the size of the largest scored sets; None for what the backend reads (`largest_scored`), or
+            without a treewidth for sets of any size.
         constraints: on the tree; None for none.
         prior: on structures; None for none.
         limits: of time, memory and threads; None for the defaults.
@@ -185,7 +198,8 @@ def problem_from_table(
         progress: told of a tabulation, which ends when it answers False.
 
     Raises:
-        ChoiceError: neither treewidth nor size is given, or the score is not for such a table.
+        ChoiceError: neither treewidth nor size is given, for more than 26 columns, or the score is not for
+            such a table.
         InputError: the table does not allow the score; see `scorer.make_scorer`.
         LimitError: the time limit or `progress` ended the tabulation.
 
@@ -196,9 +210,7 @@ def problem_from_table(
     >>> problem_from_table(table, Bic(), treewidth=1).names
     ('a', 'b')
     """
-    if max_size is None:
-        if treewidth is None:
-            raise ChoiceError("nothing says how large the scored sets are; give a treewidth or a max_size")
+    if max_size is None and treewidth is not None:
         max_size = largest_scored(backend, treewidth)
     tabulation = tabulation or tabulation_for(backend)
     plan = plan_scores(table, score, max_size, limits or Limits(), tabulation=tabulation, prior=prior)

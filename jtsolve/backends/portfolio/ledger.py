@@ -50,7 +50,9 @@ class Ledger:
         self.problem, self.report, self.limits, self.patience = problem, report, limits, patience
         self.searching = {job.label for job in jobs if not job.member.capabilities.exact}
         # Without a heuristic member there is nothing to wait for but the proof.
-        self.deadline = None if self.searching and limits.time is None else inf
+        self.unlimited = bool(self.searching) and limits.time is None
+        self.searched: float | None = None  # seconds until the last heuristic member ended
+        self.bounded = 0.0  # seconds until the first bound
         self.tree: JunctionTree | None = None
         self.score, self.bound = -inf, inf
         self.failed: dict[str, str] = {}
@@ -75,16 +77,22 @@ class Ledger:
         if self.closed:
             breaking_ties = self.proving and self.ties is None and self.limits.elapsed < self.ties_deadline
             return self.report.stop or (None if breaking_ties else Stop.FINISHED)
-        late = self.deadline is not None and self.limits.elapsed > self.deadline
-        return self.report.stop or (Stop.STEPS if late else None)
+        return self.report.stop or (Stop.STEPS if self._is_late else None)
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether patience is over. It begins at the first bound, before which sets may be scored."""
+        if not self.unlimited or self.searched is None or self.bound == inf:
+            return False
+        patience = max(_LEAST_PATIENCE, self.patience * self.searched)
+        return self.limits.elapsed > max(self.searched, self.bounded) + patience
 
     def _has_ended(self, job: Job) -> None:
-        """Sets the end of proofs when the last heuristic member has ended."""
+        """Notes when the last heuristic member has ended."""
         self.searching.discard(job.label)
         self.proving.discard(job.label)
-        if self.deadline is None and not self.searching:
-            elapsed = self.limits.elapsed
-            self.deadline = elapsed + max(_LEAST_PATIENCE, self.patience * elapsed)
+        if self.searched is None and not self.searching:
+            self.searched = self.limits.elapsed
 
     def hear(self, job: Job, **news: Unpack[News]) -> None:
         """Takes a member's news.
@@ -98,6 +106,7 @@ class Ledger:
     def _hear(self, job: Job, news: News) -> None:
         tree, bound = news.get("tree"), news.get("bound")
         if bound is not None and bound < self.bound:
+            self.bounded = self.limits.elapsed if self.bound == inf else self.bounded
             self.bound = bound
             self.report(bound=bound)
             if job.member.capabilities.exact:
