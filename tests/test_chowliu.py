@@ -175,7 +175,7 @@ def test_takes_many_variables_and_reports_progress() -> None:
     outcome = ChowLiu().solve(problem, Limits(), report)
     assert outcome.tree is not None
     assert outcome.bound == outcome.tree.score(problem.scores)
-    fractions = [call["done"] for call in report.calls]
+    fractions = [call["done"] for call in report.calls if "done" in call]  # not the trees of a slow run
     assert fractions == sorted(fractions)
     assert len(fractions) == 2
     estimate = ChowLiu().estimate(problem, Limits())
