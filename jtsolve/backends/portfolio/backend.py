@@ -19,7 +19,8 @@ gives its open nodes to the workers (`crew`).
 With few variables, members run one after the other in this process: they end sooner than a process starts.
 
 A proof may take for ever. Without a time limit, exact members get `patience` times the time that the
-heuristic ones took, from the first bound on; then the run ends with the best tree and its gap.
+heuristic ones took, from the first bound on, and ten times as long for that; then the run ends with the
+best tree and its gap.
 
 A member that fails is named in the stats under `failed`, and the answer of the others stands; if all fail, it
 is an error.

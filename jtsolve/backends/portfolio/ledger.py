@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _LEAST_PATIENCE = 10.0
 """Seconds."""
+_WITHOUT_A_BOUND = 10
+"""Times the patience until there is a first bound."""
 _LEAST_FOR_TIES, _SHARE_FOR_TIES = 1.0, 0.1
 """Seconds, or a share of those until the proof, that the prover then has to find the sparsest tree."""
 
@@ -81,10 +83,12 @@ class Ledger:
 
     @property
     def _is_late(self) -> bool:
-        """Whether patience is over. It begins at the first bound, before which sets may be scored."""
-        if not self.unlimited or self.searched is None or self.bound == inf:
+        """Whether patience is over. It begins anew at the first bound, before which sets may be scored."""
+        if not self.unlimited or self.searched is None:
             return False
         patience = max(_LEAST_PATIENCE, self.patience * self.searched)
+        if self.bound == inf:
+            patience *= _WITHOUT_A_BOUND
         return self.limits.elapsed > max(self.searched, self.bounded) + patience
 
     def _has_ended(self, job: Job) -> None:
