@@ -153,5 +153,5 @@ def test_the_table_that_draws_need_is_predicted() -> None:
     problem = named(DenseScores(16, 16, np.zeros(1 << 16)))
     needs = [Plan(16, 16, drawn=drawn).estimate(1).memory for drawn in (False, True)]
     between = Limits(memory=sum(needs) // 2)
-    with pytest.raises(LimitError, match=r"need 1.*GB for 16 variables"):
+    with pytest.raises(LimitError, match=r"need [0-9.]+ GB for 16 variables"):
         draw_trees(problem, 1, method="exact", limits=between)
