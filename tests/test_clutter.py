@@ -31,6 +31,7 @@ from problems import (
 from verifiers import verify
 
 from jtsolve.backends.brute import Brute, chordal_trees
+from jtsolve.backends.clutter import volume
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
@@ -366,7 +367,10 @@ def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
             assert result.score == pytest.approx(expected)
 
 
-def test_many_families_are_bounded_by_steps() -> None:
+@pytest.mark.parametrize("near", [volume.VOLUME.near, 1e-6])
+def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, near: float) -> None:
+    # However few families the steps look at: a bound that fails for the others makes them look at more.
+    monkeypatch.setattr(volume, "VOLUME", replace(volume.VOLUME, near=near))
     problem = named(from_network(1, 12, 4, rows=200))
     result = solve(problem, replace(ALONE, simplex=600))
     assert result.stats["steps"] > 0

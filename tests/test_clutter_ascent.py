@@ -43,7 +43,17 @@ def root_of(problem: Problem, root: int = 0) -> Subproblem:
     return search.root.subproblem
 
 
-def by_definition(families: Families, bound: Bound, sinks: list[int]) -> dict[tuple[int, ...], int]:
+def offer(subproblem: Subproblem, backend: str) -> None:
+    """Makes a backend's tree the best, and the stability centre."""
+    tree = solve(subproblem.best.problem, REGISTRY[backend]).tree
+    assert tree is not None
+    assert subproblem.best.offer(tree)
+    subproblem.set_centre()
+
+
+def by_definition(
+    families: Families, bound: Bound, sinks: list[int], guide: set[tuple[int, int]]
+) -> dict[tuple[int, ...], int]:
     """Returns the raises of the ascent with every F(a) computed from scratch, over bit masks."""
     masks = families.masks()
     cost = {}
@@ -62,8 +72,11 @@ def by_definition(families: Families, bound: Bound, sinks: list[int]) -> dict[tu
     def entering(inside: frozenset[int]) -> list[tuple[int, int]]:
         return [(a, p) for a, p in cost if a in inside and p not in inside]
 
+    def key(inside: frozenset[int]) -> tuple[int, int]:
+        return len(guide.intersection(entering(inside))), len(entering(inside))
+
     stored = [closure(sink) for sink in sinks]
-    waiting = [(len(entering(inside)), k) for k, inside in enumerate(stored) if 0 not in inside]
+    waiting = [(key(inside), k) for k, inside in enumerate(stored) if 0 not in inside]
     heapq.heapify(waiting)
     raises: dict[tuple[int, ...], int] = {}
     while waiting:
@@ -80,7 +93,7 @@ def by_definition(families: Families, bound: Bound, sinks: list[int]) -> dict[tu
             raises[clutter] = raises.get(clutter, 0) + amount
         stored[k] = closure(sinks[k])
         if 0 not in stored[k]:
-            heapq.heappush(waiting, (len(entering(stored[k])), k))
+            heapq.heappush(waiting, (key(stored[k]), k))
     return raises
 
 
@@ -96,10 +109,29 @@ def after(subproblem: Subproblem, start: RowVector, raises: dict[tuple[int, ...]
 def test_growing_up_sets_raise_the_same_cuts_as_those_from_scratch(seed: int) -> None:
     scores = gaussian(seed, 6, 3) if seed % 2 else integers(seed, 6, high=3)
     subproblem = root_of(named(scores), seed % 6)
+    families, sinks = subproblem.families, subproblem.sinks
     bound = subproblem.evaluate(subproblem.multipliers)
-    found = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
-    assert found == by_definition(subproblem.families, bound, subproblem.sinks)
+    found = cuts_raised(families, bound, sinks, EVERYTHING)
+    assert found == by_definition(families, bound, sinks, set())
     assert found
+    offer(subproblem, "forward")
+    assert subproblem.centre is not None
+    at, slot = subproblem.centre
+    guide = set(zip(at.tolist(), families.facets[at, slot].tolist(), strict=True))
+    guided = cuts_raised(families, bound, sinks, EVERYTHING, subproblem.centre)
+    assert guided == by_definition(families, bound, sinks, guide)
+
+
+@pytest.mark.parametrize("seed", [10, 13])
+def test_a_tree_guides_the_ascent_to_a_proof_that_it_misses_otherwise(seed: int) -> None:
+    subproblem = root_of(named(integers(seed, 8, high=3)))
+    offer(subproblem, "dp")
+    bound = subproblem.evaluate(subproblem.multipliers)
+    alone, guided = (
+        bound.units - sum(cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING, by).values())
+        for by in (None, subproblem.centre)
+    )
+    assert guided <= subproblem.best.close < alone
 
 
 @pytest.mark.parametrize("feature", Feature)
@@ -186,7 +218,7 @@ def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() ->
             told.append(fallen)
             return next(steps, False)
 
-        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, hear)
+        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, should_continue=hear)
         falls.append(sum(raises.values()))
         assert told == sorted(told)
         assert told[-1] <= falls[-1]

@@ -139,9 +139,13 @@ def bound_of(
 
 def reduced_cost_fixing(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
     """Returns which families may be in a tree that scores more than the target: D − r(v,P) > target."""
-    from jtsolve.backends.clutter.kernels.clutters import within_reduced_cost
+    return within_reduced_cost(families, bound, bound.units - target - 1)
 
-    most = bound.units - target - 1
-    return within_reduced_cost(  # type: ignore[no-any-return]  # numba is untyped
+
+def within_reduced_cost(families: Families, bound: Bound, most: int) -> NDArray[np.bool_]:
+    """Returns which families have a reduced cost of at most so many units."""
+    from jtsolve.backends.clutter.kernels.clutters import within_reduced_cost as within
+
+    return within(  # type: ignore[no-any-return]  # numba is untyped
         families.allowed, bound.values, families.members, families.facets, families.sizes, bound.best, most
     )

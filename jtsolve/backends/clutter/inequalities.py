@@ -143,6 +143,17 @@ class Rows:
             ],
         )
 
+    def among(self, families: Families, kept: NDArray[np.int64]) -> Rows:
+        """Returns the rows as functions of some of the sets, `kept`, which are those of `families`.
+
+        Their up-sets are as before, whether or not their generators are kept. No rows can be added to them.
+        """
+        rows = Rows(families)
+        rows.clutters, rows.set_rows, rows._written = self.clutters, self.set_rows, len(self.clutters)
+        rows._words = self.words[:, kept]
+        rows._functions = [function[kept] for function in self.functions]
+        return rows
+
     def _write(self, first: int) -> None:
         """Writes the words that hold the cuts from number `first` on."""
         from jtsolve.backends.clutter.kernels.clutters import spread_up

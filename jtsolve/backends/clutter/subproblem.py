@@ -131,11 +131,15 @@ class Subproblem:
     @property
     def gap(self) -> float:
         """Nats between the bound and the best tree; without one, a guess to begin with."""
+        return self.gap_of(self.units)
+
+    def gap_of(self, units: int) -> float:
+        """Returns the gap that another bound would leave."""
         if self.best.flat:
             return 1.0  # multipliers of any size prove as much
         if self.best.tree is None:
-            return (1.0 + 0.05 * abs(self.units)) * self.best.scale.unit
-        return (self.units - self.best.target) * self.best.scale.unit
+            return (1.0 + 0.05 * abs(units)) * self.best.scale.unit
+        return (units - self.best.target) * self.best.scale.unit
 
     def evaluate(
         self, multipliers: RowVector, rows: Rows | None = None, pool: ThreadPoolExecutor | None = None

@@ -9,9 +9,13 @@ cuts that x̄ violates enter with multiplier 0 and cuts that have been slack for
 bound falls from the first second on, where a simplex method solves LP after LP; the last digits are left to
 that (`simplex`).
 
+A family of large reduced cost does not attain a maximum soon. So the steps between two separations look at
+those of small reduced cost only, and D over all families decides at their end whether their λ is better. If
+it is not, the next steps begin at the old λ and look at more families.
+
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
-go between steps; the step length has a lower limit, since new rows make room for progress; when the steps
-stall, a new average begins, and cuts without a multiplier leave.
+go between steps; steps look at the near families; the step length has a lower limit, since new rows make room
+for progress; when the steps stall, a new average begins, and cuts without a multiplier leave.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
+from jtsolve.backends.clutter.bound import bound_of, within_reduced_cost
 from jtsolve.backends.clutter.inequalities import RowVector
 from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 
@@ -74,6 +79,10 @@ class VolumeConstants:
     """In-out separation: half-way to the stability centre, and the least violation there."""
     check: int = 4
     """Separations between checks of the progress."""
+    near: float = 0.25
+    fewer: float = 0.8
+    more: float = 2.0
+    """x"""
     least_progress: float = 0.05
     """The steps stall if the gap falls by a smaller share between two checks."""
     restart_threshold: float = 0.97
@@ -91,14 +100,14 @@ class Volume:
 
     def __init__(self, subproblem: Subproblem, creep: float, pool: ThreadPoolExecutor | None) -> None:
         self.subproblem, self.creep, self.pool = subproblem, creep, pool
-        self.x = np.zeros(subproblem.families.allowed.shape)
-        self.length, self.alpha = VOLUME.first_length, VOLUME.first_alpha
+        self.length, self.alpha, self.share = VOLUME.first_length, VOLUME.first_alpha, VOLUME.near
         self.last = subproblem.evaluate(subproblem.multipliers)
+        self.point = _point_of(self.last)
         self.vain = 0
         self.age = 0  # steps of the average
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.steps = 0
-        self.violation: RowVector | None = None  # None where rows or families have changed
+        self.rounds = 0  # of steps whose bound held over all families
         self.ascent_rate = inf  # units per second that the last ascent gained
         self.since, self.units_then = perf_counter(), subproblem.units  # at the end of the last ascent
 
@@ -117,63 +126,85 @@ class Volume:
             False if it was interrupted.
         """
         subproblem = self.subproblem
-        self.x[self.last.union, self.last.slot] = 1.0
         self._follow(*subproblem.improve(self.last, subproblem.multipliers))
         before = stalled = inf
+        check = 0
         while not subproblem.closed:
-            if self.steps % VOLUME.between_cuts == 0:
-                target = subproblem.best.target
-                if not on_point(self._renew_rows(should_continue), self.last):
-                    return False
-                if subproblem.best.target > target:  # a better tree fixes families at the bound at hand
-                    multipliers = subproblem.multipliers
-                    self._follow(*subproblem.improve(subproblem.evaluate(multipliers), multipliers))
-                self._ascend(should_continue)
-                if subproblem.closed:
-                    return True
-                if int(subproblem.families.allowed.sum()) <= enough:
-                    return True
-                if self.steps % (VOLUME.between_cuts * VOLUME.check) == 0:
-                    gap = subproblem.gap
-                    if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
-                        if gap > VOLUME.restart_threshold * stalled:
-                            if self.creep <= VOLUME.last_creep:
-                                return True
-                            self.creep = max(VOLUME.last_creep, self.creep / 4)
-                        stalled = gap
-                        self._restart()
-                    elif before - gap < VOLUME.poor_progress * gap:
-                        self.alpha = max(VOLUME.last_alpha, self.alpha / 2)
-                    before = gap
-            self._step()
-            if not should_continue():
+            target = subproblem.best.target
+            if not on_point(self._renew_rows(should_continue), self.last):
                 return False
+            if subproblem.best.target > target:  # a better tree fixes families at the bound at hand
+                multipliers = subproblem.multipliers
+                self._follow(*subproblem.improve(subproblem.evaluate(multipliers), multipliers))
+            self._ascend(should_continue)
+            if subproblem.closed:
+                return True
+            if int(subproblem.families.allowed.sum()) <= enough:
+                return True
+            if self.rounds == check:
+                check += VOLUME.check
+                gap = subproblem.gap
+                if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
+                    if gap > VOLUME.restart_threshold * stalled:
+                        if self.creep <= VOLUME.last_creep:
+                            return True
+                        self.creep = max(VOLUME.last_creep, self.creep / 4)
+                    stalled = gap
+                    self._restart()
+                elif before - gap < VOLUME.poor_progress * gap:
+                    self.alpha = max(VOLUME.last_alpha, self.alpha / 2)
+                before = gap
+            self._choose_near()
+            for _ in range(VOLUME.between_cuts):
+                self._step()
+                if not should_continue():
+                    self._confirm()
+                    return False
+            self._confirm()
         return True
+
+    def _choose_near(self) -> None:
+        """Chooses the families that the next steps look at: the nearest, and those of the average."""
+        subproblem, point = self.subproblem, self.point
+        families, centre = subproblem.families, subproblem.centre
+        most = int(self.share * subproblem.gap / subproblem.best.scale.unit)
+        chosen = within_reduced_cost(families, self.last, most)
+        chosen[point.union, point.slot] = True
+        if centre is not None:
+            chosen[centre] = True
+        self.near, position = families.restricted(chosen)
+        self.kept = np.flatnonzero(position >= 0)
+        self.scores = subproblem.scores[self.kept]
+        self.rows = subproblem.rows.among(self.near, self.kept)
+        self.multipliers, self.units = subproblem.multipliers, subproblem.units
+        self.x = np.zeros(self.near.allowed.shape)
+        self.x[position[point.union], point.slot] = point.value
+        parents = self.near.facets[position[point.union], point.slot].astype(np.int64)
+        self.violation = self.rows.violation(position[point.union], parents, point.value)
 
     def _step(self) -> None:
         """Moves from the best multipliers along the average violation, and evaluates the bound there."""
-        subproblem = self.subproblem
-        best = subproblem.multipliers
+        best, scale = self.multipliers, self.subproblem.best.scale
         self.steps += 1
-        violation = self._average_violation() if self.violation is None else self.violation
         direction = RowVector(
-            *(np.where((m <= 0) & (v < 0), 0.0, v) for m, v in zip(best, violation, strict=True))
+            *(np.where((m <= 0) & (v < 0), 0.0, v) for m, v in zip(best, self.violation, strict=True))
         )
         norm = sum(float(part @ part) for part in direction)
         if norm <= 0:
             return
-        step = self.length * max(subproblem.gap, subproblem.best.scale.unit) / norm
+        step = self.length * max(self.subproblem.gap_of(self.units), scale.unit) / norm
         trial = RowVector(*(np.maximum(0.0, m + step * d) for m, d in zip(best, direction, strict=True)))
-        self.last = bound = subproblem.evaluate(trial, pool=self.pool)
-        parents = subproblem.families.facets[bound.union, bound.slot].astype(np.int64)
-        now = subproblem.rows.violation(bound.union, parents, np.ones(bound.union.size))
+        units = RowVector(*map(scale.units_of, trial))
+        bound = bound_of(self.near, self.scores, self.rows, units, pool=self.pool)
+        parents = self.near.facets[bound.union, bound.slot].astype(np.int64)
+        now = self.rows.violation(bound.union, parents, np.ones(bound.union.size))
         self.idle = np.where(trial.cuts > 0, 0, self.idle + 1)
         self.age += 1
         alpha = max(self.alpha, 1 / (self.age + 1))
-        self.violation = RowVector(*(v + alpha * (n - v) for v, n in zip(violation, now, strict=True)))
+        self.violation = RowVector(*(v + alpha * (n - v) for v, n in zip(self.violation, now, strict=True)))
         self.x *= 1 - alpha
         self.x[bound.union, bound.slot] += alpha
-        if bound.units >= subproblem.units:
+        if bound.units >= self.units:
             self.vain += 1
             if self.vain >= VOLUME.vain_steps:
                 self.length, self.vain = max(VOLUME.shortest, VOLUME.shorter * self.length), 0
@@ -181,7 +212,23 @@ class Volume:
         ahead = float(now.cuts @ direction.cuts) >= 0
         self.length = min(VOLUME.longest, self.length * (VOLUME.longer if ahead else 1.0))
         self.vain = 0
-        self._follow(*subproblem.improve(bound, trial))
+        self.multipliers, self.units = trial, bound.units
+
+    def _confirm(self) -> None:
+        """Hands the steps' best multipliers to the subproblem, if they are as good over all families."""
+        subproblem = self.subproblem
+        union, slot = np.nonzero(self.x > _NOTHING)
+        self.point = Point(self.kept[union], slot, self.x[union, slot])
+        if self.multipliers is subproblem.multipliers:  # no step was better
+            self.rounds += 1
+            return
+        bound = subproblem.evaluate(self.multipliers, pool=self.pool)
+        if bound.units <= subproblem.units:
+            self._follow(*subproblem.improve(bound, self.multipliers))
+            self.share *= VOLUME.fewer
+            self.rounds += 1
+        else:
+            self.share *= VOLUME.more
 
     def _ascend(self, should_continue: Callable[[], bool]) -> None:
         """Ascends from the best multipliers, unless the last ascent gained less than steps do in its time."""
@@ -194,7 +241,6 @@ class Volume:
         self.idle = np.append(
             self.idle, np.zeros(subproblem.multipliers.cuts.size - self.idle.size, dtype=np.int64)
         )
-        self.violation = None
         self._follow(bound, position)
         self.since, self.units_then = perf_counter(), subproblem.units
         self.ascent_rate = (units - subproblem.units) / (self.since - began)
@@ -206,15 +252,21 @@ class Volume:
         if position is None or not subproblem.feasible:
             return
         families = subproblem.families
-        x = self.x[position >= 0][:, : families.width] * families.allowed
-        total = np.zeros(families.n + 1)
-        np.add.at(total, families.members, x)
+        union, slot, value = self.point
+        union = position[union]
+        there = (union >= 0) & (slot < families.width)
+        there[there] = families.allowed[union[there], slot[there]]
+        union, slot, value = union[there], slot[there], value[there]
+        vertex = families.members[union, slot]
+        total = np.bincount(vertex, value, families.n)
         # The average of a vertex that lost most of its weight restarts at the vertex's best family.
-        lost = total < _HALF  # so is the padding, whose x is 0
-        x[lost[families.members]] = 0.0
-        self.x = x / np.where(lost, 1.0, total)[families.members]
-        self.x[self.last.union[lost[:-1]], self.last.slot[lost[:-1]]] = 1.0
-        self.violation = None
+        lost = total < _HALF
+        stays = ~lost[vertex]
+        self.point = Point(
+            np.append(union[stays], bound.union[lost]),
+            np.append(slot[stays], bound.slot[lost]),
+            np.append((value / np.where(lost, 1.0, total)[vertex])[stays], np.ones(int(lost.sum()))),
+        )
 
     def _restart(self) -> None:
         """Begins a new average at the best multipliers, without the cuts that have none."""
@@ -222,16 +274,9 @@ class Volume:
         subproblem.drop_cuts(subproblem.multipliers.cuts <= 0)
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.last = subproblem.evaluate(subproblem.multipliers)
-        self.x[:] = 0.0
-        self.x[self.last.union, self.last.slot] = 1.0
+        self.point = _point_of(self.last)
         self.length, self.alpha, self.vain = VOLUME.first_length, VOLUME.first_alpha, 0
-        self.age, self.violation = 0, None
-
-    def _average_violation(self) -> RowVector:
-        """Returns the violations of all rows at the average point."""
-        union, slot = np.nonzero(self.x > _NOTHING)
-        parents = self.subproblem.families.facets[union, slot].astype(np.int64)
-        return self.subproblem.rows.violation(union, parents, self.x[union, slot])
+        self.age = 0
 
     def _renew_rows(self, should_continue: Callable[[], bool]) -> Point:
         """Drops cuts that have been slack for long, adds rows that the average point violates; returns it."""
@@ -240,13 +285,17 @@ class Volume:
         if 6 * int(old.sum()) > old.size:
             subproblem.drop_cuts(old)
             self.idle = self.idle[~old]
-        union, slot = np.nonzero(self.x > VOLUME.support)
-        point = Point(union, slot, self.x[union, slot])
+        large = self.point.value > VOLUME.support
+        point = Point(self.point.union[large], self.point.slot[large], self.point.value[large])
         where = InOutPoint(VOLUME.mix, self.creep, VOLUME.tolerance)
         found = separate(subproblem, self.last, point, where, pool=self.pool, should_continue=should_continue)
         if len(found.clutters) < VOLUME.few_cuts * len(subproblem.sinks):
             self.creep = max(VOLUME.last_creep, self.creep / 2)
         subproblem.add_rows(found.clutters, found.set_rows)
         self.idle = np.append(self.idle, np.zeros(len(found.clutters), dtype=np.int64))
-        self.violation = None
         return point
+
+
+def _point_of(bound: Bound) -> Point:
+    """Returns the families that attain a bound's maxima, as a point."""
+    return Point(bound.union.astype(np.int64), bound.slot.astype(np.int64), np.ones(bound.union.size))
