@@ -6,7 +6,7 @@ computed once, from the counts of the whole table: equal, to the last bit, to th
 has as many sets as the statistics of eight summands fit the memory of a worker.
 
 Finished groups of partitions are kept in the folder of the table, if it has one, under names that
-depend on data and sets only: a pass that was stopped counts what is missing.
+depend on data and sets only: a pass that was stopped resumes where it ended.
 """
 
 from __future__ import annotations

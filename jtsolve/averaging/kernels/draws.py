@@ -19,7 +19,7 @@ from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
 
 PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
-"""What is chosen for a pair (S, R): see `_term`."""
+"""Kinds of choices for a pair (S, R): see `_term`."""
 
 SLOTS = 1 << 15
 """Pairs that are remembered."""
@@ -33,7 +33,7 @@ UNLIKELY = 1e-15
 Memory = namedtuple(
     "Memory",
     [
-        "keys",  # shape (SLOTS,): a pair and what is chosen, plus 1; 0 for none
+        "keys",  # shape (SLOTS,): a pair and the kind of choice, plus 1; 0 for none
         "begins",  # shape (SLOTS,): its first choice; -1 if they are not listed
         "ends",  # shape (SLOTS,): behind its last
         "spent",  # shape (SLOTS,): how many terms have been looked at

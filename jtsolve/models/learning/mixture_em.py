@@ -208,7 +208,7 @@ def fit_mixture_validated(
     if not sizes or not candidates:
         raise ChoiceError("there is no size or no prior to try; give at least one of each")
     how = how or EmOptions()
-    choice = _Choice(table, validation, how, candidates, progress=progress, deadline=deadline)
+    choice = _BestMixture(table, validation, how, candidates, progress=progress, deadline=deadline)
     own = min(how.trees.treewidth, table.n - 1)
     for treewidth in (own, *(range(own - 1, 0, -1) if treewidths is None else treewidths)):
         before = choice.likelihood
@@ -222,7 +222,7 @@ def fit_mixture_validated(
     return replace(choice.best, provenance=MappingProxyType(facts))
 
 
-class _Choice:
+class _BestMixture:
     """The mixture under which validation rows are likeliest, of those tried.
 
     Attributes:
@@ -371,7 +371,7 @@ class _EmRun:
             found: list[Structure] = []
             for k, share in enumerate(shares):
                 known = trees[k] or (found[-1] if found else None)
-                if known is not None and self.is_late:  # whatever there is makes a mixture
+                if known is not None and self.is_late:  # the trees so far make a mixture
                     found.append(known)
                 else:
                     found.append(self.learn(k, share, trees[k], known))
