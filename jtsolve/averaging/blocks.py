@@ -147,7 +147,7 @@ def _is_complete(neighbours: Sequence[VarSet], mask: VarSet) -> bool:
 
 
 class _Unwatched:
-    """A report that nobody reads: a block takes some hundredths of a second."""
+    """A report that nobody reads: a block takes a few hundredths of a second."""
 
     stop: Stop | None = None
     incumbent: JunctionTree | None = None

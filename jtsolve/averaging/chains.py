@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_BLOCK = 12
-"""Exact sums of 12 variables take some hundredths of a second."""
+"""Exact sums of 12 variables take a few hundredths of a second."""
 
 WORD = 32
 """As in `kernels.edge_chain`, which is not loaded before a chain begins."""

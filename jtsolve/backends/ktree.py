@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _ROWS = 1 << 16
-"""Gains per batch: some hundredths of a second, so that an interruption acts at once."""
+"""Gains per batch: a few hundredths of a second, so that an interruption acts at once."""
 
 _Entry = tuple[bool, float, int, VarSet]
 """Whether S∪v is not permitted as a clique, minus the gain in nats, v, S: sorted in the order of choice."""

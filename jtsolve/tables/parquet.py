@@ -36,7 +36,7 @@ _PATTERN = frozenset("*?[")
 _ROWS = 1 << 19
 """Most rows converted to text at a time."""
 _VALUES = 1 << 24
-"""Most values, some tenths of a second of work: polars cannot be stopped."""
+"""Most values, a few tenths of a second of work: polars cannot be stopped."""
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:

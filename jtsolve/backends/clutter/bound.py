@@ -38,7 +38,7 @@ _SLACK_BITS = 23
 no finer: bits are also needed for multipliers, which grow large in proofs of infeasibility."""
 _RELATIVE_BITS = 46
 """The same for large scores, of which 2^-40 is tolerated: the largest has this many bits, and multipliers up
-to a hundred times as large still fit. Where they do not, they are scaled down, and bounds stay far too high."""
+to a hundred times as large still fit. Larger ones are scaled down, and bounds stay far too high."""
 _NO_FAMILY = -(1 << 62)
 
 
