@@ -63,7 +63,7 @@ MOST_PLAIN = 5
 MAGNITUDES = tuple(10.0**power for power in range(-9, 10))
 SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(Feature, count))
 SINGLE = 1 + len(Feature)
-"""So many of `SETS` have one feature or none."""
+"""The number of `SETS` with one feature or none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How good heuristic trees are after some seconds: score over time of all heuristic backends.
+"""How good heuristic trees are after a few seconds: score over time of all heuristic backends.
 
     python benchmarks/anytime.py --data FOLDER --seconds 15 --cases \
         nltcs:4,plants:4,jester:3,bnetflix:3,accidents:4,dna:4 --output anytime_all --draw anytime.png

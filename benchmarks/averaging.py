@@ -116,7 +116,7 @@ def chains(sizes: list[str]) -> None:
 
 
 def agree(sizes: list[str]) -> None:
-    """Prints the largest difference from the averages over all graphs, of so many problems."""
+    """Prints the largest difference from the averages over all graphs, for a number of problems."""
     features = sorted(EXACT.features, key=lambda feature: feature.value)
     count, worst, differing, infeasible = int((sizes or ["500"])[0]), 0.0, 0, 0
     for seed in range(count):

@@ -10,7 +10,7 @@ chordal graphs. Both verifiers have to agree on every certificate, and neither m
 bound below a permitted tree's score, "infeasible" where there is one, constraints that do not answer the
 instance.
 
-The journal has a line a problem, so that a run can be stopped and continued. What is wrong is written to the
+The journal has a line a problem, so that a run can be stopped and continued. Faults are written to the
 folder of findings: instance, result and certificate. Exit code 1: there is a finding.
 """
 
@@ -547,7 +547,7 @@ class Row(NamedTuple):
 
 
 def judge(case: Case, kind: str, result: dict[str, Any], certificate: dict[str, Any]) -> tuple[Row, str]:
-    """Returns the verdicts, and what is wrong with them in a sentence."""
+    """Returns the verdicts, and in a sentence what they get wrong."""
     first, second = verdicts(case, result, certificate)
     true = is_true(case.problem, result)
     row = Row(kind, not first, not second, true)
@@ -561,7 +561,7 @@ def judge(case: Case, kind: str, result: dict[str, Any], certificate: dict[str, 
 
 
 def run(seed: int, number: int, forgeries: int, folder: Path, findings: Path | None) -> list[Row]:
-    """Returns the verdicts on one honest certificate and its forgeries; writes down what is wrong."""
+    """Returns the verdicts on one honest certificate and its forgeries; writes down the wrong ones."""
     random = repeatable(seed * 7_919 + number)
     case = case_of(seed, number, folder)
     other = None
@@ -618,13 +618,13 @@ def read_journal(path: Path | None) -> dict[tuple[int, int], list[Row]]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs what is left, prints the table, and returns the exit code."""
+    """Runs the rest, prints the table, and returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--problems", type=int, default=10_000)
     parser.add_argument("--forgeries", type=int, default=10, help="of each certificate")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--journal", type=Path, default=None, help="continue from this file, and add to it")
-    parser.add_argument("--findings", type=Path, default=None, help="a folder for what is wrong")
+    parser.add_argument("--findings", type=Path, default=None, help="a folder for faults")
     arguments = parser.parse_args(words)
     done = read_journal(arguments.journal)
     rows = [row for (seed, _), listed in done.items() if seed == arguments.seed for row in listed]

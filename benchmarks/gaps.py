@@ -130,7 +130,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
 
 
 def at(run: dict[str, Any], seconds: float) -> tuple[float | None, float | None]:
-    """Returns score and bound after some seconds."""
+    """Returns score and bound after a few seconds."""
     known = [entry[1:] for entry in run["trace"] if entry[0] <= seconds]
     return tuple(known[-1]) if known else (None, None)
 

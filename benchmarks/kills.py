@@ -99,7 +99,7 @@ def fresh(folder: Path, name: str) -> None:
 
 
 def fault_of(folder: Path, name: str, keys: dict[str, list[str]]) -> str | None:
-    """Returns what is wrong with the output: neither the older one nor a complete new one."""
+    """Returns the fault of an output that is neither the older one nor a complete new one."""
     if name == "compare":
         journal = folder / "out" / "run" / "journal.jsonl"
         lines = journal.read_text().splitlines(keepends=True) if journal.exists() else []

@@ -6,7 +6,7 @@
 V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. Each fold has rows of
 its own: of Alarm they are sampled from the network, of MSNBC and Adult drawn from those that are not for
 testing (58,265 and 7,327, as in the paper; Adult's are the first of a fixed shuffle of both its files). A
-fold of N rows has N / 4 more for tuning, which choose the prior of every model, and whatever else a learner
+fold of N rows has N / 4 more for tuning, which choose the prior of every model, and all else that a learner
 has to choose. Adult's numbers of more than 31 values are cut at their quartiles and the 95th percentile.
 Temperature and Traffic, the paper's other two sets, are not among the data.
 

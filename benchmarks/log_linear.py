@@ -159,7 +159,7 @@ class LogLinear:
         return value, (holds - chances) * counted, chances
 
     def loss(self, weights: Floats) -> tuple[float, Floats]:
-        """Returns what is minimised, and its gradient."""
+        """Returns the objective and its gradient."""
         value, residuals, _ = self.residuals(weights)
         both = residuals @ self.rows.holds.T
         a, b = self.pairs.T

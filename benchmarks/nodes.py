@@ -135,7 +135,7 @@ def recorded(problem: Problem, seconds: float) -> Node | None:
 
 
 def makespan(root: Node, workers: int) -> float:
-    """Returns the seconds of a proof on so many workers."""
+    """Returns the seconds of a proof on a number of workers."""
     waiting: list[tuple[int, int, Node]] = [(-root.bound, 0, root)]
     running: list[tuple[float, int, Node]] = []
     now = scheduled = 0.0

@@ -74,7 +74,7 @@ def write_rows(folder: Path, rows: int, columns: int) -> None:
 
 
 def timed(folder: Path, shape: tuple[int, int], size: int, plan: tuple[str, int]) -> Run:
-    """Runs the command on data of so many rows and columns, on an executor with so many workers."""
+    """Runs the command on data of a given size, on an executor with a number of workers."""
     (rows, columns), (executor, workers) = shape, plan
     words = [sys.executable, "-m", "jtsolve", "score", str(folder / "*.parquet"), "--quiet"]
     words += ["--max-size", str(size), "--threads", str(workers), "--executor", executor]

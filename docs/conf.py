@@ -38,7 +38,7 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 default_role = "code"  # names in docstrings stand in single backticks
 
-smartquotes_action = "D"  # dashes, but no quotes: pages quote what is typed
+smartquotes_action = "D"  # dashes, but no quotes: pages quote what readers type
 
 html_theme = "furo"
 html_title = "jtsolve"

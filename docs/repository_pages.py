@@ -1,4 +1,4 @@
-"""Sphinx reads what is written for readers of the repository: files without a title, links, docstrings."""
+"""Prepares for Sphinx what readers of the repository see: files without a title, links, docstrings."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ import sys  # noqa: E402
 import time  # noqa: E402
 
 STARTED = time.monotonic()
-"""The start of the process as good as it can be had: before anything heavy is loaded. The kernel's own record
-of the start would be wrong after an `exec` from a shell script, whose time would be counted too."""
+"""The start of the process, as nearly as Python knows it: before anything heavy is loaded. The kernel's own
+record would be wrong after an `exec` from a shell script, whose time would be counted too."""
 
 
 def main() -> None:

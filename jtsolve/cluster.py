@@ -1,7 +1,7 @@
 """Tasks on a Dask cluster: workers on this machine, or those of a scheduler that the user names.
 
 What several parts of the package need of Dask, and nothing beside it: connecting, comparing versions, waiting
-so that Ctrl-C cancels what is not done, and sums over many tasks by a tree. Workers on this machine listen on
+so that Ctrl-C cancels unfinished work, and sums over many tasks by a tree. Workers on this machine listen on
 the loopback interface only, and serve no pages; for a dashboard, start `dask scheduler` and name its address.
 Encryption is Dask's own: an address `tls://…` with the files that Dask's configuration names.
 

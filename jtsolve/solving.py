@@ -48,7 +48,7 @@ for longer. Of zoo's 17, it leaves 121 of 40,273: `dp` takes 3 s, and the portfo
 _SURVEY_SECONDS, _SURVEY_SETS = 5.0, 300_000
 """Most seconds for the first ascent, and sets with which it is tried: listing these takes about a second."""
 _FEW_SCORES = 1 << 14
-"""Scores on demand that may be computed after the end of the time: some tenths of a second."""
+"""Scores on demand that may be computed after the end of the time: a few tenths of a second."""
 
 
 class Listener(Protocol):

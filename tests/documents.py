@@ -5,7 +5,7 @@
 - In a `console` block, `$ ` begins a command for the shell, which the next line goes on with after a
   backslash. What follows is what it prints to either stream, compared as in doctests, with `...` for what is
   left out; where nothing follows, nothing is compared. A command succeeds, unless what it prints begins with
-  `jtsolve: `, as errors do.
+  `jtsolve: `, as errors do. A plain `jtsolve …` runs in this process, which has all modules loaded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,18 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
+import time
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
+
+from jtsolve.cli import run
 
 ROOT = Path(__file__).parents[1]
 _BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -81,10 +88,33 @@ def run_examples(page: str, name: str, folder: Path) -> tuple[int, list[str]]:
 def _run_command(command: str, expected: str, place: str, folder: Path) -> list[str]:
     """Runs a command and returns what is wrong with it, if anything is."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {"PYTHON": sys.executable, "PYTHONPATH": path, "COLUMNS": "80"}
+    words = shlex.split(command.replace("\\\n", " "), comments=True)
+    if words[:1] == ["jtsolve"] and not set(command) & set("|&;<>$`*"):
+        code, printed = _run_here(words[1:], environment)
+    else:
+        code, printed = _run_in_shell(command, environment, folder)
+    if (code != 0) != bool(re.search("^jtsolve: ", expected, re.MULTILINE)):
+        return [f"{place}: '{command}' ends with exit code {code}:\n{printed}"]
+    if expected and not doctest.OutputChecker().check_output(expected, printed, _FLAGS):
+        return [f"{place}: '{command}' prints\n{printed}\nand not\n{expected}"]
+    return []
+
+
+def _run_here(words: list[str], environment: dict[str, str]) -> tuple[int, str]:
+    """Returns the exit code of a command of ours, and what it printed."""
+    printed = StringIO()
+    with patch.dict(os.environ, environment), redirect_stdout(printed), redirect_stderr(printed):
+        code = run(words, time.monotonic())
+    return code, printed.getvalue()
+
+
+def _run_in_shell(command: str, environment: dict[str, str], folder: Path) -> tuple[int, str]:
+    """Returns the exit code of a command line of the shell, and what it printed."""
     done = subprocess.run(  # noqa: S603 - the pages are ours
         ["bash", "-c", _SHELL + command],  # noqa: S607 - where it lies differs between systems
         cwd=folder,
-        env={**os.environ, "PYTHON": sys.executable, "PYTHONPATH": path, "COLUMNS": "80"},
+        env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -92,9 +122,4 @@ def _run_command(command: str, expected: str, place: str, folder: Path) -> list[
         encoding="utf-8",
         check=False,
     )
-    failed = done.returncode != 0
-    if failed != bool(re.search("^jtsolve: ", expected, re.MULTILINE)):
-        return [f"{place}: '{command}' ends with exit code {done.returncode}:\n{done.stdout}"]
-    if expected and not doctest.OutputChecker().check_output(expected, done.stdout, _FLAGS):
-        return [f"{place}: '{command}' prints\n{done.stdout}\nand not\n{expected}"]
-    return []
+    return done.returncode, done.stdout

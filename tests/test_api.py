@@ -9,6 +9,7 @@ import pydoc
 import re
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -193,16 +194,19 @@ def test_a_picture_is_drawn_or_the_tree_is_printed(
         result.show(tmp_path / "tree.pdf")
 
 
-MODEL = jt.learn(SURVEY).fit()
+@cache
+def survey_model() -> jt.Model:
+    """The model of the survey: not at import, which every test process does."""
+    return jt.learn(SURVEY).fit()
 
 
 def test_a_query_gives_the_fractions_of_the_data() -> None:
-    answer = MODEL.query("Smoker", given={"Age": "40–60"})
+    answer = survey_model().query("Smoker", given={"Age": "40–60"})
     assert answer["Smoker"].tolist() == [False, True]
     assert answer["Smoker"].dtype == bool
     share = SURVEY["Smoker"][SURVEY["Age"] == "40–60"].mean()
     assert answer["probability"][1] == pytest.approx(share, abs=0.01)
-    joint = MODEL.query(["Cough", "Coin"], given={"Smoker": True, "Age": [1.0, 0.5, 0]})
+    joint = survey_model().query(["Cough", "Coin"], given={"Smoker": True, "Age": [1.0, 0.5, 0]})
     assert list(joint) == ["Cough", "Coin", "probability"]
     assert joint["probability"].sum() == pytest.approx(1)
     for given, fault in (
@@ -211,7 +215,7 @@ def test_a_query_gives_the_fractions_of_the_data() -> None:
         ({"Age": [1.0]}, "3 finite"),
     ):
         with pytest.raises(jt.InputError, match=fault):
-            MODEL.query("Smoker", given=given)
+            survey_model().query("Smoker", given=given)
 
 
 def test_predictions_keep_the_index_and_sum_over_missing_values() -> None:
@@ -219,34 +223,34 @@ def test_predictions_keep_the_index_and_sum_over_missing_values() -> None:
         {"Age": ["18–39", "61+", None], "Cough": ["often", "never", None], "Coin": [0, 1, 1]},
         index=["x", "y", "z"],
     )
-    predicted = MODEL.predict(rows, "Smoker")
+    predicted = survey_model().predict(rows, "Smoker")
     assert predicted.to_dict() == {"x": True, "y": False, "z": False}
-    shares = MODEL.predict(rows, "Smoker", probabilities=True)
+    shares = survey_model().predict(rows, "Smoker", probabilities=True)
     assert list(shares) == ["False", "True"]
     assert shares.loc["z", "True"] == pytest.approx(SURVEY["Smoker"].mean(), abs=0.01)
     assert np.allclose(shares.sum(axis=1), 1)
     with pytest.raises(jt.InputError, match="there is none called 'Coin'"):
-        MODEL.predict(rows.drop(columns="Coin"), "Smoker")
+        survey_model().predict(rows.drop(columns="Coin"), "Smoker")
 
 
 def test_samples_look_like_the_data() -> None:
-    drawn = MODEL.sample(1000, seed=1)
+    drawn = survey_model().sample(1000, seed=1)
     assert drawn.dtypes.equals(SURVEY.dtypes)
-    assert drawn.equals(MODEL.sample(1000, seed=1))
+    assert drawn.equals(survey_model().sample(1000, seed=1))
     assert drawn["Smoker"].mean() == pytest.approx(SURVEY["Smoker"].mean(), abs=0.06)
-    assert set(MODEL.sample(20, given={"Smoker": False})["Smoker"]) == {False}
+    assert set(survey_model().sample(20, given={"Smoker": False})["Smoker"]) == {False}
 
 
 def test_best_configurations_and_likelihoods_agree() -> None:
-    best = MODEL.mpe(k=3)
+    best = survey_model().mpe(k=3)
     assert best["log_probability"].is_monotonic_decreasing
-    logs = MODEL.loglik(best[list(SURVEY)])
+    logs = survey_model().loglik(best[list(SURVEY)])
     assert np.allclose(logs, best["log_probability"])
-    given = MODEL.mpe({"Smoker": True})
+    given = survey_model().mpe({"Smoker": True})
     assert given["Smoker"].tolist() == [True]
-    assert np.allclose(MODEL.loglik(given), given["log_probability"])
-    summed = MODEL.loglik(SURVEY[:1].assign(Coin=None))
-    both = [MODEL.loglik(SURVEY[:1].assign(Coin=coin))[0] for coin in (0, 1)]
+    assert np.allclose(survey_model().loglik(given), given["log_probability"])
+    summed = survey_model().loglik(SURVEY[:1].assign(Coin=None))
+    both = [survey_model().loglik(SURVEY[:1].assign(Coin=coin))[0] for coin in (0, 1)]
     assert summed[0] == pytest.approx(np.logaddexp(*both))
 
 
@@ -276,7 +280,7 @@ def test_cut_numbers_are_asked_by_number_and_come_out_as_ranges() -> None:
     assert isinstance(model.sample(3)["x"].dtype, pl.Enum)
 
 
-def test_real_numbers_get_a_gaussian_model() -> None:
+def test_real_numbers_get_a_gaussian_survey_model() -> None:
     generator = np.random.default_rng(0)
     x = generator.normal(size=500)
     frame = pd.DataFrame(
@@ -306,11 +310,11 @@ def test_real_numbers_get_a_gaussian_model() -> None:
 
 
 def test_a_model_is_written_and_read_and_mixtures_are_asked_alike(tmp_path: Path) -> None:
-    MODEL.write(tmp_path / "model.json")
+    survey_model().write(tmp_path / "model.json")
     back = jt.Model.read(tmp_path / "model.json")
-    assert back.names == MODEL.names
+    assert back.names == survey_model().names
     assert back.query("Coin")["Coin"].to_list() == [0, 1]
-    assert back.query("Coin")["probability"].to_list() == MODEL.query("Coin")["probability"].tolist()
+    assert back.query("Coin")["probability"].to_list() == survey_model().query("Coin")["probability"].tolist()
     mixture = jt.Model(fit_mixture(read_states(SURVEY), 2))
     assert mixture.query("Smoker")["probability"].sum() == pytest.approx(1)
     with pytest.raises(jt.ChoiceError, match="fit one tree"):
@@ -329,9 +333,9 @@ def test_the_limits_hold_for_reading_too() -> None:
 
 
 def test_a_model_can_be_pickled() -> None:
-    back = pickle.loads(pickle.dumps(MODEL))  # noqa: S301 - our own bytes
-    assert back.query("Age").equals(MODEL.query("Age"))
-    assert back.sample(5).equals(MODEL.sample(5))
+    back = pickle.loads(pickle.dumps(survey_model()))  # noqa: S301 - our own bytes
+    assert back.query("Age").equals(survey_model().query("Age"))
+    assert back.sample(5).equals(survey_model().sample(5))
 
 
 def test_a_tree_is_fitted_to_other_data() -> None:

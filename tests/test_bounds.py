@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.score import DiscreteScore
 
 
+@cache
 def trees(n: int) -> list[JunctionTree]:
     """The junction trees of all chordal graphs on n nodes."""
     pairs = list(combinations(range(n), 2))
@@ -45,10 +47,6 @@ def trees(n: int) -> list[JunctionTree]:
     return found
 
 
-TREES = {n: trees(n) for n in range(1, 5)}
-TREES_OF_5 = trees(5)
-
-
 def problem(n: int, max_size: int, seed: int) -> Problem:
     values = np.random.default_rng(seed).normal(scale=10, size=count_bounded_subsets(n, max_size))
     values[0] = 0
@@ -59,7 +57,7 @@ def problem(n: int, max_size: int, seed: int) -> Problem:
 def test_no_tree_scores_more_than_the_bound(n: int, max_size: int, seed: int) -> None:
     dense = problem(n, min(n, max_size), seed)
     for bound in (family_bound(dense), range_bound(dense)):
-        assert all(tree.score(dense.scores) <= bound + 1e-9 for tree in TREES[n])
+        assert all(tree.score(dense.scores) <= bound + 1e-9 for tree in trees(n))
 
 
 @given(st.integers(1, 4), st.floats(0, 1), st.integers(0, 10_000))
@@ -70,7 +68,7 @@ def test_the_bound_holds_for_sparse_scores(n: int, density: float, seed: int) ->
     table[0] = 0.0
     sparse = replace(dense, scores=SparseScores(n, table))
     for bound in (family_bound(sparse), range_bound(sparse)):
-        assert all(tree.score(sparse.scores) <= bound + 1e-9 for tree in TREES[n])
+        assert all(tree.score(sparse.scores) <= bound + 1e-9 for tree in trees(n))
 
 
 @given(st.integers(1, 5), st.integers(0, 4), st.floats(0, 1), st.integers(0, 10_000))
@@ -182,7 +180,7 @@ def test_no_family_of_data_exceeds_its_ceiling(
             if mask != 1 << v:
                 gain = found.scores.score(mask) - found.scores.score(mask ^ 1 << v)
                 assert gain <= found.ceilings[v] + 1e-9
-    best = max(tree.score(found.scores) for tree in TREES_OF_5 if tree.treewidth < 4)
+    best = max(tree.score(found.scores) for tree in trees(5) if tree.treewidth < 4)
     on_demand = replace(found, scores=DataScores(table, score, 4, prior=prior))
     assert best - 1e-9 <= problem_bound(on_demand) <= 1e-9
 
@@ -208,7 +206,7 @@ def test_forbidden_edges_decompose_the_bound_by_component(n: int, bits: int, see
     bound = family_bound(constrained)
     assert bound <= family_bound(problem(n, n, seed)) + 1e-9
     assert (
-        bound >= max(tree.score(constrained.scores) for tree in TREES[n] if constrained.permits(tree)) - 1e-9
+        bound >= max(tree.score(constrained.scores) for tree in trees(n) if constrained.permits(tree)) - 1e-9
     )
     if len(forbidden) == len(pairs):
         assert bound == pytest.approx(sum(constrained.scores.score(1 << v) for v in range(n)))

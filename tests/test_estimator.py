@@ -86,9 +86,9 @@ def tree_of(estimator: Any) -> JunctionTreeModel:
     "estimator",
     [
         JunctionTreeDensity(),
-        JunctionTreeClassifier(),
+        JunctionTreeClassifier(threads=1),  # without processes for the members of a portfolio
         JunctionTreeClassifier(trees="class-conditional", backend="forward"),
-        JunctionTreeImputer(),
+        JunctionTreeImputer(threads=1),
     ],
     ids=str,
 )

@@ -271,7 +271,7 @@ def test_rows_of_a_network_are_judged_as_by_its_junction_tree(
     rows[:, :10] = np.maximum(rows[:, :10], 0)
     expected = log_likelihood(from_network(network), rows)
     np.testing.assert_allclose(log_likelihood(network, rows), expected, atol=1e-12)
-    monkeypatch.setattr("jtsolve.models.relevance.Part.fits", lambda _part, _memory: False)
+    monkeypatch.setattr("jtsolve.models.relevance.RelevantPart.fits", lambda _part, _memory: False)
     np.testing.assert_allclose(log_likelihood(network, rows), expected, atol=1e-12)
 
 

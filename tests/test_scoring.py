@@ -36,7 +36,7 @@ from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
 from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
 from jtsolve.solving import solve
-from jtsolve.tables.distinct import distinct_rows
+from jtsolve.tables.distinct import ONCE, distinct_rows
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_numbers, read_states
 from jtsolve.tables.table import ContinuousTable, DataTable
@@ -372,8 +372,8 @@ def test_cells_are_counted_by_bins_and_by_hashing(arity: int, *, weighted: bool)
     rows = np.repeat(np.arange(500), weights) if weighted else np.arange(500)
     plain = replace(table, codes=table.codes[:, rows])
     sets = colex_sets(np.array([-1, -1, -1, -1]), 16, 4)
-    given = weights if weighted else np.empty(0, np.int64)
-    sums, cells = sums_over_cells(sets, table.codes, table.arities, given, 0.0, 0.5)
+    weights.flags.writeable = False  # as those of tables
+    sums, cells = sums_over_cells(sets, table.codes, table.arities, weights if weighted else ONCE, 0.0, 0.5)
     for mask in range(1, 16):
         assert sums[mask] == pytest.approx(plain_sums(plain, mask, 0.5), rel=1e-12)
         assert cells[mask] == np.prod(table.arities[list(members(mask))], dtype=float)
@@ -388,7 +388,7 @@ def test_bit_sets_count_binary_columns_to_the_bit(rows: int) -> None:
     for data in (table, replace(table, codes=constant)):
         sets = colex_sets(np.full(5, -1), 120, 7)
         for shared, each in ((0.0, 0.0), (0.0, 0.5), (2.0, 0.0)):
-            plain = sums_over_cells(sets, data.codes, data.arities, np.empty(0, np.int64), shared, each)
+            plain = sums_over_cells(sets, data.codes, data.arities, ONCE, shared, each)
             terms = entropy_terms(rows if shared == each == 0 else -1)
             # Out of order, too, where nothing is kept from one set to the next.
             for order in (np.arange(120), np.random.default_rng(0).permutation(120)):

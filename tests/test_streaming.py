@@ -92,10 +92,11 @@ def test_small_pieces_change_no_bit_of_the_scores(
     path = tmp_path / f"t.{ending}"
     content = written(frame(160, 1), ending.removesuffix(".gz") if "parquet" in ending else ending)
     path.write_bytes(gzip.compress(content) if ending == "parquet.gz" else content)
-    whole = [read_states(path, coding) for coding in CODINGS]
+    codings = CODINGS if ending in {"csv", "parquet"} else CODINGS[:2]  # cells are coded after the reading
+    whole = [read_states(path, coding) for coding in codings]
     for name, size in PIECES.items():
         monkeypatch.setattr(name, size)
-    for coding, expected in zip(CODINGS, whole, strict=True):
+    for coding, expected in zip(codings, whole, strict=True):
         table = read_states(path, coding)
         assert (table.names, table.states) == (expected.names, expected.states)
         assert dict(table.provenance) == dict(expected.provenance)
@@ -143,7 +144,7 @@ def test_many_labels_widen_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     coding = Coding(max_states=10**6)
     expected = distinct_rows(read_states(path, coding))
     monkeypatch.setattr("jtsolve.tables.gatherer.KEPT", 10)
-    monkeypatch.setattr("jtsolve.tables.source._PIECE", 1000)
+    monkeypatch.setattr("jtsolve.tables.source._PIECE", 20_000)
     table = read_states(path, coding)
     assert table.digest() == expected.digest()
     assert table.weights is not None

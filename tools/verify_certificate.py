@@ -316,7 +316,7 @@ class Verifier:
         return found
 
     def closed(self, alive: set[int], allowed: set[Family]) -> tuple[set[int], set[Family]]:
-        """Returns what is left without sets that are complete in no graph, and without their families."""
+        """Returns the problem without sets that are complete in no graph, and without their families."""
         while True:
             self.work += self.entries
             need(self.work <= MOST_WORK, "it would take too much work")

@@ -115,7 +115,7 @@ def average(
 
 
 class _Query(NamedTuple):
-    """What is asked for."""
+    """The options of a run."""
 
     problem: Problem
     limits: Limits

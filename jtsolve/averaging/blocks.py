@@ -1,4 +1,4 @@
-"""Blocks of a chain's graph drawn anew, exactly, within the rest.
+"""Blocks of a chain's graph redrawn, exactly, given the rest.
 
 W are the variables of a block. If every component K of the graph G without W has a complete neighbourhood
 N(K) ⊆ W, any decomposable graph on W in which these N(K) are complete may take the place of G[W]: the N(K)
@@ -59,7 +59,7 @@ class Blocks(NamedTuple):
     def redraw(
         self, neighbours: Sequence[VarSet], generator: np.random.Generator
     ) -> tuple[tuple[VarSet, ...], float] | None:
-        """Draws a block of a graph anew.
+        """Redraws a block of a graph.
 
         Returns:
             The neighbours of each vertex, and what ln of the weight gained; None if an N(K) is not complete.
@@ -147,7 +147,7 @@ def _is_complete(neighbours: Sequence[VarSet], mask: VarSet) -> bool:
 
 
 class _Unwatched:
-    """A report that nobody reads: a block takes some hundredths of a second."""
+    """A report that nobody reads: a block takes a few hundredths of a second."""
 
     stop: Stop | None = None
     incumbent: JunctionTree | None = None

@@ -128,7 +128,7 @@ def bootstrap(
     name = ""
     seeds = np.random.SeedSequence(limits.seed).spawn(count)
     with interruptible() as interruption:
-        job = _Job(table, search, limits, listener, interruption)
+        job = _Resampling(table, search, limits, listener, interruption)
         for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
             for u, v in found.edges:
                 seen[u, v] += 1
@@ -143,8 +143,8 @@ def bootstrap(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """What is kept of the tree of a resample."""
+class _Resample:
+    """What a resample contributes."""
 
     edges: tuple[tuple[int, int], ...]
     optimal: bool
@@ -152,7 +152,7 @@ class _Found:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _Resampling:
     """The searches of all resamples."""
 
     table: Table
@@ -171,21 +171,21 @@ class _Job:
         """Whether to begin nothing any more."""
         return self.interruption.wanted or (self.left is not None and self.left <= 0)
 
-    def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Found]:
-        """Yields what is found one after the other."""
+    def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
+        """Yields the findings one after the other."""
         for done, seed in enumerate(seeds):
             left = self.left
             if self.ended:
                 return
             share = None if left is None else left / (len(seeds) - done)
             own = replace(self.limits, time=share, started=monotonic())
-            counted = None if self.listener is None else _Counted(self.listener, done, len(seeds))
+            counted = None if self.listener is None else _ResampleProgress(self.listener, done, len(seeds))
             result = self.search(_drawn(self.table, seed), own, counted, self.interruption)
             if self.interruption.wanted:  # this search was cut short
                 return
             yield _found(result)
 
-    def on(self, cluster: Cluster, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Found]:
+    def on(self, cluster: Cluster, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
         """Yields what workers find, as it comes."""
         with cluster.connected() as workers:
             data = workers.share(self.table)
@@ -201,8 +201,8 @@ class _Job:
                     yield future.result()
 
 
-def _searched(table: Table, search: Search, limits: Limits, seed: np.random.SeedSequence) -> _Found:
-    """Returns what is found for a resample; called on a worker."""
+def _searched(table: Table, search: Search, limits: Limits, seed: np.random.SeedSequence) -> _Resample:
+    """Returns the findings of a resample; called on a worker."""
     own = replace(limits, started=monotonic())
     return _found(search(_drawn(table, seed), own, None, Interruption()))
 
@@ -211,9 +211,9 @@ def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
     return resampled(table, np.random.default_rng(seed))
 
 
-def _found(result: Result) -> _Found:
+def _found(result: Result) -> _Resample:
     edges = tuple(sorted(_tree_of(result).graph_edges))
-    return _Found(edges, result.status is Status.OPTIMAL, result.backend)
+    return _Resample(edges, result.status is Status.OPTIMAL, result.backend)
 
 
 def resampled(table: Table, generator: np.random.Generator) -> Table:
@@ -231,7 +231,7 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
+class _ResampleProgress:
     """Tells how many resamples are done, in place of the progress of the backend."""
 
     listener: Listener

@@ -6,7 +6,7 @@ temperature stay for ever in one of two regimes of some posteriors, each of them
 say is compared; if they do not agree, the posterior says that it has not converged.
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. On request,
-blocks of the graph at temperature 1 are drawn anew, exactly, after every hundred rounds (`blocks`).
+blocks of the graph at temperature 1 are redrawn, exactly, after every hundred rounds (`blocks`).
 
 Time: about 10^6 proposals a second and core, of 10^2 a round and temperature. Memory: n²/8 bytes a round
 and chain.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_BLOCK = 12
-"""Exact sums of 12 variables take some hundredths of a second."""
+"""Exact sums of 12 variables take a few hundredths of a second."""
 
 WORD = 32
 """As in `kernels.edge_chain`, which is not loaded before a chain begins."""
@@ -66,7 +66,7 @@ class ChainConstants:
     """Chains have converged if R̂, effective sizes, and the largest difference of an edge's probability
     between two of them meet these; the first two as Vehtari et al. advise."""
     error_bound: float = 4.0
-    """Of a difference, so many of its Monte Carlo standard errors do not count: at an effective size of 400,
+    """A difference of this many Monte Carlo standard errors does not count: at an effective size of 400,
     one of four chains knows a probability of 1/2 to 0.05, and many pairs are compared."""
     piece: int = 100
     """Rounds of a task, after which a block may be drawn."""
@@ -276,7 +276,7 @@ class _Shared(NamedTuple):
     blocks: Blocks | None
 
 
-class _State(NamedTuple):
+class _ChainState(NamedTuple):
     """Where a chain is; see `kernels.edge_chain` for all but the last: blocks tried, and blocks drawn."""
 
     random: NDArray[Any]
@@ -288,7 +288,7 @@ class _State(NamedTuple):
 
 
 def _advance(
-    shared: _Shared, state: _State, graphs: NDArray[np.uint32], heights: NDArray[np.float64]
+    shared: _Shared, state: _ChainState, graphs: NDArray[np.uint32], heights: NDArray[np.float64]
 ) -> None:
     """Runs a chain for as many rounds as there are places in its trace; writes state and trace."""
     from jtsolve.averaging.kernels.edge_chain import run_chain
@@ -319,10 +319,10 @@ def _advance(
 
 
 def _advanced(
-    shared: _Shared, rounds: int, state: _State
-) -> tuple[_State, NDArray[np.uint32], NDArray[np.float64]]:
+    shared: _Shared, rounds: int, state: _ChainState
+) -> tuple[_ChainState, NDArray[np.uint32], NDArray[np.float64]]:
     """Returns the state of a chain after some rounds, and its trace; called on a worker."""
-    state = _State(*(array.copy() for array in state))
+    state = _ChainState(*(array.copy() for array in state))
     graphs, heights = np.zeros((rounds, *state.rows.shape[1:]), np.uint32), np.zeros(rounds)
     _advance(shared, state, graphs, heights)
     return state, graphs, heights
@@ -389,10 +389,10 @@ class _Run:
         self.heights = np.zeros((ladder.chains, ladder.rounds))
         self.done = 0
 
-    def state(self, chain: int) -> _State:
+    def state(self, chain: int) -> _ChainState:
         """Returns where a chain is: views."""
         arrays = (self.states, self.rows, self.logs, self.order, self.counts, self.drawn)
-        return _State(*(array[chain] for array in arrays))
+        return _ChainState(*(array[chain] for array in arrays))
 
     def until(self, rounds: int, report: Report) -> None:
         """Runs all chains up to a number of rounds."""

@@ -8,8 +8,8 @@ L(∅,K) P(∅,R∖K) for the K ∋ min R, and each part K is connected(∅,K):
         below it, of R = K ∖ C, a part K' ∋ min R with L°(C,K') P°(C,R∖K') / P°(C,R), its neighbourhood Q' ⊊ C
         with F(Q',K')/s(Q') / L°(C,K'), and connected(Q',K'); then R ∖ K'
     until
-        K is connected, and with probability 1 / (number of cliques that hold Q, or min K) accepted: so often
-        it may be proposed.
+        K is connected, and accepted with probability 1 / (number of cliques that hold Q, or min K), since it
+        may be proposed from each of them.
 
 L° = L − F/s, and P° sums the partitions without a full part: then C is a maximal clique. There is no burn-in
 and there are no weights. Time: at most 4^n / 2 products for P°; 2^n steps to list the first cliques, less for

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Limits, Report
 
 
-class _Task(NamedTuple):
+class _ThreadCall(NamedTuple):
     """A call for some thread, and its predicted products."""
 
     cost: float
@@ -248,7 +248,7 @@ class _Run:
             if (size := int(s).bit_count()) < self.plan.width
         }
 
-    def _steps(self, phase: int, r: int) -> Iterator[Iterator[_Task]]:
+    def _steps(self, phase: int, r: int) -> Iterator[Iterator[_ThreadCall]]:
         """Yields the steps of a layer; the tasks of one may run side by side.
 
         Args:
@@ -262,7 +262,7 @@ class _Run:
         yield self._convolving(phase, r, name, self.plan.width, 1)
         yield self._excluding(phase, r)
 
-    def _counting(self, phase: int, r: int) -> Iterator[_Task]:
+    def _counting(self, phase: int, r: int) -> Iterator[_ThreadCall]:
         from jtsolve.averaging.kernels.sums import IN_R, IN_S, NOWHERE, count_full
 
         plan = self.plan
@@ -280,9 +280,11 @@ class _Run:
                 for portion in _portions(groups, sets, each, 1.0 * 2**r):
                     first, past, begin, end = portion
                     cost = (past - first) * (end - begin) * each
-                    yield _Task(cost, partial(count_full, m, k, last, *portion, self.layout, self.tables))
+                    yield _ThreadCall(
+                        cost, partial(count_full, m, k, last, *portion, self.layout, self.tables)
+                    )
 
-    def _convolving(self, phase: int, r: int, name: str, widest: int, saved: int) -> Iterator[_Task]:
+    def _convolving(self, phase: int, r: int, name: str, widest: int, saved: int) -> Iterator[_ThreadCall]:
         from jtsolve.averaging.kernels import sums
 
         kernel, plan = getattr(sums, name), self.plan
@@ -295,7 +297,9 @@ class _Run:
                     groups, chosen = (begins + first, begins + last), parts[begin:end]
                     arguments = (k, phase, *groups, chosen, self.layout, self.local, self.tables)
                     more = (self.base,) if name == "divide_marked" else ()
-                    yield _Task((last - first) * (end - begin) * each, partial(kernel, *arguments, *more))
+                    yield _ThreadCall(
+                        (last - first) * (end - begin) * each, partial(kernel, *arguments, *more)
+                    )
 
     def _renamed(self, phase: int, r: int, k: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """Yields ranges of groups of S of size k, and the R of size r renamed within V ∖ S.
@@ -310,16 +314,16 @@ class _Run:
             yield 0, without // LANES, _of_size(self.plan.n - k - 1, r)
             yield without // LANES, self.plan.groups(k), _of_size(self.plan.n - k, r)
 
-    def _attaching(self, phase: int, r: int) -> Iterator[_Task]:
+    def _attaching(self, phase: int, r: int) -> Iterator[_ThreadCall]:
         from jtsolve.averaging.kernels.sums import attach
 
         sets = self._within(phase, r)
         each = (20.0 + 3.0 * (self.plan.n - r)) * 2.0 ** (self.plan.n - r)
         for begin, end in pieces_of(sets.size, each):
             arguments = (sets[begin:end], self.layout, self.local, self.tables)
-            yield _Task((end - begin) * each, partial(attach, *arguments))
+            yield _ThreadCall((end - begin) * each, partial(attach, *arguments))
 
-    def _excluding(self, phase: int, r: int) -> Iterator[_Task]:
+    def _excluding(self, phase: int, r: int) -> Iterator[_ThreadCall]:
         from jtsolve.averaging.kernels.sums import exclude
 
         for s, (proper, some) in self._special.items():
@@ -327,7 +331,7 @@ class _Run:
             sets = sets[sets & s == 0]
             if sets.size:
                 arguments = (s, sets, proper, some, self.layout, self.local, self.tables)
-                yield _Task(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
+                yield _ThreadCall(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
 
     def _within(self, phase: int, r: int) -> NDArray[np.int64]:
         """Returns the R of size r."""

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _ROWS = 1 << 16
-"""Gains per batch: some hundredths of a second, so that an interruption acts at once."""
+"""Gains per batch: a few hundredths of a second, so that an interruption acts at once."""
 
 _Entry = tuple[bool, float, int, VarSet]
 """Whether S∪v is not permitted as a clique, minus the gain in nats, v, S: sorted in the order of choice."""
@@ -115,7 +115,7 @@ class KTree:
             if grown == self.steps or stale == self.patience:
                 stop = Stop.STEPS if grown == self.steps else None
                 break
-            tree = _Growth(problem, required, first, report, hurried=best is None).tree()
+            tree = _KTreeGrowth(problem, required, first, report, hurried=best is None).tree()
             grown += 1
             stale += 1
             failed += tree is None
@@ -128,7 +128,7 @@ class KTree:
         return Outcome(best, stop=stop or Stop.FINISHED, stats={"growths": grown, "without_tree": failed})
 
 
-class _Growth:
+class _KTreeGrowth:
     """One growth: the families so far, the maximal cliques, and the heap of candidate pairs.
 
     Args:

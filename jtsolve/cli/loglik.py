@@ -100,8 +100,8 @@ def loglik(
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """What is said of the log-likelihoods of rows: their number and sum, counting weights, and the least."""
+class LikelihoodSums:
+    """A summary of the log-likelihoods of rows: their number and sum, counting weights, and the least."""
 
     rows: int
     total: float
@@ -109,21 +109,23 @@ class Sums:
     impossible: int
 
 
-def _sums(rows: Any, times: Any) -> Sums:
-    """Returns the sums over rows that occur so often."""
+def _sums(rows: Any, times: Any) -> LikelihoodSums:
+    """Returns the sums over rows, each with its multiplicity."""
     impossible = int(times[rows == -math.inf].sum())
-    return Sums(int(times.sum()), float(rows @ times), float(rows.min(initial=math.inf)), impossible)
+    return LikelihoodSums(
+        int(times.sum()), float(rows @ times), float(rows.min(initial=math.inf)), impossible
+    )
 
 
 def _by_partitions(
     cluster: "Cluster", model: "AnyModel | Network", data: Path, options: DataOptions, output: Path | None
-) -> Sums:
+) -> LikelihoodSums:
     """Returns the sums over all partitions; writes a file for each into a folder."""
     from jtsolve.tables.partitions import over_frames
 
     found = over_frames(cluster, data, _of_partition, (model, options), output)
     # Summed exactly, so that the order in which partitions come does not matter.
-    return Sums(
+    return LikelihoodSums(
         sum(one.rows for one in found),
         math.fsum(one.total for one in found),
         min(one.least for one in found),
@@ -131,7 +133,9 @@ def _by_partitions(
     )
 
 
-def _of_partition(frame: Any, shared: "tuple[AnyModel | Network, DataOptions]", place: str | None) -> Sums:
+def _of_partition(
+    frame: Any, shared: "tuple[AnyModel | Network, DataOptions]", place: str | None
+) -> LikelihoodSums:
     """Returns the sums over a partition, and writes ln P of its rows; called on a worker."""
     import polars as pl
 
@@ -140,7 +144,7 @@ def _of_partition(frame: Any, shared: "tuple[AnyModel | Network, DataOptions]", 
 
     model, options = shared
     if not len(frame):
-        return Sums(0, 0.0, math.inf, 0)
+        return LikelihoodSums(0, 0.0, math.inf, 0)
     rows, times = _log_likelihood(model, frame, options)
     if place is not None:
         write_atomically(place, parquet_bytes(pl.DataFrame({"loglik": rows})))

@@ -66,7 +66,7 @@ def score(
             file_okay=False,
             readable=False,
             metavar="FOLDER",
-            help="Of partitions: keep what is counted here.",
+            help="Of partitions: keep the counts here.",
         ),
     ] = None,
     quiet: Quiet = False,

@@ -59,7 +59,7 @@ class DataFile:
         """Returns the file to be read by partitions on a cluster; by this process if that is None.
 
         Raises:
-            ChoiceError: a folder keeps what is counted, but there is no cluster; or the score is Gaussian.
+            ChoiceError: a folder is to keep the counts, but there is no cluster; or the score is Gaussian.
         """
         from jtsolve.scoring.score import require_counts
 
@@ -119,7 +119,7 @@ class DataFile:
 
 
 def heeding(path: Path, *, strict: bool, quiet: bool = False) -> "Callable[[tuple[Finding, ...]], None]":
-    """Returns what is done with the findings of a data check: refuse them if `strict`, else print them."""
+    """Returns what handles the findings of a data check: refuses them if `strict`, else prints them."""
 
     def heed(findings: "tuple[Finding, ...]") -> None:
         from jtsolve.tables.check import require_none

@@ -46,7 +46,7 @@ def show(
         if path is not None:
             require_writable(path, result)
     if picture is not None and svg is None and png is None:
-        raise ChoiceError("--picture names what is drawn; say where to: --svg FILE or --png FILE")
+        raise ChoiceError("--picture names the subject; say where to draw it: --svg FILE or --png FILE")
     if picture is not None and graph:
         raise ChoiceError("--graph shows the best tree's; leave it out, or --picture")
     view = _view(result, picture)

@@ -221,7 +221,7 @@ class Report(Protocol):
     def incumbent(self) -> JunctionTree | None:
         """The best tree reported so far by anyone, or None.
 
-        In a portfolio it may come from any member, some tenths of a second late. A backend that improves
+        In a portfolio it may come from any member, a few tenths of a second late. A backend that improves
         trees may continue from it whenever it restarts; alone, it finds there what it reported itself.
         """
         ...

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _CHUNK = 1 << 18
-"""Sets in a batch: some tens of megabytes."""
+"""Sets in a batch: tens of megabytes."""
 _LOOK_UPS = 1 << 25
 """Look-ups of scores in about a second, or less than reading them from a file: a weak bound must not overrun
 the time limit."""

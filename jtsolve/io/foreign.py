@@ -186,7 +186,7 @@ Line: TypeAlias = tuple[int, list[str]]
 
 
 @dataclass(slots=True)
-class _Families:
+class _ParentSets:
     """The parent sets of one variable, as words."""
 
     variable: Variable
@@ -223,7 +223,7 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
             "check that this is a score file of GOBNILP (.jkl, .scores)",
         )
     n = int(words[0])
-    families: list[_Families] = []
+    families: list[_ParentSets] = []
     while len(families) < n:
         number, words = next(lines, (number, []))
         if len(words) != 2 or not _WHOLE.fullmatch(words[1]):  # noqa: PLR2004 - name and count
@@ -233,7 +233,7 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
                 f"expected the name and count of variable {len(families)} of {n}",
                 "give every variable a line 'name count' and as many parent sets",
             )
-        here = _Families(Variable(words[0]), number)
+        here = _ParentSets(Variable(words[0]), number)
         for _ in range(int(words[1])):
             number, row = next(lines, (number, []))
             if len(row) < 2 or row[1] != str(len(row) - 2):  # noqa: PLR2004 - score and count
@@ -265,7 +265,7 @@ def read_urlearning(data: bytes, source: str, name: str) -> Problem:
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
     """
-    families: list[_Families] = []
+    families: list[_ParentSets] = []
     header: dict[str, str] = {}
     for number, words in _lines(data, source):
         keyword = words[0].upper()
@@ -279,7 +279,7 @@ def read_urlearning(data: bytes, source: str, name: str) -> Problem:
         elif keyword == "VAR":
             if len(words) != 2:  # noqa: PLR2004 - VAR and the name
                 raise InputError(source, f"line {number}", "expected 'VAR name'", "use a name without spaces")
-            families.append(_Families(Variable(words[1]), number))
+            families.append(_ParentSets(Variable(words[1]), number))
         elif families:
             families[-1].add(number, words[0], words[1:], source)
         else:
@@ -325,7 +325,7 @@ def _lines(data: bytes, source: str) -> Iterator[Line]:
 
 
 def _problem(
-    families: Sequence[_Families], source: str, name: str, relative: float, provenance: Mapping[str, str]
+    families: Sequence[_ParentSets], source: str, name: str, relative: float, provenance: Mapping[str, str]
 ) -> Problem:
     """Returns the problem that the family scores determine.
 
@@ -359,7 +359,7 @@ def _problem(
     return Problem(tuple(here.variable for here in families), scores, name=name, provenance=provenance)
 
 
-def _index(families: Sequence[_Families], source: str) -> dict[str, int]:
+def _index(families: Sequence[_ParentSets], source: str) -> dict[str, int]:
     """Returns the map from the file's words for parents to variables: names, or else positions."""
     index: dict[str, int] = {}
     for v, here in enumerate(families):
@@ -387,7 +387,7 @@ def _index(families: Sequence[_Families], source: str) -> dict[str, int]:
     return positions
 
 
-def _table(here: _Families, v: int, index: Mapping[str, int], source: str) -> dict[VarSet, float]:
+def _table(here: _ParentSets, v: int, index: Mapping[str, int], source: str) -> dict[VarSet, float]:
     """Returns the scores of one variable by parent set."""
     table: dict[VarSet, float] = {}
     for line, score, parents in here.rows:
@@ -417,7 +417,7 @@ def _summed(
     tables: Sequence[Mapping[VarSet, float]],
     max_size: int,
     tolerances: tuple[float, float],
-    families: Sequence[_Families],
+    families: Sequence[_ParentSets],
     source: str,
 ) -> NDArray[np.float64]:
     """Returns s in colex order: s(A) = s(A∖v) + w(v,A∖v) for the largest v in A, verified for every v."""

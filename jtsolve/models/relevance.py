@@ -149,12 +149,12 @@ def explanation(
     return [Configuration(states, best - log_probability)], log_probability
 
 
-def _plan(entered: Entered, wanted: Sequence[VarSet], memory: int | None) -> list[Part]:
+def _plan(entered: Entered, wanted: Sequence[VarSet], memory: int | None) -> list[RelevantPart]:
     """Returns one part for all targets, or one for each group, whichever is cheaper and fits."""
     union = reduce(or_, wanted)
     together = entered.part(entered.observed | union, union)
     most = together.cells if together.fits(memory) else None
-    apart: list[Part] = []
+    apart: list[RelevantPart] = []
     for targets in dict.fromkeys(wanted):
         apart.append(entered.part(entered.observed | targets, targets))
         if most is not None and sum(part.cells for part in apart) >= most:
@@ -206,7 +206,7 @@ class Entered:
         """The variables with evidence."""
         return varset(self.likelihoods)
 
-    def part(self, roots: VarSet, targets: VarSet | None) -> Part:
+    def part(self, roots: VarSet, targets: VarSet | None) -> RelevantPart:
         """Returns the part on which targets depend, within the roots and their ancestors.
 
         Args:
@@ -228,7 +228,7 @@ class Entered:
             factors = [factor for factor in factors if varset(factor.variables) & free]
         # A known state is a factor of its own, since the tables of the others no longer have the variable.
         factors += [Factor((v,), self.likelihoods[v]) for v in members(fixed)]
-        return Part(self, free | fixed, free | fixed if targets is None else targets, tuple(factors))
+        return RelevantPart(self, free | fixed, free | fixed if targets is None else targets, tuple(factors))
 
     def _ancestors(self, roots: VarSet) -> VarSet:
         """Returns the roots and all their ancestors."""
@@ -263,7 +263,7 @@ def _joined(factors: Sequence[Factor], start: VarSet) -> VarSet:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class RelevantPart:
     """A part of a network with evidence.
 
     Attributes:

@@ -77,7 +77,7 @@ def configurations(
     codes: Mapping[int, NDArray[np.integer[Any]]] | NDArray[np.int32],
     rows: int,
 ) -> NDArray[np.int64]:
-    """Returns the row of a node's table for each of so many rows of codes; the last parent varies fastest."""
+    """Returns the row of a node's table for each row of codes; the last parent varies fastest."""
     configuration = np.zeros(rows, dtype=np.int64)
     for parent in node.parents:
         configuration *= len(network.nodes[parent].states)

@@ -6,7 +6,7 @@ computed once, from the counts of the whole table: equal, to the last bit, to th
 has as many sets as the statistics of eight summands fit the memory of a worker.
 
 Finished groups of partitions are kept in the folder of the table, if it has one, under names that
-depend on data and sets only: a pass that was stopped counts what is missing.
+depend on data and sets only: a pass that was stopped resumes where it ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jtsolve.cluster import lost_memory
 from jtsolve.core.files import write_atomically
 from jtsolve.core.machine import free_memory
 from jtsolve.errors import InputError
-from jtsolve.tables.distinct import distinct_rows
+from jtsolve.tables.distinct import ONCE, distinct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -158,7 +158,7 @@ def _counted(table: DataTable, sets: NDArray[np.int64]) -> Statistics:
     from jtsolve.scoring.kernels.statistics import count_sets
 
     rows = distinct_rows(table)
-    weights = np.empty(0, np.int64) if rows.weights is None else rows.weights
+    weights = ONCE if rows.weights is None else rows.weights
     largest = float(np.sort(table.arities)[-sets.shape[1] :][1:].astype(float).prod())
     kind = np.int32 if largest < 1 << 31 else np.int64
     prefixes = np.zeros((max(1, sets.shape[1]), rows.rows), kind)

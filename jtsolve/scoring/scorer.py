@@ -12,7 +12,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.partitions import Heed, require_keys, sums_over_partitions, unheeded
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
-from jtsolve.tables.distinct import distinct_rows
+from jtsolve.tables.distinct import ONCE, distinct_rows
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, DataTable
 
@@ -179,9 +179,9 @@ class CountingScorer:
             sets,
             self.counted.codes,
             self.arities,
-            np.empty(0, np.int64) if weights is None else weights,
-            shared,
-            each,
+            ONCE if weights is None else weights,
+            float(shared),
+            float(each),
         )
         return _with_rest(sets, sums, cells, self._rest)
 

@@ -101,8 +101,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
-    """What is known of a column.
+class _ColumnSummary:
+    """A summary of a column.
 
     Args:
         column: as read.
@@ -165,7 +165,7 @@ def examine(
     selection = chosen(raw, coding, source)
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     facts = [_facts(column, selection.weights, coding) for column in selection.columns]
-    plain: list[_Facts] = []
+    plain: list[_ColumnSummary] = []
     words: dict[str, list[str]] = {}
     for one in facts:
         faults = _faults(one, coding, typed=raw.typed, discrete=discrete)
@@ -233,7 +233,7 @@ def plain_finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding) -> _Facts:
+def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding) -> _ColumnSummary:
     codes = column.codes
     # Shifted, so that the first entry counts the gaps.
     counts = np.bincount(codes.astype(np.int64) - GAP, weights, minlength=len(column.labels) + 1)
@@ -241,10 +241,10 @@ def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding)
     times = counts[1:][occurring].astype(np.int64)
     handled = coding.declares(column.name) or column.states is not None
     quantity = not handled and is_quantity(column, coding)
-    return _Facts(column, times, occurring, int(times.sum()), int(counts.sum()), handled, quantity)
+    return _ColumnSummary(column, times, occurring, int(times.sum()), int(counts.sum()), handled, quantity)
 
 
-def _faults(one: _Facts, coding: Coding, *, typed: bool, discrete: bool) -> Iterator[tuple[str, str]]:
+def _faults(one: _ColumnSummary, coding: Coding, *, typed: bool, discrete: bool) -> Iterator[tuple[str, str]]:
     """Yields the kinds and descriptions of the faults of a column; the first counts."""
     if one.present <= _NEARLY_NONE * one.total and (one.present == 0 or one.total >= _LEAST_ROWS):
         yield "near-empty", f"{one.present} of {one.total} values"
@@ -274,14 +274,14 @@ def _has_decimal_commas(labels: Sequence[str]) -> bool:
     return any("," in label for label in labels) and all(map(DECIMAL_COMMA.fullmatch, labels))
 
 
-def _is_date(one: _Facts) -> bool:
+def _is_date(one: _ColumnSummary) -> bool:
     """Tells whether all values are dates or times, too many to be named states."""
     if one.different <= min(FEW, one.present // 2):
         return False
     return all(map(_DATE.fullmatch, one.labels))
 
 
-def _is_identifier(one: _Facts) -> bool:
+def _is_identifier(one: _ColumnSummary) -> bool:
     """Tells whether nearly all values differ and, if numbers, number the rows or have zeros in front.
 
     Quantities differ from row to row as well: whole numbers identify rows if they increase from row to row
@@ -303,7 +303,7 @@ def _is_identifier(one: _Facts) -> bool:
     return bool(all_differ and (is_dense or (steps > 0).all() or (steps < 0).all()))
 
 
-def _words(one: _Facts) -> list[str]:
+def _words(one: _ColumnSummary) -> list[str]:
     """Returns the words among numbers, if numbers prevail and no word is a range such as 10+."""
     is_word = np.isnan(one.numbers)
     if not is_word.any() or is_word.all():
@@ -318,7 +318,9 @@ def _has_digit(word: str) -> bool:
     return any(character.isdigit() for character in word)
 
 
-def _overfull(plain: Sequence[_Facts], size: int, coding: Coding) -> Iterator[tuple[_Facts, str]]:
+def _overfull(
+    plain: Sequence[_ColumnSummary], size: int, coding: Coding
+) -> Iterator[tuple[_ColumnSummary, str]]:
     """Yields the columns of which even the smallest clique of the wanted size has more cells than rows."""
     bins = 0 if coding.discretise is None else coding.discretise.bins
     arities = np.array([max(bins, 2) if one.quantity else one.different for one in plain])
@@ -334,7 +336,7 @@ def _overfull(plain: Sequence[_Facts], size: int, coding: Coding) -> Iterator[tu
             yield one, f"{one.different} states, so at least {cells} cells in a clique of {size}"
 
 
-def _dependent(plain: Sequence[_Facts]) -> Iterator[tuple[str, str, str]]:
+def _dependent(plain: Sequence[_ColumnSummary]) -> Iterator[tuple[str, str, str]]:
     """Yields copies and functions of other columns, with the column that determines each.
 
     Only complete columns are compared. A two-valued function is not reported: it is as often a property, such
@@ -355,13 +357,13 @@ def _dependent(plain: Sequence[_Facts]) -> Iterator[tuple[str, str, str]]:
             yield "function", other.name, f"of '{one.name}'"
 
 
-def _equal(full: Sequence[_Facts]) -> Iterator[tuple[_Facts, _Facts]]:
+def _equal(full: Sequence[_ColumnSummary]) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
     """Yields pairs of columns that are equal up to the names of their states: the first, and another."""
-    alike: dict[bytes, list[_Facts]] = defaultdict(list)
+    alike: dict[bytes, list[_ColumnSummary]] = defaultdict(list)
     for one in full:  # copies have the same counts, which are at hand
         alike[np.sort(one.counts).tobytes()].append(one)
     for group in alike.values():
-        firsts: dict[bytes, _Facts] = {}
+        firsts: dict[bytes, _ColumnSummary] = {}
         for one in group if len(group) > 1 else ():
             first = firsts.setdefault(_canonical(one.column), one)
             if first is not one:
@@ -377,7 +379,7 @@ def _canonical(column: RawColumn) -> bytes:
     return sha256(rank[column.codes].data).digest()
 
 
-def _candidates(full: Sequence[_Facts]) -> Iterator[tuple[_Facts, _Facts]]:
+def _candidates(full: Sequence[_ColumnSummary]) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
     """Yields pairs in which the first column determines the second, of three states or more, on a sample."""
     several = [one for one in full if one.different > 2]  # noqa: PLR2004
     if len(several) < 2:  # noqa: PLR2004 - a pair
@@ -396,7 +398,7 @@ def _candidates(full: Sequence[_Facts]) -> Iterator[tuple[_Facts, _Facts]]:
         yield from ((one, several[j]) for j in fewer[~differ.any(axis=1)].tolist())
 
 
-def _determines(one: _Facts, other: _Facts, least: float) -> bool:
+def _determines(one: _ColumnSummary, other: _ColumnSummary, least: float) -> bool:
     """Tells whether a column is a function of another one, on all rows and not by chance."""
     by, values = one.column.codes, other.column.codes
     image = np.full(len(one.column.labels), GAP, dtype=values.dtype)

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 _BLOCK = 1 << 16
 """Rows inserted at a time."""
-_ONCE: NDArray[np.int64] = np.empty(0, np.int64)
+ONCE: NDArray[np.int64] = np.empty(0, np.int64)
+"""Multiplicities of rows that all count once, for kernels. Read-only as those of a table, which numba tells
+apart: it would compile every kernel that takes them twice."""
+ONCE.flags.writeable = False
 
 
 class Watch(Protocol):
@@ -70,7 +73,7 @@ class DistinctRows:
             block = np.empty((parts[0].size, len(parts)), self._rows.dtype)
             for place, part in enumerate(parts):
                 block[:, place] = part
-            times = _ONCE if weights is None else weights[start : start + _BLOCK]
+            times = ONCE if weights is None else weights[start : start + _BLOCK]
             self._make_room(block.shape[0])
             self._used = insert_rows(block, times, self._rows, self._times, self._slots, self._used)
             self._read += block.shape[0]

@@ -36,7 +36,7 @@ _PATTERN = frozenset("*?[")
 _ROWS = 1 << 19
 """Most rows converted to text at a time."""
 _VALUES = 1 << 24
-"""Most values, some tenths of a second of work: polars cannot be stopped."""
+"""Most values, a few tenths of a second of work: polars cannot be stopped."""
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
@@ -192,7 +192,8 @@ def _last_words(error: int) -> Iterator[None]:
     """Ends the process with a sentence on a descriptor, and exit code 2, where polars would abort it.
 
     Rust does so where a damaged file asks for more memory than there is. That can be neither caught nor
-    raised, and Python's own handlers of signals would never run; one of C takes its place meanwhile.
+    raised, and Python's own handlers of signals would never run; one of C takes its place meanwhile. Reading
+    in another process would survive it too, and take its start and a copy of the data for every file.
     """
 
     def end(_number: int) -> None:

@@ -27,7 +27,7 @@ from jtsolve.tables.source import files_of
 from jtsolve.tables.survey import (
     CodedColumn,
     Part,
-    Survey,
+    PartitionSurvey,
     added,
     coded_part,
     framed,
@@ -65,7 +65,7 @@ class PartitionedTable:
         parts: the partitions.
         coding: what the user has chosen.
         cluster: reads them.
-        folder: where what is counted is kept; None for nowhere.
+        folder: where the counts are kept; None for nowhere.
         provenance: remarks on data and coding.
         weighted: gives the rows of a partition other weights, whose sum over all is the total; None leaves
             them as they are.
@@ -274,13 +274,13 @@ def _submitted(workers: Workers, part: Part, function: Callable[..., Any], *argu
     return workers.submit(function, replace(part, frame=None), frame, *arguments)
 
 
-def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, watch: Watch) -> Survey:
+def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, watch: Watch) -> PartitionSurvey:
     """Returns the survey of all partitions; only of the first where everything is declared."""
     rows = [part.rows for part in parts]
     declared = all(name in coding.schema for name in parts[0].kinds if coding.reads(name))
     skipped = declared and coding.missing == "refuse" and coding.weights is None and None not in rows
     asked = parts[:1] if skipped else parts
-    found: list[Survey] = []
+    found: list[PartitionSurvey] = []
     with cluster.connected() as workers:
         futures = [_submitted(workers, part, surveyed, coding) for part in asked]
         with closing(workers.as_completed(futures)) as finished:
@@ -294,18 +294,18 @@ def _survey_path(folder: Path, parts: Sequence[Part], coding: Coding) -> Path:
     return folder / f"survey-{hashlib.sha256(repr((parts, coding)).encode()).hexdigest()[:32]}.json"
 
 
-def _kept(folder: Path, parts: Sequence[Part], coding: Coding) -> Survey | None:
+def _kept(folder: Path, parts: Sequence[Part], coding: Coding) -> PartitionSurvey | None:
     """Returns the survey of these partitions that is in a folder, or None."""
     path = _survey_path(folder, parts, coding)
     if not path.exists():
         return None
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Survey)
+        return msgspec.json.decode(path.read_bytes(), type=PartitionSurvey)
     except (OSError, msgspec.DecodeError) as error:
         raise InputError(str(path), "", f"it is damaged ({error})", "delete it; it is made again") from None
 
 
-def _keep(folder: Path, parts: Sequence[Part], coding: Coding, survey: Survey) -> None:
+def _keep(folder: Path, parts: Sequence[Part], coding: Coding, survey: PartitionSurvey) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(_survey_path(folder, parts, coding), msgspec.json.encode(survey))
 

@@ -155,7 +155,7 @@ class Lines:
         return 0, ""
 
     def ahead(self, most: int) -> list[str]:
-        """Returns the next non-blank lines, at most so many and from one block, without taking them."""
+        """Returns the next non-blank lines, at most `most` and from one block, without taking them."""
         self._held = next(self, None)
         lines = [] if self._held is None else self._held[1].split(b"\n", 2 * most)[: 2 * most]
         return [line.decode() for line in lines if line.strip()][:most]

@@ -78,7 +78,7 @@ class CodedColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class PartitionSurvey:
     """What the first pass knows of some partitions.
 
     Args:
@@ -139,11 +139,11 @@ def _selected(part: Part, frame: Any, coding: Coding) -> tuple[Subtable, dict[st
     return selection, gaps
 
 
-def surveyed(part: Part, frame: Any, coding: Coding) -> Survey:
-    """Returns what is known of a partition."""
+def surveyed(part: Part, frame: Any, coding: Coding) -> PartitionSurvey:
+    """Returns the summary of a partition."""
     found = _selected(part, frame, coding)
     if found is None:
-        return Survey(part.name, 0, {}, {}, {}, {})
+        return PartitionSurvey(part.name, 0, {}, {}, {}, {})
     selection, gaps = found
     times = selection.weights
     values = {}
@@ -153,10 +153,10 @@ def surveyed(part: Part, frame: Any, coding: Coding) -> Survey:
         values[column.name] = {label: count for label, count in pairs if count}
     rows = selection.columns[0].codes.size if times is None else int(times.sum())
     states = {column.name: column.states for column in selection.columns}
-    return _bounded(Survey(part.name, rows, values, gaps, states, selection.remarks))
+    return _bounded(PartitionSurvey(part.name, rows, values, gaps, states, selection.remarks))
 
 
-def added(surveys: Sequence[Survey]) -> Survey:
+def added(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
     """Returns the survey of all partitions of several."""
     first, *others = [survey for survey in surveys if survey.values] or surveys[:1]
     values: dict[str, Counter[str]] = {name: Counter(counts) for name, counts in first.values.items()}
@@ -177,7 +177,7 @@ def added(surveys: Sequence[Survey]) -> Survey:
     return _bounded(replace(first, rows=rows, values=dict(values), gaps=dict(gaps)))
 
 
-def _bounded(survey: Survey) -> Survey:
+def _bounded(survey: PartitionSurvey) -> PartitionSurvey:
     """Returns a survey; refuses columns with too many values."""
     many = [name for name, values in survey.values.items() if len(values) > _MOST_LABELS]
     if many:
@@ -222,7 +222,7 @@ def coded_part(part: Part, frame: Any, coding: Coding, columns: Sequence[CodedCo
 
 
 def settled_columns(
-    survey: Survey,
+    survey: PartitionSurvey,
     coding: Coding,
     source: str,
     size: int | None,
@@ -264,7 +264,7 @@ def settled_columns(
     return tuple(columns), remarks
 
 
-def _raw_column(name: str, survey: Survey) -> tuple[RawColumn, NDArray[np.int64]]:
+def _raw_column(name: str, survey: PartitionSurvey) -> tuple[RawColumn, NDArray[np.int64]]:
     """Returns a column with a row for every value, and for a gap; and the weights of the rows."""
     values, gaps = survey.values[name], survey.gaps[name]
     codes = np.array([*range(len(values)), *[GAP] * bool(gaps)], dtype=np.int32)

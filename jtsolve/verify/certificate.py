@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 def verify(
     problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
 ) -> tuple[str, ...]:
-    """Returns what is wrong with a certificate of a result's bound, or nothing if it holds.
+    """Returns the faults of a certificate of a result's bound; none if it holds.
 
     The result itself is verified by `jtsolve.verify.result`; here, that no tree under its constraints scores
     more than its bound, or that there is none if its bound is null and its status "infeasible". Of a ranking,
@@ -70,7 +70,7 @@ def verify(
     return ()
 
 
-class _State(NamedTuple):
+class _Remaining(NamedTuple):
     """The sets and families that are left in a node; a family is a set and the slot of its v."""
 
     alive: NDArray[np.bool_]
@@ -99,7 +99,7 @@ class _Verifier:
         if self.no_separator[0]:
             allowed[first] &= table.member[first] == certificate.root
         allowed[first, 0] &= table.coverable[first]
-        self.whole = _State(np.ones(len(table.masks), dtype=np.bool_), allowed, {})
+        self.whole = _Remaining(np.ones(len(table.masks), dtype=np.bool_), allowed, {})
         if bound > -inf:
             self.target = floor(Fraction(bound) * Fraction(2) ** self.shift) - offset - self.n
         else:  # one less than any choice of families is worth
@@ -145,7 +145,7 @@ class _Verifier:
         """Visits all nodes from the first.
 
         Raises:
-            Wrong: with what is wrong.
+            Wrong: with the fault.
         """
         nodes = self.certificate.nodes
         seen: set[int] = set()
@@ -166,7 +166,7 @@ class _Verifier:
             if not impossible:
                 waiting += self._end(node, state, number)
 
-    def _end(self, node: NodeDocument, state: _State, number: int) -> list[tuple[int, _State]]:
+    def _end(self, node: NodeDocument, state: _Remaining, number: int) -> list[tuple[int, _Remaining]]:
         """Verifies the end of a node; returns its branches, which are still to be visited."""
         if node.edge is not None:
             assert node.absent is not None, "checked before"
@@ -177,7 +177,7 @@ class _Verifier:
             both = self.table.holding(*node.edge)
             without = self._closed(state.alive & ~both, state.allowed & ~both[:, None])
             return [
-                (node.absent, _State(*without, {**state.decided, pair: False})),
+                (node.absent, _Remaining(*without, {**state.decided, pair: False})),
                 (node.present, state._replace(decided={**state.decided, pair: True})),
             ]
         if node.last is not None:
@@ -187,12 +187,12 @@ class _Verifier:
             self._look_at(state, number)
         return []
 
-    def _complete(self, state: _State) -> list[VarSet]:
+    def _complete(self, state: _Remaining) -> list[VarSet]:
         """Returns the pairs that are edges of every tree of a node."""
         present = (pair for pair, decided in state.decided.items() if decided)
         return [*self.problem.constraints.required_edges, *present]
 
-    def _impossible(self, state: _State) -> bool:
+    def _impossible(self, state: _Remaining) -> bool:
         """Tells whether a vertex has no family, or an edge of all trees of the node is in none."""
         left = np.zeros(self.n + 1, dtype=np.bool_)
         left[self.table.member[state.allowed]] = True
@@ -200,11 +200,11 @@ class _Verifier:
             return True
         return not all(self._is_alive(state, pair) for pair in self._complete(state))
 
-    def _is_alive(self, state: _State, mask: VarSet) -> bool:
+    def _is_alive(self, state: _Remaining, mask: VarSet) -> bool:
         return mask in self.table.index and bool(state.alive[self.table.index[mask]])
 
     def _bound(
-        self, state: _State, multipliers: Multipliers, place: str
+        self, state: _Remaining, multipliers: Multipliers, place: str
     ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         """Returns D, the gains of all families, and the vertices' maxima."""
         document = self.certificate
@@ -233,7 +233,7 @@ class _Verifier:
         np.maximum.at(best, self.table.member[state.allowed], gains[state.allowed])
         return sum(best[: self.n].tolist()) - price, gains, best
 
-    def _check_cuts(self, state: _State, multipliers: Multipliers, place: str) -> None:
+    def _check_cuts(self, state: _Remaining, multipliers: Multipliers, place: str) -> None:
         """Checks that each cut has a set within one that is complete in every tree, and no empty one."""
         complete = set(self._complete(state))
         for at, _ in multipliers.cuts:
@@ -289,14 +289,14 @@ class _Verifier:
             function -= 2 * self.table.holding(u, v)
         return function
 
-    def _dropped(self, state: _State, multipliers: Multipliers, place: str) -> _State:
+    def _dropped(self, state: _Remaining, multipliers: Multipliers, place: str) -> _Remaining:
         """Returns the families that may be in a tree above the bound."""
         value, gains, best = self._bound(state, multipliers, place)
         # The right-hand side is a Python number: limits of rows may exceed 64 bits.
         keep = state.allowed & (gains - best[self.table.member] > self.target - value)
-        return _State(*self._closed(state.alive, keep), state.decided)
+        return _Remaining(*self._closed(state.alive, keep), state.decided)
 
-    def _look_at(self, state: _State, number: int) -> None:
+    def _look_at(self, state: _Remaining, number: int) -> None:
         """Looks at the one graph of a node in which every pair is decided."""
         table = self.table
         pairs = table.masks[table.layers[2]] if table.width > 1 else []

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ROOM = 1 << 61
 """Bound on sums of units, such that their differences fit 64 bits."""
 MOST_WORK = 1 << 32
-"""Bound on the steps of a verification: some minutes."""
+"""Bound on the steps of a verification: a few minutes."""
 DEEPEST = 1 << 26
 """Bound on the decided pairs of a node, times the entries of the table: nodes that wait take memory."""
 _LARGEST_SHIFT = 2000

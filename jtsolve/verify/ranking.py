@@ -57,7 +57,7 @@ def _sequence(problem: Problem, ranking: RankingDocument) -> Iterator[str]:
 
 
 def _claims(ranking: RankingDocument) -> Iterator[str]:
-    """Checks the number of results, their scores and bounds, and what is said to be proved."""
+    """Checks the number of results, their scores and bounds, and the claim of what is proved."""
     scores = [-inf if result.score is None else result.score for result in ranking.results]
     bounds = [inf if result.bound is None else result.bound for result in ranking.results]
     bound = -inf if ranking.bound is None else ranking.bound

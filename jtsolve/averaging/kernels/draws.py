@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
-from numba import uint64
+from numba import int64, uint64
 
 from jtsolve.averaging.kernels.random import uniform
 from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of, divide_properly, proper_link, size_of
@@ -19,7 +19,7 @@ from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
 
 PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
-"""What is chosen for a pair (S, R): see `_term`."""
+"""Kinds of choices for a pair (S, R): see `_term`."""
 
 SLOTS = 1 << 15
 """Pairs that are remembered."""
@@ -33,7 +33,7 @@ UNLIKELY = 1e-15
 Memory = namedtuple(
     "Memory",
     [
-        "keys",  # shape (SLOTS,): a pair and what is chosen, plus 1; 0 for none
+        "keys",  # shape (SLOTS,): a pair and the kind of choice, plus 1; 0 for none
         "begins",  # shape (SLOTS,): its first choice; -1 if they are not listed
         "ends",  # shape (SLOTS,): behind its last
         "spent",  # shape (SLOTS,): how many terms have been looked at
@@ -228,11 +228,11 @@ def _partition(c, r, s, mark, luck, parts, seps, state, layout, weights, tables,
     count, front = 0, 0
     others = ((1 << layout.n) - 1) ^ c
     while r:
-        kind = PART  # a variable: for constants numba compiles variants
-        k = unname(_choose(kind, c, r, state, layout, weights, tables, none, memory), others, layout)
-        kind, q = NEIGHBOURHOOD, 0
+        # int64(…): numba compiles a variant for each constant.
+        k = _choose(int64(PART), c, r, state, layout, weights, tables, none, memory)
+        k, q = unname(k, others, layout), 0
         if c:
-            q = _choose(kind, c, k, state, layout, weights, tables, none, memory)
+            q = _choose(int64(NEIGHBOURHOOD), c, k, state, layout, weights, tables, none, memory)
             if q & ~s == 0:
                 return -1, 0
         parts[count], seps[count] = k, q
@@ -296,16 +296,16 @@ def draw_graphs(state, layout, weights, tables, none, order, graphs):
         stage[0], following[0], counts[0] = GROWING, 0, 1
         parts[0, 0], seps[0, 0] = everything, 0
         if weights.kind[0] != NO_SEPARATOR:
+            no = int64(0)
             counts[0], _ = _partition(
-                0, everything, 0, 0, 0.0, parts[0], seps[0], state, layout, weights, tables, none, memory
+                no, everything, no, no, 0.0, parts[0], seps[0], state, layout, weights, tables, none, memory
             )
         while top >= 0:
             s, r = first[top], second[top]
             mark = s or r & -r
             if stage[top] == PROPOSING:
                 proposals[0] += 1
-                kind = CLIQUE
-                clique = _choose(kind, s, r, state, layout, weights, tables, none, memory)
+                clique = _choose(int64(CLIQUE), s, r, state, layout, weights, tables, none, memory)
                 size = begins[top] + 1
                 cliques[size - 1] = clique
                 luck[top] = uniform(state)

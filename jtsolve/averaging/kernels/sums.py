@@ -459,7 +459,7 @@ def proper_link(link, own, s, layout, weights):
         -mantissa(own, bits) * weights.inverse[s],
         exponent_of(own, bits, base) + weights.inverse_exponent[s],
     )
-    # What is left of equal numbers is rounding.
+    # The rest of equal numbers is rounding.
     if link and number * power(max(-1022, exponent - highest)) > 1e-13:
         return number, exponent
     return 0.0, 0

@@ -4,8 +4,8 @@ A tree's number of edges and that of its parameters decompose like its score (`c
 
     worth · score − size,    size = K · edges + parameters,
 
-where K is more than the parameters of two trees can differ by. Let T be a tree that is best by this, whatever
-the worth. A tree T' of the best score has score(T') ≥ score(T), hence size(T) ≤ size(T'): no best tree has
+where K is more than the parameters of two trees can differ by. Let T be a tree that is best by this, at any
+worth. A tree T' of the best score has score(T') ≥ score(T), hence size(T) ≤ size(T'): no best tree has
 fewer edges, and none with as many has fewer parameters. What remains to be seen is that T is a best tree
 itself, which its score tells. If not, some better tree has more edges that gain less than they count, and the
 worth of a nat is raised; mostly the first is enough.

@@ -3,7 +3,7 @@
 It begins in the process that solves, as without workers: the problem as a whole is bounded there. When that
 has lasted, the open nodes go to workers. A task works on the subtree of one node, and hands back its proof
 with its open nodes, packed with their multipliers. While there are fewer of these than workers it ends at its
-first branching, later after some seconds. What a task that is lost had done is done again: its node is
+first branching, later after a few seconds. What a task that is lost had done is done again: its node is
 kept here until its result comes. Nodes that are never worked on keep the bound and the multipliers of their
 parent, so that a run that is stopped has a bound and a certificate, too.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _SECONDS = 2.0
-"""For which a task goes on branching: some hundred times what it takes to send it."""
+"""For which a task goes on branching: a few hundred times what it takes to send it."""
 _MOST_NODES = 64
 """That a task works on, so that proofs are never too deep to be pickled."""
 
@@ -202,7 +202,7 @@ class Spread:
 def explore(  # noqa: PLR0917 - the first three are those of every task
     problem: Problem, limits: Limits, report: Report, origin: Origin, node: bytes, seconds: float
 ) -> Explored:
-    """Works on a node and those below it for some seconds, at least until it branches; a task."""
+    """Works on a node and those below it for a few seconds, at least until it branches; a task."""
     state, decided, creep = pickle.loads(node)  # noqa: S301 - from our tasks
     best = BestTree(problem, report, origin.scale, origin.floor)
     tree = report.incumbent
@@ -215,7 +215,7 @@ def explore(  # noqa: PLR0917 - the first three are those of every task
 
 
 def _explored(search: BranchAndBound, seconds: float) -> Explored:
-    """Runs a search for some seconds of processor time; returns its result."""
+    """Runs a search for a few seconds of processor time; returns its result."""
     spent = thread_time()
     search.run(lambda: search.nodes > 0 and (thread_time() - spent >= seconds or search.nodes >= _MOST_NODES))
     return Explored(

@@ -59,7 +59,7 @@ _PAIR = 2
 
 @dataclass(frozen=True, slots=True)
 class FindConsistentTree:
-    """Junction trees from tests of conditional independence (LPACJT). Heuristic, for some tens of variables.
+    """Junction trees from tests of conditional independence (LPACJT). Heuristic, for a few dozen variables.
 
     All separators of a tree have k variables and all cliques k + 1, for k up to the treewidth. It needs the
     scores of all sets of at most treewidth + q variables, and refuses a table that has fewer.

@@ -73,7 +73,7 @@ _PARAMETER = re.compile(r"\w+:([\w.+-]+|\[[\w\",]*\]|\"\w*\")")
 
 @dataclass(frozen=True, slots=True)
 class ConstraintProgramming:
-    """Constraint programming with CP-SAT. Exact, for some tens of variables.
+    """Constraint programming with CP-SAT. Exact, for a few dozen variables.
 
     Args:
         start: the backend that finds the first tree, or None: then nothing is pruned.

@@ -24,7 +24,7 @@ class Costs:
     """Costs of a run on one core of an AMD EPYC (Zen 4), by `benchmarks/dp_speed.py`.
 
     They feed predictions, progress and the size of the chunks; no result depends on them. A chunk is one call
-    of a thread: some hundredths of a second, so that Ctrl-C and limits act at once.
+    of a thread: a few hundredths of a second, so that Ctrl-C and limits act at once.
     """
 
     float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`; int64 is taken for as fast

@@ -112,7 +112,7 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         units, own_units = (np.rint(values).astype(np.int64) for values in (units, own_units))
         unit = 2.0**-shift
         penalty = 1 if whole else 2 * n
-        choices = _Costs.of(problem, ranks.width)
+        choices = _SizeCounts.of(problem, ranks.width)
         costs = next((one for one in choices if one.most * penalty * unit <= one.room), None)
         numbers = units - _sums(ranks, own_units)
         if costs is not None:
@@ -139,11 +139,11 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
 
 
 @dataclass(frozen=True, slots=True)
-class _Costs:
+class _SizeCounts:
     """What of a tree's size is to decide ties.
 
     Attributes:
-        ties: what is counted, in words.
+        ties: what the ties count, in words.
         room: nats that all of it may cost.
         sizes: of sets.
         most: no tree is larger.
@@ -155,7 +155,7 @@ class _Costs:
     most: int
 
     @classmethod
-    def of(cls, problem: Problem, width: int) -> tuple[_Costs, ...]:
+    def of(cls, problem: Problem, width: int) -> tuple[_SizeCounts, ...]:
         """Returns edges and parameters together, unless the states are unknown; then edges alone."""
         edges = (width - 1) * problem.n - width * (width - 1) // 2
         alone = cls("edges", _FOR_EDGES, SetSizes(), edges)

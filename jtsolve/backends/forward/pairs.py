@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 _BLOCK = 1 << 15
-"""Pairs per batch: some tenths of a second, so that an interruption acts at once."""
+"""Pairs per batch: a few tenths of a second, so that an interruption acts at once."""
 
 
 @dataclass(slots=True)

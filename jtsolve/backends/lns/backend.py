@@ -99,7 +99,7 @@ class _Tuning:
     """Variables per improvement that a better tree is allowed to wait for before it is copied and reported:
     a copy takes a time that grows with their number."""
     cache: int = 1 << 18
-    """Region optima stored, and scores: some tens of megabytes each."""
+    """Region optima stored, and scores: tens of megabytes each."""
     largest_score: float = 1e90
     """Nats; the bonuses of a region reach some 10^6 times the largest score, and scores end at 10^100."""
 

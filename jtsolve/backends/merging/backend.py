@@ -20,7 +20,7 @@ variables, which is a proof, or after a number of consecutive rounds without a b
 of a portfolio reports a better tree, that is the best tree from then on. The constraints supported are those
 of the local searches; a start that does not meet them is left out.
 
-Time: some tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
+Time: a few tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
 it uses, and n² bonuses.
 
 References:
@@ -298,7 +298,7 @@ class _Rounds:
         return abs(self.score - empty) / max(1, len(self.best.graph_edges))
 
     def part(self, seconds: float = inf) -> DerivedReport:
-        """Returns a report that ends after some seconds of this thread, and only passes trees on.
+        """Returns a report that ends after a few seconds of this thread, and only passes trees on.
 
         Bounds may hold for some of the trees only.
         """

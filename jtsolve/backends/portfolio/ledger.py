@@ -83,7 +83,7 @@ class Ledger:
 
     @property
     def _is_late(self) -> bool:
-        """Whether patience is over. It begins anew at the first bound, before which sets may be scored."""
+        """Whether patience is over. It starts again at the first bound, before which sets may be scored."""
         if not self.unlimited or self.searched is None:
             return False
         patience = max(_LEAST_PATIENCE, self.patience * self.searched)

@@ -107,7 +107,7 @@ class Pool:
         return [job.memory for job in self.waiting[: max(0, self.at_a_time - len(self.running) - 1)]]
 
     def listen(self, ledger: Ledger, seconds: float) -> None:
-        """Takes the messages that the members send within some seconds."""
+        """Takes the messages that the members send within a few seconds."""
         talking = {one.connection: one for one in self.running}
         for connection in wait(list(talking), seconds):
             one = talking[connection]  # type: ignore[index] # `wait` returns some of what it is given

@@ -75,7 +75,7 @@ class _Tuning:
     partners: int = 12
     """Partners of each variable that moves prefer."""
     most_paired: int = 512
-    """Variables up to which all pairs are scored to find partners: some seconds for 10^4 rows."""
+    """Variables up to which all pairs are scored to find partners: a few seconds for 10^4 rows."""
     rehung: int = 2
     """Tree edges that move before each sample."""
 

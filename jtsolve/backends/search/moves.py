@@ -164,7 +164,7 @@ def _moved(tree: MutableTree, by: Proposals, nodes: list[int], rest: VarSet) -> 
     for place, node in enumerate(nodes):
         for other in nodes[:place]:
             separator = tree.adjacent[node].get(other)
-            # The old separator is no longer subtracted; what is left of it is.
+            # The old separator is no longer subtracted; the rest of it is.
             if separator is not None:
                 plus.append(separator)
                 minus.append(separator & ~rest)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Costs:
+class _SolverCosts:
     """Predicted costs of encoding and solving."""
 
     family: int = 2500  # bytes: the formula as Python objects, the solver's copy, and room for what it learns
@@ -47,7 +47,7 @@ class _Costs:
     families_per_second: float = 100.0  # the slowest of five random networks, 12 variables at treewidth 3
 
 
-_COSTS = _Costs()
+_COSTS = _SolverCosts()
 
 Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
 

@@ -1,7 +1,7 @@
 """A solve as tasks on Dask workers, and the news between them and the process that solves.
 
 Both ways go through the scheduler. A task tells trees and bounds as events of a topic. What it is told is in
-a `Variable`, at which it looks now and then: the best tree of all, and whether to stop. What is stale does no
+a `Variable`, at which it looks now and then: the best tree of all, and whether to stop. Stale values do no
 harm: a tree counts if it is better than the one known, and a bound of a part holds for that part for ever. So
 a task whose worker dies can be done again, as Dask does by itself. If all workers die, and with them the
 problem, it is sent again to those that start in their place.
@@ -75,7 +75,7 @@ class SolvesOnWorkers(Protocol):
 
 
 class Work(Protocol):
-    """What is done by tasks, for `Tasks.drive`."""
+    """The work of tasks, for `Tasks.drive`."""
 
     def start(self) -> bool:
         """Submits tasks while there is room for them; returns whether any work is left, begun or not."""
@@ -95,7 +95,7 @@ class Work(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Assignment:
+class _TaskSetting:
     """What a task needs besides its arguments: its `Variable` and topic, its number, limits and seed."""
 
     name: str
@@ -153,10 +153,10 @@ class Site:
             return self._shared
 
 
-class _Call(NamedTuple):
+class _TaskCall(NamedTuple):
     """A task: how to do it again, what it was given, and how often workers that all die may have it."""
 
-    assignment: _Assignment
+    assignment: _TaskSetting
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
     problem: Future
@@ -174,7 +174,7 @@ class Tasks:
         self.site = site
         self.running: dict[int, Future] = {}
         self.made = 0
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _TaskCall] = {}
         self._orphans: list[int] = []
         self._orphaned_at = 0.0
         self._name = f"jtsolve-{uuid4().hex}"
@@ -196,14 +196,14 @@ class Tasks:
         """
         self._open()
         self.made += 1
-        assignment = _Assignment(
+        assignment = _TaskSetting(
             self._name,
             self.made,
             None if limits.time is None else max(1e-3, limits.time - limits.elapsed),
             max(1, int(self.site.workers.memory(limits.memory_bytes))),
             limits.seed if seed is None else seed,
         )
-        self._call(_Call(assignment, function, arguments, self.site.problem(), _LIVES))
+        self._call(_TaskCall(assignment, function, arguments, self.site.problem(), _LIVES))
         return self.made
 
     def _open(self) -> None:
@@ -214,7 +214,7 @@ class Tasks:
             self._post(None, None)
             client.subscribe_topic(self._name, lambda event: self._heard.append(event[1]))
 
-    def _call(self, call: _Call) -> None:
+    def _call(self, call: _TaskCall) -> None:
         number = call.assignment.number
         self._calls[number] = call
         self.running[number] = self.site.workers.submit(
@@ -387,7 +387,7 @@ def solve_there(problem: Problem, limits: Limits, report: Report, backend: Backe
     return backend.solve(problem, limits, report)
 
 
-def _work(assignment: _Assignment, problem: Problem, function: Callable[..., Any], *arguments: Any) -> Any:
+def _work(assignment: _TaskSetting, problem: Problem, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls a function on a worker; returns None if it was stopped where it could not say anything."""
     limits = Limits(assignment.time, assignment.memory, threads=1, seed=assignment.seed)
     report = TaskReport(assignment, problem, limits)
@@ -400,7 +400,7 @@ def _work(assignment: _Assignment, problem: Problem, function: Callable[..., Any
 class TaskReport:
     """The report of a task: tells trees and bounds, and looks at what it is told."""
 
-    def __init__(self, assignment: _Assignment, problem: Problem, limits: Limits) -> None:
+    def __init__(self, assignment: _TaskSetting, problem: Problem, limits: Limits) -> None:
         self._worker = import_module("distributed").get_worker()
         self._assignment, self._problem, self._limits = assignment, problem, limits
         self._asked: Stop | None = None

@@ -42,7 +42,7 @@ def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
         started: `time.monotonic()` at the start of the process; limits count from there.
         listener: receives progress.
     """
-    facts = _Facts()
+    facts = _RunFacts()
     try:
         row = copy_context().run(
             _solved, spec, started, listener, facts
@@ -95,7 +95,7 @@ def file_digest(path: str | Path) -> str:
 
 
 @dataclass(slots=True)
-class _Facts:
+class _RunFacts:
     """Facts of a run that are known before it ends."""
 
     n: int | None = None
@@ -104,7 +104,7 @@ class _Facts:
     prepared: float | None = None
 
 
-def _solved(spec: Spec, started: float, listener: Listener | None, facts: _Facts) -> Row:
+def _solved(spec: Spec, started: float, listener: Listener | None, facts: _RunFacts) -> Row:
     limits = Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads, spec.seed, started)
     guard_reading(limits.guard())
     chosen = None if spec.backend == AUTO else parse_untrusted(spec.backend)

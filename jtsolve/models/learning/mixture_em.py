@@ -207,43 +207,88 @@ def fit_mixture_validated(
     """
     if not sizes or not candidates:
         raise ChoiceError("there is no size or no prior to try; give at least one of each")
-    weights = None if isinstance(validation, np.ndarray) else validation.weights
-    count = validation.shape[1] if isinstance(validation, np.ndarray) else validation.rows
-    times = np.ones(count) if weights is None else weights.astype(np.float64)
     how = how or EmOptions()
-    best: Mixture | None = None
-    likelihood, stop = -inf, Stop.FINISHED.value
-    tried = []
+    choice = _BestMixture(table, validation, how, candidates, progress=progress, deadline=deadline)
     own = min(how.trees.treewidth, table.n - 1)
     for treewidth in (own, *(range(own - 1, 0, -1) if treewidths is None else treewidths)):
-        before, least = likelihood, 0 if best is None else len(best.components)
-        for size in (size for size in sizes if size >= least):
-            mixture = None
-            try:
-                mixture = fit_mixture(table, size, how.of_treewidth(treewidth), progress, deadline=deadline)
-                stop = mixture.provenance["stop"]
-                tries = candidates if stop == Stop.FINISHED.value else ()
-                here, mean = _tuned(mixture, table, validation, times, tries)
-            except (LimitError, KeyboardInterrupt) as error:
-                best = best or mixture
-                interrupted = isinstance(error, KeyboardInterrupt)
-                is_late = deadline is not None and monotonic() >= deadline
-                if best is None or not (interrupted or is_late):  # nothing to return, or another limit
-                    raise
-                stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
+        before = choice.likelihood
+        for size in [size for size in sizes if choice.best is None or size >= len(choice.best.components)]:
+            if not choice.improves(size, treewidth) or choice.stop != Stop.FINISHED.value:
                 break
-            tried.append({"components": size, "treewidth": treewidth, "validation_log_likelihood": mean})
-            if progress is not None:
-                progress(f"{size} components of treewidth {treewidth}: {mean:.4f} nats per row of validation")
-            worse = best is not None and mean <= likelihood
-            if not worse:
-                best, likelihood = here, mean
-            if worse or stop != Stop.FINISHED.value:
-                break
-        if stop != Stop.FINISHED.value or likelihood == before:
+        if choice.stop != Stop.FINISHED.value or choice.likelihood == before:
             break
-    assert best is not None, "there is at least one size"
-    return replace(best, provenance=MappingProxyType({**best.provenance, "sizes_tried": tried, "stop": stop}))
+    assert choice.best is not None, "there is at least one size"
+    facts = {**choice.best.provenance, "sizes_tried": choice.tried, "stop": choice.stop}
+    return replace(choice.best, provenance=MappingProxyType(facts))
+
+
+class _BestMixture:
+    """The mixture under which validation rows are likeliest, of those tried.
+
+    Attributes:
+        best: the mixture.
+        likelihood: its mean log-likelihood per row of validation.
+        stop: why the last search for a mixture ended.
+        tried: for the provenance.
+    """
+
+    def __init__(
+        self,
+        table: DataTable,
+        validation: DataTable | Codes,
+        how: EmOptions,
+        candidates: Sequence[float],
+        *,
+        progress: ProgressMessage | None,
+        deadline: float | None,
+    ) -> None:
+        self.table, self.validation, self.how, self.candidates = table, validation, how, candidates
+        self.progress, self.deadline = progress or (lambda _words: None), deadline
+        weights = None if isinstance(validation, np.ndarray) else validation.weights
+        count = validation.shape[1] if isinstance(validation, np.ndarray) else validation.rows
+        self.times = np.ones(count) if weights is None else weights.astype(np.float64)
+        self.best: Mixture | None = None
+        self.likelihood, self.stop = -inf, Stop.FINISHED.value
+        self.tried: list[dict[str, float]] = []
+
+    def improves(self, size: int, treewidth: int) -> bool:
+        """Tries a size and a treewidth, and tells whether their mixture is the best so far.
+
+        Interrupted or late, it keeps the best, or takes the mixture as it is if there is no other.
+        """
+        mixture = None
+        try:
+            how = self.how.of_treewidth(treewidth)
+            mixture = fit_mixture(self.table, size, how, self.progress, deadline=self.deadline)
+            self.stop = mixture.provenance["stop"]
+            mixture, mean = self.tuned(mixture, self.candidates if self.stop == Stop.FINISHED.value else ())
+        except (LimitError, KeyboardInterrupt) as error:
+            self.best = self.best or mixture
+            interrupted = isinstance(error, KeyboardInterrupt)
+            is_late = self.deadline is not None and monotonic() >= self.deadline
+            if self.best is None or not (interrupted or is_late):  # nothing to return, or another limit
+                raise
+            self.stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
+            return False
+        self.tried.append({"components": size, "treewidth": treewidth, "validation_log_likelihood": mean})
+        self.progress(f"{size} components of treewidth {treewidth}: {mean:.4f} nats per row of validation")
+        if self.best is not None and mean <= self.likelihood:
+            return False
+        self.best, self.likelihood = mixture, mean
+        return True
+
+    def tuned(self, mixture: Mixture, candidates: Sequence[float]) -> tuple[Mixture, float]:
+        """Returns the mixture with its own or the best candidate prior, and the mean of `log_likelihood`."""
+        best, likelihood = mixture, self.mean(mixture)
+        for other in _with_priors(mixture, self.table, candidates) if candidates else ():
+            value = self.mean(other)
+            if value > likelihood:
+                best, likelihood = other, value
+        return best, likelihood
+
+    def mean(self, mixture: Mixture) -> float:
+        """Returns the mean log-likelihood per row of validation."""
+        return _mean(log_likelihood(mixture, self.validation), self.times)
 
 
 def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
@@ -256,22 +301,6 @@ def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
     logs = log_joint(mixture, rows)
     shares: NDArray[np.float64] = np.exp(logs - log_sum(logs))
     return shares
-
-
-def _tuned(
-    mixture: Mixture,
-    table: DataTable,
-    validation: DataTable | Codes,
-    times: NDArray[np.float64],
-    candidates: Sequence[float],
-) -> tuple[Mixture, float]:
-    """Returns the mixture with its own or the best candidate prior, and the mean validation likelihood."""
-    best, likelihood = mixture, _mean(log_likelihood(mixture, validation), times)
-    for other in _with_priors(mixture, table, candidates) if candidates else ():
-        value = _mean(log_likelihood(other, validation), times)
-        if value > likelihood:
-            best, likelihood = other, value
-    return best, likelihood
 
 
 def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]) -> list[Mixture]:
@@ -342,7 +371,7 @@ class _EmRun:
             found: list[Structure] = []
             for k, share in enumerate(shares):
                 known = trees[k] or (found[-1] if found else None)
-                if known is not None and self.is_late:  # whatever there is makes a mixture
+                if known is not None and self.is_late:  # the trees so far make a mixture
                     found.append(known)
                 else:
                     found.append(self.learn(k, share, trees[k], known))

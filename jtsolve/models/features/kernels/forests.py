@@ -26,7 +26,7 @@ def forest_gains(codes, weights, first, counts, literals, price, gains):
         gains: (literals,), the log-likelihood that splits on them gain with independent variables.
     """
     total = weights.sum()
-    without = _forest(counts, total, first, -1, price)
+    without = _forest(counts, total, first, np.int64(-1), price)
     parameters = 0
     for u in range(first.size - 1):
         parameters += _states(counts, first, u) - 1
