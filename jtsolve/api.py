@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import wraps
+from numbers import Integral
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
@@ -58,7 +59,7 @@ from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
 from jtsolve.tables.check import require_none
 from jtsolve.tables.distinct import Watch, unwatched
-from jtsolve.tables.frames import FRAME, FrameStyle, is_path
+from jtsolve.tables.frames import FRAME, FrameStyle, is_listing, is_path, label_of
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import Dialect, read_checked, read_declarations
@@ -192,7 +193,7 @@ def learn(
     [('Age',), ('Smoker',), ('Coin',)]
     """
     limits = _limits(time, memory, threads, seed)
-    searcher = _backend(backend)
+    treewidth, searcher = _treewidth(treewidth), _backend(backend)
     score = score or (DEFAULT_SCORE if ess is None and average is None else "bdeu")
     of = named_score(score, ess) if isinstance(score, str) else score
     if average is not None and not is_discrete(of):
@@ -369,7 +370,7 @@ def solve(
     task = problem if isinstance(problem, Problem) else read_problem(problem)
     graphs = (within_graph, require_graph)
     limited = _constraints(task.constraints, task.names, forbid, require, constraints, graphs)
-    task = replace(task, constraints=limited).with_treewidth(treewidth)
+    task = replace(task, constraints=limited).with_treewidth(_treewidth(treewidth))
     with _display(f"solving {task.name}", show_progress) as listener:
         cluster = Cluster.of(executor, limits.workers)
         return Solution(task, solve_problem(task, searcher, limits, listener, cluster))
@@ -434,7 +435,7 @@ def average(
     limits = _limits(time, memory, threads, seed)
     learned = problem if isinstance(problem, Solution) else None
     task = problem.problem if isinstance(problem, Solution) else problem
-    task = (task if isinstance(task, Problem) else read_problem(task)).with_treewidth(treewidth)
+    task = (task if isinstance(task, Problem) else read_problem(task)).with_treewidth(_treewidth(treewidth))
     cluster = Cluster.of(executor, limits.workers)
     resampling = _resampling(learned, task, backend) if bootstrap else None
     with (
@@ -694,10 +695,19 @@ def _limits(time: float | None, memory: float | None, threads: int | None, seed:
     return Limits(time, memory_bytes(memory), threads, seed)
 
 
+def _treewidth(given: Any) -> int | None:
+    """Returns a treewidth given as any whole number, or None."""
+    if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+        raise ChoiceError(f"treewidth={given!r} is not a whole number; give one, or None for no bound")
+    return given if given is None else int(given)
+
+
 def _backend(backend: str | Backend) -> Backend | None:
     """Returns the backend, or None for `auto`."""
     if isinstance(backend, str):
         return None if backend == "auto" else parse_backend(backend)
+    if not hasattr(backend, "capabilities"):
+        raise ChoiceError(f"{backend!r} is not a backend; give a name, as `jt.backends()` lists them")
     return backend
 
 
@@ -712,14 +722,18 @@ def _coding(options: Mapping[str, Any]) -> Coding:
     if unknown:
         raise ChoiceError(f"there is no option '{unknown[0]}' for data; there are {', '.join(known)}")
     given = dict(options)
-    if isinstance(given.get("discretise"), str):
-        given["discretise"] = Discretisation.parse(given["discretise"])
+    if not isinstance(given.get("discretise"), Discretisation | None):
+        given["discretise"] = Discretisation.parse(str(given["discretise"]))
     if given.get("schema") is not None:
         given["schema"], declared = read_declarations(given["schema"])
         given["class_column"] = given.get("class_column") or declared
     for name in ("columns", "drop", "gaps", "states"):
         if given.get(name) is not None:
-            given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
+            several = given[name] if is_listing(given[name]) else (given[name],)
+            given[name] = tuple(map(label_of, several))
+    for name in ("weights", "class_column"):
+        if given.get(name) is not None:
+            given[name] = label_of(given[name])
     return Coding(**given)
 
 
@@ -778,6 +792,16 @@ def _graph(given: GraphLike | None, names: Sequence[str], *, screened: bool) -> 
     return graph and graph.aligned(names, str(given) if is_path(given) else "graph")
 
 
+def _pairs(option: str, given: Any) -> list[list[str]]:
+    """Returns pairs of names, which a data frame may have as numbers."""
+    pairs = list(given) if is_listing(given) else [given]
+    if not all(is_listing(pair) and len(pair) == 2 for pair in pairs):  # noqa: PLR2004 - a pair
+        raise ChoiceError(
+            f'{option}={given!r} is not a list of pairs of names; give one, such as {option}=[("A", "B")]'
+        )
+    return [list(map(label_of, pair)) for pair in pairs]
+
+
 def _constraints(  # noqa: PLR0917 - one for each parameter of `learn`
     own: Constraints,
     names: Sequence[str],
@@ -788,7 +812,8 @@ def _constraints(  # noqa: PLR0917 - one for each parameter of `learn`
 ) -> Constraints:
     """Returns constraints together with others, given by names as in an instance file, and by graphs."""
     document = constraints_to_document(own, names)
-    given = [("forbidden_edges", list(forbid)), ("required_edges", list(require)), *(more or {}).items()]
+    pairs = {"forbidden_edges": _pairs("forbid", forbid), "required_edges": _pairs("require", require)}
+    given = [*pairs.items(), *(more or {}).items()]
     for key, value in given:
         if isinstance(value, list | tuple | set | frozenset):
             known = {frozenset(entry) for entry in document.get(key, ())}

@@ -186,8 +186,7 @@ def _sparse_families(scores: SparseScores, width: int, singles: list[float]) -> 
         for v in within:
             filled = table.get(mask ^ 1 << v)
             gain = score - (alone - singles[v] if filled is None else filled)
-            if gain > best[v]:
-                best[v] = gain
+            best[v] = max(best[v], gain)
     excess.sort(reverse=True)
     for v, single in enumerate(singles):
         fitting = (over for over, mask in excess if not mask >> v & 1 and mask | 1 << v not in table)
