@@ -407,12 +407,42 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
         jt.learn(SURVEY, skip="Cough")
     with pytest.raises(jt.ChoiceError, match="there is no score 'bdu'"):
         jt.learn(SURVEY, score="bdu")
-    with pytest.raises(jt.ChoiceError, match="must be above 0"):
+    with pytest.raises(jt.ChoiceError, match="must be a number above 0"):
         jt.learn(SURVEY, time=-1)
     assert jt.learn(SURVEY, score=Bic(), memory=4, threads=1, backend="forward").result.backend == "forward"
     model = jt.learn(SURVEY, ess=10).fit().model
     assert isinstance(model, JunctionTreeModel)
     assert model.provenance["smoothing_ess"] == 10
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"treewidth": "2"}, "treewidth='2' is not a whole number; give one, or None"),
+        ({"treewidth": True}, "treewidth=True is not a whole number"),
+        ({"time": "60"}, "the limit 'time' is 60; it must be a number above 0"),
+        ({"memory": "4"}, "the memory limit is 4 GB; give a finite number"),
+        ({"seed": "x"}, "the seed is x; it must be a whole number"),
+        ({"backend": 3}, "3 is not a backend; give a name"),
+        ({"discretise": 4}, "no discretisation '4:0'; give quantile:B"),
+        ({"forbid": ("Age", "Coin")}, r"forbid=\('Age', 'Coin'\) is not a list of pairs of names"),
+        ({"require": "Age,Coin"}, r"require='Age,Coin' is not a list of pairs of names; give one, such as"),
+    ],
+    ids=str,
+)
+def test_an_option_of_another_type_is_refused_with_what_to_give(options: dict[str, Any], fault: str) -> None:
+    with pytest.raises(jt.ChoiceError, match=fault):
+        jt.learn(SURVEY, **options)
+
+
+def test_columns_named_by_numbers_are_named_by_them_everywhere() -> None:
+    codes = np.random.default_rng(0).integers(0, 2, (60, 4))
+    codes[:, 1] = codes[:, 0]
+    frame = pd.DataFrame(codes)
+    named: dict[str, Any] = {"treewidth": np.int64(1), "drop": 3, "states": [0, 2], "forbid": [(0, 1)]}
+    found = jt.learn(frame, **named)
+    assert found.result.names == ("0", "1", "2")
+    assert ("0", "1") not in found.graph().edges
 
 
 def test_a_problem_without_a_tree_says_so_in_words() -> None:

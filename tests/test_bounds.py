@@ -127,9 +127,9 @@ def test_the_family_bound_is_taken_where_it_is_cheap(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("jtsolve.core.bounds._LOOK_UPS", 8)  # four sets of 1, six of 2, four of 3, one of 4
     assert problem_bound(small) == pytest.approx(range_bound(small), rel=1e-9)
     assert problem_bound(small, seconds=4) == pytest.approx(family_bound(small), rel=1e-9)
-    # At the end no time may be left: a tenth of what there is at the beginning suffices.
-    assert early_bound(small, 39) == inf
-    assert early_bound(small, 41) == pytest.approx(family_bound(small), rel=1e-9)
+    # At the end no time may be left: twice as much as it takes suffices at the beginning.
+    assert early_bound(small, 7.9) == inf
+    assert early_bound(small, 8.1) == pytest.approx(family_bound(small), rel=1e-9)
     result = solve(small, Forward(), Limits(time=90))
     assert result.bound == pytest.approx(family_bound(small), rel=1e-9)
     assert result.trace[0].score is None

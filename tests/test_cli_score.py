@@ -410,7 +410,7 @@ def test_solve_needs_a_size_for_many_columns_and_data_for_a_score(
         "--max-size, --missing: for data files only; add --score bic to read d.survey as data" in command.err
     )
     assert command("solve", other) == 2
-    assert "'jtsolve solve --score NAME' takes any file as data" in command.err
+    assert "'jtsolve solve --score NAME' takes any text file as data" in command.err
     assert command("solve", other, "--max-size", "2", "--score", "bic") == 0
 
 

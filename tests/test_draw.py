@@ -192,6 +192,7 @@ def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:
     assert all(piece.endswith("_" + layout._BROKEN) for piece in pieces[:-1])
     assert layout._pieces("x" * 30) == ["x" * 24 + layout._BROKEN, "x" * 6]
     assert layout._pieces("short") == ["short"]
+    assert layout._pieces("x" * 24 + ",") == ["x" * 24 + ","]  # a comma does not begin a line
 
 
 def test_a_chain_of_300_variables_is_a_picture_of_the_shape_of_a_page() -> None:

@@ -584,3 +584,11 @@ def test_an_older_scikit_learn_is_refused_with_the_command(monkeypatch: pytest.M
     monkeypatch.delitem(sys.modules, "jtsolve.estimator")
     with pytest.raises(ImportError, match=r"1\.9 or later, and 1\.8\.0 is installed: pip install 'jtsolve"):
         import_module("jtsolve.estimator")
+
+
+def test_decimal_commas_in_columns_of_text_are_numbers_if_one_says_so() -> None:
+    values = np.random.default_rng(0).normal(size=60).round(2)
+    numbers = pd.DataFrame({"x": values, "sign": values > 0})
+    words = numbers.assign(x=[str(value).replace(".", ",") for value in values])
+    found = JunctionTreeDensity(decimal="comma").fit(words).score_samples(words)
+    assert np.allclose(found, JunctionTreeDensity().fit(numbers).score_samples(numbers))

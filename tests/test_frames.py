@@ -197,6 +197,8 @@ def test_only_the_first_of_several_columns_may_lack_a_name(tmp_path: Path) -> No
         ({"a": [1, 2], "b": [1]}, "their lengths differ: 1, 2"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "two columns are called 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", ""]), "an empty name"),
+        (pd.DataFrame([[1, 2]], columns=["a", None]), "an empty name"),
+        ({"a": 1, "b": 2}, "column 'a': a value of type int is no column. Fix: give a list"),
         ({"a": [b"x"]}, "values of type bytes cannot be states"),
         (pd.DataFrame({"a": [[1], [2]]}), "values of type list cannot be states"),
         ({"a": np.array([{1}, {2}])}, "values of type set cannot be states"),
@@ -284,3 +286,26 @@ def test_a_column_of_very_many_values_is_not_remembered() -> None:
     column = np.arange(1 << 17)
     style = FrameStyle.of({"a": column}, {"a": ("<= 1", "> 1")})
     assert style == FrameStyle()
+
+
+def test_columns_that_are_not_wanted_may_hold_anything() -> None:
+    frame = pd.DataFrame({"a": ["x", "y"], "list": [[1], [2]], "bytes": [b"1", b"2"]})
+    with pytest.raises(InputError, match="column 'list': values of type list cannot be states"):
+        read_states(frame, Coding())
+    table = read_states(frame, Coding(drop=("list", "bytes")))
+    assert table.names == ("a",)
+    assert list(table.provenance["columns_dropped"]) == ["list", "bytes"]
+    for rows in (frame, pl.DataFrame({"list": [[1], [2]], "a": ["x", "y"]})):
+        assert read_codes(rows, [Column("a", ("x", "y"))]).tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+def test_decimal_commas_in_columns_of_text_are_numbers_if_one_says_so(make: Any) -> None:
+    frame = make({"price": ["1.234,5", "7", "0,25", None] * 10, "real": [1.25, 2.5, 3.75, 1.25] * 10})
+    table = read_states(frame, Coding(decimal="comma", missing="drop-rows"))
+    assert table.states == (("0.25", "7", "1234.5"), ("1.25", "2.5", "3.75"))
+    assert table.provenance["decimal"] == "comma"
+    words = read_states(frame, Coding(missing="drop-rows"))
+    assert "1.234,5" in words.states[0]
+    column = Column("price", ("<= 1", "> 1"), (1.0,))
+    assert read_codes(frame[:3], [column], decimal="comma").tolist() == [[1, 1, 0]]

@@ -19,6 +19,7 @@ from jtsolve.api.arguments import (
     read_table,
     style_of,
     superset_of,
+    treewidth_of,
 )
 from jtsolve.api.solution import Solution
 from jtsolve.averaging.average import average as average_problem
@@ -169,7 +170,7 @@ def learn(
     [('Age',), ('Smoker',), ('Coin',)]
     """
     limits = limits_of(time, memory, threads, seed)
-    searcher = backend_of(backend)
+    treewidth, searcher = treewidth_of(treewidth), backend_of(backend)
     score = score or (DEFAULT_SCORE if ess is None and average is None else "bdeu")
     of = named_score(score, ess) if isinstance(score, str) else score
     if average is not None and not is_discrete(of):
@@ -346,7 +347,7 @@ def solve(
     task = problem if isinstance(problem, Problem) else read_problem(problem)
     graphs = (within_graph, require_graph)
     limited = joined_constraints(task.constraints, task.names, forbid, require, constraints, graphs)
-    task = replace(task, constraints=limited).with_treewidth(treewidth)
+    task = replace(task, constraints=limited).with_treewidth(treewidth_of(treewidth))
     with display(f"solving {task.name}", show_progress) as listener:
         cluster = Cluster.of(executor, limits.workers)
         return Solution(task, solve_problem(task, searcher, limits, listener, cluster))
@@ -411,7 +412,7 @@ def average(
     limits = limits_of(time, memory, threads, seed)
     learned = problem if isinstance(problem, Solution) else None
     task = problem.problem if isinstance(problem, Solution) else problem
-    task = (task if isinstance(task, Problem) else read_problem(task)).with_treewidth(treewidth)
+    task = (task if isinstance(task, Problem) else read_problem(task)).with_treewidth(treewidth_of(treewidth))
     cluster = Cluster.of(executor, limits.workers)
     resampling = _resampling(learned, task, backend) if bootstrap else None
     with (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -27,7 +28,7 @@ from jtsolve.selection.supersets import constraints_within, read_screened, read_
 from jtsolve.solving import LOGGER
 from jtsolve.tables.check import require_none
 from jtsolve.tables.distinct import Watch, unwatched
-from jtsolve.tables.frames import FRAME, FrameStyle, is_path
+from jtsolve.tables.frames import FRAME, FrameStyle, is_listing, is_path, label_of
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, is_dask_frame
 from jtsolve.tables.reading import Dialect, read_checked, read_declarations
@@ -65,10 +66,19 @@ def limits_of(time: float | None, memory: float | None, threads: int | None, see
     return Limits(time, memory_bytes(memory), threads, seed)
 
 
+def treewidth_of(given: Any) -> int | None:
+    """Returns a treewidth given as any whole number, or None."""
+    if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+        raise ChoiceError(f"treewidth={given!r} is not a whole number; give one, or None for no bound")
+    return given if given is None else int(given)
+
+
 def backend_of(backend: str | Backend) -> Backend | None:
     """Returns the backend, or None for `auto`."""
     if isinstance(backend, str):
         return None if backend == "auto" else parse_backend(backend)
+    if not hasattr(backend, "capabilities"):
+        raise ChoiceError(f"{backend!r} is not a backend; give a name, as `jt.backends()` lists them")
     return backend
 
 
@@ -84,14 +94,18 @@ def coding_of(options: Mapping[str, Any]) -> Coding:
     if unknown:
         raise ChoiceError(f"there is no option '{unknown[0]}' for data; there are {', '.join(known)}")
     given = dict(options)
-    if isinstance(given.get("discretise"), str):
-        given["discretise"] = Discretisation.parse(given["discretise"])
+    if not isinstance(given.get("discretise"), Discretisation | None):
+        given["discretise"] = Discretisation.parse(str(given["discretise"]))
     if given.get("schema") is not None:
         given["schema"], declared = read_declarations(given["schema"])
         given["class_column"] = given.get("class_column") or declared
     for name in ("columns", "drop", "gaps", "states"):
         if given.get(name) is not None:
-            given[name] = (given[name],) if isinstance(given[name], str) else tuple(given[name])
+            several = given[name] if is_listing(given[name]) else (given[name],)
+            given[name] = tuple(map(label_of, several))
+    for name in ("weights", "class_column"):
+        if given.get(name) is not None:
+            given[name] = label_of(given[name])
     return Coding(**given)
 
 
@@ -151,6 +165,16 @@ def _graph(given: GraphLike | None, names: Sequence[str], *, screened: bool) -> 
     return graph and graph.aligned(names, str(given) if is_path(given) else "graph")
 
 
+def _pairs(option: str, given: Any) -> list[list[str]]:
+    """Returns pairs of names, which a data frame may have as numbers."""
+    pairs = list(given) if is_listing(given) else [given]
+    if not all(is_listing(pair) and len(pair) == 2 for pair in pairs):  # noqa: PLR2004 - a pair
+        raise ChoiceError(
+            f'{option}={given!r} is not a list of pairs of names; give one, such as {option}=[("A", "B")]'
+        )
+    return [list(map(label_of, pair)) for pair in pairs]
+
+
 def joined_constraints(  # noqa: PLR0917 - one for each parameter of `learn`
     own: Constraints,
     names: Sequence[str],
@@ -161,7 +185,8 @@ def joined_constraints(  # noqa: PLR0917 - one for each parameter of `learn`
 ) -> Constraints:
     """Returns constraints together with others, given by names as in an instance file, and by graphs."""
     document = constraints_to_document(own, names)
-    given = [("forbidden_edges", list(forbid)), ("required_edges", list(require)), *(more or {}).items()]
+    pairs = {"forbidden_edges": _pairs("forbid", forbid), "required_edges": _pairs("require", require)}
+    given = [*pairs.items(), *(more or {}).items()]
     for key, value in given:
         if isinstance(value, list | tuple | set | frozenset):
             known = {frozenset(entry) for entry in document.get(key, ())}

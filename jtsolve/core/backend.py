@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from time import monotonic, process_time  # not the module: the field `time` hides it in the class body
 from typing import (
     TYPE_CHECKING,
@@ -115,7 +116,7 @@ class Limits:
         started: `time.monotonic()` at the start.
 
     Raises:
-        ChoiceError: a limit is not positive.
+        ChoiceError: a limit is not positive, or no number.
     """
 
     time: float | None = None
@@ -127,8 +128,11 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("time", "memory", "threads"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ChoiceError(f"the limit '{name}' is {value}; it must be above 0")
+            is_number = isinstance(value, Real)
+            if value is not None and not (is_number and value > 0):
+                raise ChoiceError(f"the limit '{name}' is {value}; it must be a number above 0")
+        if not isinstance(self.seed, Integral):
+            raise ChoiceError(f"the seed is {self.seed}; it must be a whole number")
         if self.memory is None:  # fixed here: choosing and solving must see the same limit
             object.__setattr__(self, "memory", resident_memory() + int(0.8 * free_memory()))
 

@@ -24,8 +24,7 @@ _CHUNK = 1 << 18
 _LOOK_UPS = 1 << 25
 """Look-ups of scores in about a second, or less than reading them from a file: a weak bound must not overrun
 the time limit."""
-_MOST_SECONDS = 10.0
-_SLOWER = 2
+_SLOWER = 16
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
 
@@ -36,11 +35,10 @@ def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left; the family bound is taken if it needs less, or at most about a second, and
-            never more than about ten.
+        seconds: that are left; the family bound is taken if it needs less, or at most about a second.
     """
     n, width = problem.n, problem.max_clique_size
-    if _family_seconds(problem) <= min(max(1.0, seconds), _MOST_SECONDS):
+    if _family_seconds(problem) <= max(1.0, seconds):
         bound = family_bound(problem)
     else:
         bound = min(range_bound(problem), ceiling_bound(problem))
@@ -54,9 +52,9 @@ def early_bound(problem: Problem, seconds: float) -> float:
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left for the whole run; the bound may take a tenth of them.
+        seconds: that are left for the whole run; the bound may take half of them.
     """
-    share = seconds / 10
+    share = seconds / 2
     return problem_bound(problem, share) if 1 < _family_seconds(problem) <= share else inf
 
 
@@ -65,10 +63,9 @@ def _family_seconds(problem: Problem) -> float:
     n, width = problem.n, problem.max_clique_size
     if not isinstance(problem.scores, DenseScores | SparseScores):
         return inf
-    look_ups = sum(size * comb(n, size) for size in range(1, width + 1))
     if isinstance(problem.scores, SparseScores):
-        look_ups = min(look_ups, _SLOWER * (n + width) * len(problem.scores.table))
-    return look_ups / _LOOK_UPS
+        return 3 * width * len(problem.scores.table) * _SLOWER / _LOOK_UPS
+    return sum(size * comb(n, size) for size in range(1, width + 1)) / _LOOK_UPS
 
 
 def ceiling_bound(problem: Problem) -> float:
@@ -174,17 +171,23 @@ def _sparse_families(scores: SparseScores, width: int, singles: list[float]) -> 
 
     P∪v in the table: the gain is looked up. Only P: it is s(v) plus the excess of the scores of P's members
     over s(P), and the largest such excess counts. Neither: it is s(v).
+
+    For each v, sets P are passed over that hold v or with which v is in the table: of all variables together
+    these are no more than twice the members of all sets.
     """
     table = {mask: score for mask, score in scores.table.items() if mask.bit_count() <= width}
-    alone = {mask: sum(singles[v] for v in members(mask)) for mask in table}
     best = list(singles)
+    excess = []
     for mask, score in table.items():
-        for v in members(mask):
-            rest = mask ^ 1 << v
-            filled = table[rest] if rest in table else alone[mask] - singles[v]
-            best[v] = max(best[v], score - filled)
-    parents = [mask for mask in table if mask.bit_count() < width]
-    excess = sorted(((alone[mask] - table[mask], mask) for mask in parents), reverse=True)
+        within = list(members(mask))
+        alone = sum([singles[v] for v in within])
+        if len(within) < width:
+            excess.append((alone - score, mask))
+        for v in within:
+            filled = table.get(mask ^ 1 << v)
+            gain = score - (alone - singles[v] if filled is None else filled)
+            best[v] = max(best[v], gain)
+    excess.sort(reverse=True)
     for v, single in enumerate(singles):
         fitting = (over for over, mask in excess if not mask >> v & 1 and mask | 1 << v not in table)
         best[v] = max(best[v], single + next(fitting, 0.0))

@@ -9,6 +9,7 @@ import sys
 from functools import lru_cache
 from importlib.metadata import version
 from math import inf
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def memory_bytes(gigabytes: float | None) -> int | None:
     """
     if gigabytes is None:
         return None
-    if not 1 <= gigabytes * 1e9 < inf:
+    if not (isinstance(gigabytes, Real) and 1 <= gigabytes * 1e9 < inf):
         raise ChoiceError(f"the memory limit is {gigabytes} GB; give a finite number above 0")
     return int(gigabytes * 1e9)
 

@@ -269,7 +269,7 @@ def _wrapped(
 def _pieces(name: str) -> list[str]:
     """Returns a long name in pieces, cut between words; all but the last end with `_BROKEN`."""
     pieces = []
-    while len(name) > _LONGEST_LINE:
+    while len(name.removesuffix(",")) > _LONGEST_LINE:
         between = max(name.rfind(sign, 0, _LONGEST_LINE) for sign in "_-. /")
         cut = between + 1 if between >= _LONGEST_LINE // 3 else _LONGEST_LINE
         pieces.append(f"{name[:cut]}{_BROKEN}")

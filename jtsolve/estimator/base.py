@@ -129,6 +129,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             missing=missing or self.missing,
             discretise=Discretisation.parse(cut) if isinstance(cut, str) else cut,
             gaps=self._gaps,
+            decimal=self.decimal,
             schema=schema,
             class_column=declared if classes is None else classes.name,
             max_states=self.max_states,
@@ -226,7 +227,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         given = features_of(self, X, reset=False).values()
         features = dict(zip([column.name for column in columns], given, strict=True))
         unseen = UNSEEN if getattr(self, "unseen", "share") == "share" else None
-        rows = open_rows(features, list(features), gaps=self._gaps)
+        rows = open_rows(features, list(features), gaps=self._gaps, decimal=self.decimal)
         return rows.codes(columns, unseen=unseen)
 
     def __sklearn_tags__(self) -> Any:

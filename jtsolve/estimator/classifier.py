@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.options import Discretisation
+    from jtsolve.tables.options import Decimal, Discretisation
 
 CLASS = "class"
 """Name of the class column, unless y has a name."""
@@ -65,6 +65,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         max_states: their largest number.
         strict: whether findings of the data check are errors.
         missing_values: further values that mean a missing value.
+        decimal: mark of fractions in columns of text, point or comma.
         missing: treatment of missing values.
         unseen: treatment of unseen values.
         time: seconds for each tree.
@@ -103,6 +104,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         max_states: int = 1000,
         strict: bool = False,
         missing_values: Any = (),
+        decimal: Decimal = "point",
         missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
         unseen: Literal["share", "error"] = "share",
         time: float | None = None,
@@ -122,6 +124,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         self.max_states = max_states
         self.strict = strict
         self.missing_values = missing_values
+        self.decimal = decimal
         self.missing = missing
         self.unseen = unseen
         self.time = time

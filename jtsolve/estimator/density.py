@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jtsolve.estimator.base import Training
     from jtsolve.models.queries import StateModel
     from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.options import Discretisation
+    from jtsolve.tables.options import Decimal, Discretisation
 
 
 class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
@@ -61,6 +61,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         max_states: columns with more states are refused.
         strict: whether findings of the data check are errors; otherwise they are a `DataWarning` each.
         missing_values: a value, or several, that mean a missing value, besides None, NaN and NA.
+        decimal: mark of fractions in columns of text, point or comma.
         missing: treatment of missing values in training: "state": a state of columns that
             have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
             "refuse". Elsewhere, missing values without a state are summed over.
@@ -100,6 +101,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         max_states: int = 1000,
         strict: bool = False,
         missing_values: Any = (),
+        decimal: Decimal = "point",
         missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
         unseen: Literal["share", "error"] = "share",
         time: float | None = None,
@@ -119,6 +121,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         self.max_states = max_states
         self.strict = strict
         self.missing_values = missing_values
+        self.decimal = decimal
         self.missing = missing
         self.unseen = unseen
         self.time = time

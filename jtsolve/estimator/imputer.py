@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Backend
     from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.options import Discretisation
+    from jtsolve.tables.options import Decimal, Discretisation
 
 STRATEGIES = ("mode", "joint", "mean")
 
@@ -63,6 +63,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         max_states: their largest number.
         strict: whether findings of the data check are errors.
         missing_values: further values that mean a missing value.
+        decimal: mark of fractions in columns of text, point or comma.
         unseen: treatment of observed values that training did not have: "share": they are no evidence;
             "error".
         time: seconds for each tree.
@@ -98,6 +99,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         max_states: int = 1000,
         strict: bool = False,
         missing_values: Any = (),
+        decimal: Decimal = "point",
         unseen: Literal["share", "error"] = "share",
         time: float | None = None,
         memory: float | None = None,
@@ -116,6 +118,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         self.max_states = max_states
         self.strict = strict
         self.missing_values = missing_values
+        self.decimal = decimal
         self.unseen = unseen
         self.time = time
         self.memory = memory

@@ -111,7 +111,7 @@ def read_problem(path: str | Path) -> Problem:
             "",
             "its format is unknown",
             "give a .json, .json.gz, .score, .dmst, .jkl, .scores or .pss file; 'jtsolve score' makes one "
-            "from a data file, and 'jtsolve solve --score NAME' takes any file as data",
+            "from a data file, such as CSV, and 'jtsolve solve --score NAME' takes any text file as data",
         )
     return _READERS[kind](data, source, name)
 

@@ -212,7 +212,7 @@ def open_rows(
         InputError: the file cannot be read, or a column is missing.
     """
     source, place = opened_data(data, dialect.encoding)
-    raw, columns = _raw_columns(source, place, names, dialect)
+    raw, columns = _raw_columns(source, place, names, dialect, weights)
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         _require_columns([weights], dict.fromkeys(by_name, 0), place)
@@ -224,8 +224,8 @@ def open_rows(
         )
         table = RawTable(tuple(every), tuple(every.values()), raw.typed)
         tell(examine(table, coding, place, kinds=OF_ROWS))
-    if decimal == "comma" and not raw.typed:
-        columns = [column.with_decimal_point(gaps) for column in columns]
+    if decimal == "comma":
+        columns = [column.with_decimal_point(gaps, typed=raw.typed) for column in columns]
     times = None
     if weights is not None:
         times = row_weights(by_name[weights], None, place)
@@ -239,10 +239,12 @@ def read_codes(
     gaps: Sequence[str] = GAPS,
     header: bool = True,
     separator: str | None = None,
+    decimal: Decimal = "point",
 ) -> NDArray[np.int32]:
     """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.codes`."""
     names = [column.name for column in columns]
-    return open_rows(data, names, gaps=gaps, dialect=Dialect(header, separator)).codes(columns)
+    dialect = Dialect(header, separator)
+    return open_rows(data, names, gaps=gaps, dialect=dialect, decimal=decimal).codes(columns)
 
 
 def read_values(
@@ -252,9 +254,11 @@ def read_values(
     gaps: Sequence[str] = GAPS,
     header: bool = True,
     separator: str | None = None,
+    decimal: Decimal = "point",
 ) -> NDArray[np.float64]:
     """Returns the rows of a file or frame as numbers; see `open_rows` and `values_of`."""
-    return values_of(open_rows(data, names, gaps=gaps, dialect=Dialect(header, separator)), names)
+    dialect = Dialect(header, separator)
+    return values_of(open_rows(data, names, gaps=gaps, dialect=dialect, decimal=decimal), names)
 
 
 def values_of(rows: FileRows, names: Sequence[str]) -> NDArray[np.float64]:
@@ -281,10 +285,11 @@ def values_of(rows: FileRows, names: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _raw_columns(
-    source: Source | Frame, name: str, names: Sequence[str], dialect: Dialect
+    source: Source | Frame, name: str, names: Sequence[str], dialect: Dialect, weights: str | None
 ) -> tuple[RawTable, list[RawColumn]]:
     """Returns a table, and its columns of these names, or by position if it has no header."""
-    raw = read_raw(source, Intake(together=False), header=dialect.header, separator=dialect.separator)
+    intake = Intake(lambda one: not dialect.header or one in names or one == weights, together=False)
+    raw = read_raw(source, intake, header=dialect.header, separator=dialect.separator)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     if not dialect.header and not all(name in place for name in names):
         if len(raw.columns) != len(names):

@@ -32,8 +32,9 @@ from jtsolve.models.queries import (
 from jtsolve.networks.network import Network
 from jtsolve.progress import in_notebook, is_watched, progress, tell
 from jtsolve.tables.frames import FrameStyle, label_of
-from jtsolve.tables.options import gaps_of
+from jtsolve.tables.options import decimal_of, gaps_of
 from jtsolve.tables.raw import GAP
+from jtsolve.wording import python_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -171,10 +172,10 @@ class Model:
         if isinstance(model, GaussianTreeModel):
             if probabilities:
                 raise ChoiceError(f"'{variable}' is a real number, without states; leave out probabilities")
-            means = _conditional_means(model, others, v, read_values(data, others, gaps=gaps_of(model)))
+            means = _conditional_means(model, others, v, self._values(data, others))
             return self.style.labelled(self.style.numbers(variable, means), data)
         coding = columns_of_states(model)
-        found = read_codes(data, [column for column in coding if column.name in others], gaps=gaps_of(model))
+        found = self._codes(data, [column for column in coding if column.name in others])
         codes = np.insert(found, v, GAP, axis=0) if len(coding) > 1 else found
         logs = state_log_probabilities(model, codes, v)
         if probabilities:
@@ -236,10 +237,20 @@ class Model:
         """
         model = self.model
         if isinstance(model, GaussianTreeModel):
-            logs = gaussian_log_likelihood(model, read_values(data, self.names, gaps=gaps_of(model)))
+            logs = gaussian_log_likelihood(model, self._values(data, self.names))
         else:
-            logs = log_likelihood(model, read_codes(data, columns_of_states(model), gaps=gaps_of(model)))
+            logs = log_likelihood(model, self._codes(data, columns_of_states(model)))
         return self.style.labelled(self.style.numbers("loglik", logs), data)
+
+    def _codes(self, data: Frame, columns: Sequence[Column]) -> NDArray[np.int32]:
+        """Returns rows in the coding of the model, read as the data were from which it was learned."""
+        with python_words():
+            return read_codes(data, columns, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
+
+    def _values(self, data: Frame, names: Sequence[str]) -> NDArray[np.float64]:
+        """Returns rows as numbers, likewise."""
+        with python_words():
+            return read_values(data, names, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
 
     def _columns(self, names: Sequence[str], codes: NDArray[np.integer[Any]]) -> list[Any]:
         """Returns the columns of states of some variables."""

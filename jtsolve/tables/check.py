@@ -168,7 +168,7 @@ def examine(
     plain: list[_ColumnSummary] = []
     words: dict[str, list[str]] = {}
     for one in facts:
-        faults = _faults(one, coding, typed=raw.typed, discrete=discrete)
+        faults = _faults(one, coding, discrete=discrete)
         fault = next((kind_and_reason for kind_and_reason in faults if kind_and_reason[0] in kinds), None)
         if fault is None:
             plain.append(one)
@@ -244,7 +244,7 @@ def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding)
     return _ColumnSummary(column, times, occurring, int(times.sum()), int(counts.sum()), handled, quantity)
 
 
-def _faults(one: _ColumnSummary, coding: Coding, *, typed: bool, discrete: bool) -> Iterator[tuple[str, str]]:
+def _faults(one: _ColumnSummary, coding: Coding, *, discrete: bool) -> Iterator[tuple[str, str]]:
     """Yields the kinds and descriptions of the faults of a column; the first counts."""
     if one.present <= _NEARLY_NONE * one.total and (one.present == 0 or one.total >= _LEAST_ROWS):
         yield "near-empty", f"{one.present} of {one.total} values"
@@ -253,7 +253,7 @@ def _faults(one: _ColumnSummary, coding: Coding, *, typed: bool, discrete: bool)
         yield "constant", f"always {_short(one.labels[0])}"
     if one.handled:
         return
-    if not typed and coding.decimal == "point" and _has_decimal_commas(one.labels):
+    if coding.decimal == "point" and _has_decimal_commas(one.labels):
         yield "decimal-comma", f"such as {_short(next(label for label in one.labels if ',' in label))}"
     if _is_date(one):
         yield "date", f"{one.different} values such as {_short(one.labels[0])}"
@@ -450,7 +450,8 @@ def _finding(
     shown = "; ".join(f"'{name}' ({reason})" for name, reason in found[:_SHOWN])
     sentence = f"{_SENTENCES[kind]}: {shown}{_more(found)}"
     if kind == "decimal-comma":
-        return Finding(kind, tuple(names), sentence, "give --decimal comma", ("--decimal", "comma"))
+        advice = "give --decimal comma, or remove commas between thousands"
+        return Finding(kind, tuple(names), sentence, advice, ("--decimal", "comma"))
     if kind == "quantity":
         advice = f"cut numbers with --discretise quantile:4; declare codes with --states {quoted(names)}"
         return Finding(kind, tuple(names), sentence, advice, ("--discretise", "quantile:4"))

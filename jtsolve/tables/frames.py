@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, time
 from decimal import Decimal
@@ -24,7 +24,7 @@ from jtsolve.tables.raw import GAP
 from jtsolve.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -42,6 +42,11 @@ _MOST_VALUES = 1 << 16
 def is_path(data: Frame) -> TypeGuard[str | Path]:
     """Tells whether data are the path of a file rather than a frame."""
     return isinstance(data, str | Path)
+
+
+def is_listing(value: object) -> bool:
+    """Tells whether a value holds several: it can be iterated over, and is no text."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 def is_pandas(data: Frame) -> bool:
@@ -78,8 +83,12 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ == "NAType" or (isinstance(same, bool | np.bool_) and not same)
 
 
-def polars_frame(data: Frame) -> pl.DataFrame:
+def polars_frame(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -> pl.DataFrame:
     """Returns the columns of a frame as numbers, booleans, times, texts, or declared categories.
+
+    Args:
+        data: the frame.
+        wants: whether a column of this name is needed; the others are empty in the frame returned.
 
     Raises:
         InputError: it is not a frame, lengths differ, names repeat, or values cannot be states.
@@ -91,12 +100,15 @@ def polars_frame(data: Frame) -> pl.DataFrame:
     if repeated or "" in names[1:]:
         reason = f"two columns are called '{repeated[0]}'" if repeated else "a column has an empty name"
         raise InputError(FRAME, "columns", reason, "give every column a unique name")
-    series = [_series(name, column) for name, column in zip(names, columns, strict=True)]
-    lengths = {len(column) for column in series}
+    # If none is wanted, read the first: rows are counted all the same.
+    places = [at for at, name in enumerate(names) if wants(name)] or range(len(names[:1]))
+    needed = {names[at]: _series(names[at], columns[at]) for at in places}
+    lengths = {len(column) for column in needed.values()}
     if len(lengths) > 1:
         reason = f"their lengths differ: {', '.join(map(str, sorted(lengths)))}"
         raise InputError(FRAME, "columns", reason, "give every column a value for every row")
-    return pl.DataFrame(dict(zip(names, series, strict=True)))
+    empty = pl.Series([None]).new_from_index(0, max(lengths, default=0))
+    return pl.DataFrame({name: needed.get(name, empty) for name in names})
 
 
 def named_columns(data: Frame) -> tuple[list[str], list[Any]]:
@@ -104,7 +116,8 @@ def named_columns(data: Frame) -> tuple[list[str], list[Any]]:
     import polars as pl
 
     if is_pandas(data) and data.ndim == 2:  # noqa: PLR2004 - no single column
-        return list(map(label_of, data.columns)), [data.iloc[:, place] for place in range(data.shape[1])]
+        names = ["" if is_missing(name) else label_of(name) for name in data.columns]
+        return names, [data.iloc[:, place] for place in range(data.shape[1])]
     if isinstance(data, Mapping):
         return list(map(label_of, data)), list(data.values())
     if isinstance(data, np.ndarray) and data.dtype.names:
@@ -122,7 +135,7 @@ def named_columns(data: Frame) -> tuple[list[str], list[Any]]:
         "",
         f"a value of type {type(data).__name__} is not a table",
         "give the path of a file, a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, "
-        "or an array of shape (rows, columns)",
+        "or an array of shape (rows, columns); pandas.DataFrame(data) makes one of a Series or a list",
     )
 
 
@@ -141,6 +154,9 @@ def _series(name: str, column: Any) -> pl.Series:
         return pl.Series([*labels, None], dtype=kind).gather(codes % (len(labels) + 1))
     if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biufUM":
         return pl.Series(column.astype("datetime64[us]") if column.dtype.kind == "M" else column)
+    if not is_listing(column):
+        reason = f"a value of type {type(column).__name__} is no column"
+        raise InputError(FRAME, f"column '{name}'", reason, "give a list with a value for every row")
     values = [None if is_missing(value) else _state(name, value) for value in _listed(column)]
     return pl.Series(values, dtype=pl.String)
 

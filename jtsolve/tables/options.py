@@ -39,6 +39,12 @@ def gaps_of(data: Any) -> tuple[str, ...]:
 Decimal: TypeAlias = Literal["point", "comma"]
 DECIMALS: tuple[str, ...] = get_args(Decimal)
 
+
+def decimal_of(data: Any) -> Decimal:
+    """Returns the decimal mark that a table, or the model of one, has in its provenance."""
+    return "comma" if getattr(data, "provenance", {}).get("decimal") == "comma" else "point"
+
+
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
 
@@ -142,7 +148,7 @@ class Coding:
         class_column: class column for mdlp, or None; otherwise a column like any other.
         max_states: most states of a column without declared states.
         states: columns whose values are states even if they look like quantities; never cut.
-        decimal: mark of fractions in text formats; with "comma", 1.234,5 is 1234.5.
+        decimal: mark of fractions in text, of files and of frames; with "comma", 1.234,5 is 1234.5.
 
     Raises:
         ChoiceError: an invalid value or combination.

@@ -221,7 +221,7 @@ def read_frame(data: Frame, intake: Intake) -> RawTable:
     Raises:
         InputError: it is not a frame, or a needed column cannot be read; see `frames.polars_frame`.
     """
-    table = _gathered([polars_frame(data).lazy()], FRAME, intake)
+    table = _gathered([polars_frame(data, intake.wants).lazy()], FRAME, intake)
     return replace(table, index=table.index or has_index(data))
 
 

@@ -61,12 +61,18 @@ class RawColumn:
         """Returns an occurring label that is not a finite number, or None."""
         return next((self.labels[i] for i in self.occurring() if np.isnan(_number(self.labels[i]))), None)
 
-    def with_decimal_point(self, gaps: Collection[str]) -> RawColumn:
+    def with_decimal_point(self, gaps: Collection[str], *, typed: bool = False) -> RawColumn:
         """Returns the column with decimal commas turned into points, if all its words are such numbers.
+
+        Args:
+            gaps: words that mean a missing value.
+            typed: whether its labels may be those of numbers; then some label has to have a comma.
 
         >>> RawColumn("a", ("1.234,5", "7"), np.array([0, 1])).with_decimal_point(()).labels
         ('1234.5', '7')
         """
+        if typed and not any("," in label for label in self.labels):
+            return self
         words = [self.labels[i] for i in self.occurring() if self.labels[i] not in gaps]
         if not all(map(DECIMAL_COMMA.fullmatch, words)):
             return self
@@ -157,5 +163,6 @@ def ragged(source: str, line: int, found: int, wanted: int) -> InputError:
         source,
         f"line {line}",
         f"it has {found} values, but there are {wanted} columns",
-        "give every row a value for every column, or set the separator with --separator",
+        "give every row a value for every column, remove lines above the names of the columns, or set the "
+        "separator with --separator",
     )

@@ -79,6 +79,8 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     remarks: dict[str, Any] = {"missing": coding.missing}
     if tuple(coding.gaps) not in (GAPS, ()):
         remarks["missing_value_words"] = list(coding.gaps)
+    if coding.decimal != "point":
+        remarks["decimal"] = coding.decimal
     if dropped := [name for name in raw.names if name not in keep and name != coding.weights]:
         remarks["columns_dropped"] = dropped
     if raw.index:
@@ -95,8 +97,8 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
 
 def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     """Returns the column with gaps in place of words for missing values, except declared states."""
-    if coding.decimal == "comma" and not raw.typed:
-        column = column.with_decimal_point(coding.gaps)
+    if coding.decimal == "comma":
+        column = column.with_decimal_point(coding.gaps, typed=raw.typed)
     declared = set(map(str, coding.schema.get(column.name, ()))) | set(column.states or ())
     words = set(gap_words(coding.gaps, typed=raw.typed)) - declared
     if words.isdisjoint(column.labels):

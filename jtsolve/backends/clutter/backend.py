@@ -216,9 +216,14 @@ class ClutterCuts:
             first, root = self._start(problem, limits, report)
             if report.stop is not None:  # before the sets are listed, which may take seconds
                 return Outcome(first, stop=report.stop), None
-            generation = ColumnGeneration(problem, root, limits, report, columns, keep_stages=keep_stages)
+            generation = ColumnGeneration(
+                problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
+            )
             with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
-                return generation.run(first, pool), generation.proof
+                outcome = generation.run(first, pool)
+            if ties:
+                outcome = self._thinned(problem, generation.left, outcome, limits, report)
+            return outcome, generation.proof
 
     def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
@@ -273,14 +278,23 @@ class ClutterCuts:
             "root": problem.names[search.root.subproblem.families.root],
             **on_workers,
         }
-        if ties and stop is Stop.FINISHED and tree is not None:
-            report(bound=bound)
-            tree, stats["ties"] = self.sparsest(
-                problem, search.root.subproblem.families, tree, limits, report
-            )
         outcome = Outcome(tree, bound, stop, stats)
-        vertex = search.root.subproblem.families.root
-        return outcome, Proof(vertex, search.shift, search.root.proof)
+        left = search.root.subproblem.families
+        if ties:
+            outcome = self._thinned(problem, left, outcome, limits, report)
+        return outcome, Proof(left.root, search.shift, search.root.proof)
+
+    def _thinned(
+        self, problem: Problem, left: Families | None, outcome: Outcome, limits: Limits, report: Report
+    ) -> Outcome:
+        """Returns a proved outcome with the sparsest of the best trees, if their families are known."""
+        if outcome.tree is None or outcome.stop is not Stop.FINISHED:
+            return outcome
+        tree, ties = outcome.tree, ""
+        if left is not None:
+            report(bound=outcome.bound)
+            tree, ties = self.sparsest(problem, left, tree, limits, report)
+        return replace(outcome, tree=tree, stats={**outcome.stats, "ties": ties})
 
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool

@@ -175,12 +175,9 @@ class BranchAndBound:
 
     def relax(self, pool: ThreadPoolExecutor | None) -> None:
         """Bounds the problem as a whole, and drops what the bound rules out; does not branch."""
-        subproblem = self.root.subproblem
-        subproblem.set_centre()
+        self.root.subproblem.set_centre()
         self._bound(self.root, pool)
-        if subproblem.feasible:
-            multipliers = subproblem.multipliers
-            subproblem.improve(subproblem.evaluate(multipliers), multipliers, fix_all=True)
+        self.root.subproblem.fix()
 
     @property
     def bound(self) -> float:

@@ -32,6 +32,7 @@ from jtsolve.backends.clutter.bound import bound_of, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, ProofNode
 from jtsolve.backends.clutter.certificate import Proof
 from jtsolve.backends.clutter.inequalities import RowMultipliers, Rows, RowVector
+from jtsolve.backends.clutter.sparsest import ties_with
 from jtsolve.backends.clutter.subproblem import Stage, stage_of
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core.machine import resident_memory
@@ -155,7 +156,10 @@ def blocks(problem: Problem, without: Collection[VarSet] = ()) -> Iterator[Block
 
 
 class ColumnGeneration:
-    """The rounds on one problem; `columns` sets become active in each; `proof` is that of the bound."""
+    """The rounds on one problem; `columns` sets become active in each.
+
+    `proof` is that of the bound, and `left` the families that it leaves to trees of the best score, or None.
+    """
 
     def __init__(
         self,
@@ -166,9 +170,10 @@ class ColumnGeneration:
         columns: int,
         *,
         keep_stages: bool = False,
+        ties: bool = False,
     ) -> None:
         self.problem, self.root, self.limits, self.report = problem, root, limits, report
-        self.columns, self.keep_stages = columns, keep_stages
+        self.columns, self.keep_stages, self.ties = columns, keep_stages, ties
         small, _, sizes = all_sets(problem.n, problem.max_clique_size - 1)
         self.small_masks: list[VarSet] = []
         for start in range(0, len(small), _LISTED):
@@ -192,6 +197,7 @@ class ColumnGeneration:
         self.tree: JunctionTree | None = None
         self.bound = inf
         self.proof: Proof | None = None
+        self.left: Families | None = None
         self.rounds = self.passes = self.steps = self.nodes = 0
 
     def run(self, first: JunctionTree | None, pool: ThreadPoolExecutor | None) -> Outcome:
@@ -224,14 +230,15 @@ class ColumnGeneration:
                 self.proof = self._proof(search, ProofNode([], priced.stage))
             self.bound = max(search.best.score, min(self.bound, bound))
             self.report(bound=self.bound, note=f"{len(active)} active sets of the largest size")
-            if closed:
-                break
             slack = priced.units - search.best.target - 1
             left = priced.violation >= -slack
             fits = not left.all() or left.size < PRICING.kept * self.columns
-            if not priced.violated and fits:  # all that the bound leaves
+            if fits and (self.ties and self.tree is not None if closed else not priced.violated):
+                # all that the bound leaves
                 left_sets = np.concatenate((active, priced.sets[left]))
                 return self._finish(left_sets, multipliers, priced.stage)
+            if closed:
+                break
             if solved and not (priced.violated and better):  # else it might go in circles
                 self.columns *= 2
             active = self._choose(priced, multipliers)
@@ -261,7 +268,10 @@ class ColumnGeneration:
         )
         if search.root.subproblem.stages is not None:
             search.root.subproblem.stages.append(first)
+        if self.ties:
+            search.root.subproblem.fix()  # the search may be over before it drops anything
         stop = search.run()
+        self.left = search.root.subproblem.families
         self.tree = search.best.tree or self.tree
         bound = -inf if stop is Stop.FINISHED and self.tree is None else search.bound
         if bound < self.bound:
@@ -317,6 +327,8 @@ class ColumnGeneration:
         search = BranchAndBound.whole(
             problem, families, self.limits, report, keep_stages=keep_stages, multipliers=known
         )
+        if self.ties:
+            search.best.margin = ties_with(families)
         if self.tree is not None:
             search.best.offer(self.tree)
         else:  # inactive families may weigh less than all active ones

@@ -180,6 +180,11 @@ class Subproblem:
             self.units = bound.units
         return bound, position
 
+    def fix(self) -> None:
+        """Drops all families that the best multipliers rule out."""
+        if self.feasible:
+            self.improve(self.evaluate(self.multipliers), self.multipliers, fix_all=True)
+
     def add_rows(self, clutters: list[Clutter], set_rows: list[SetRow]) -> None:
         """Adds rows, with multiplier 0."""
         self.rows.add(clutters, set_rows)
