@@ -25,6 +25,10 @@ PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
 SLOTS = 1 << 15
 """Pairs that are remembered."""
 
+KEY, BEGIN, END, SPENT = 0, 1, 2, 3
+"""A pair and what is chosen, plus 1, or 0 for none; its first choice, or 0 if they are not listed; behind its
+last; how many terms have been looked at."""
+
 NEGLIGIBLE = 2.0**-60
 """Choices of a smaller share, of the scale of their sum, are left out of lists."""
 
@@ -38,14 +42,11 @@ those of a union begin."""
 Memory = namedtuple(
     "Memory",
     [
-        "keys",  # shape (SLOTS,): a pair and what is chosen, plus 1; 0 for none
-        "begins",  # shape (SLOTS,): its first choice; -1 if they are not listed
-        "ends",  # shape (SLOTS,): behind its last
-        "spent",  # shape (SLOTS,): how many terms have been looked at
+        "slots",  # shape (SLOTS, 4), of pairs: see `KEY`
         "choices",  # shape (entries,)
         "sums",  # shape (entries,): of the terms up to a choice's own
         "found",  # shape (2^n,): words, while a list is made
-        "used",  # [slots, entries]
+        "used",  # [slots, entries]; the first entry is of no list
         "order",  # shape (2^(n+1),): at 2^m, the subsets of m, the smallest and the largest first
     ],
 )
@@ -88,9 +89,15 @@ def prepare(size, first_group, last_group, total, layout, weights, tables, none)
                 for part in range(1 << (n - size)):
                     word = np.int64(parts[LANES * part + lane])
                     word = pack(
-                        mantissa(word, bits) * factor, exponent_of(word, bits, base) + shift, bits, base, lowest
+                        mantissa(word, bits) * factor,
+                        exponent_of(word, bits, base) + shift,
+                        bits,
+                        base,
+                        lowest,
                     )
-                    none.words[_place_of(s, unname(part, everything ^ s, layout), layout, none)] = uint64(word)
+                    none.words[_place_of(s, unname(part, everything ^ s, layout), layout, none)] = uint64(
+                        word
+                    )
 
 
 @kernel
@@ -133,7 +140,7 @@ def _scan(kind, s, r, aim, scale, layout, weights, tables, none, memory):
     others, begins = ((1 << layout.n) - 1) ^ s, layout.offset[s]
     for nth in range(count):
         choice = low | unname(memory.order[count + nth], among, layout)
-        number, exponent, word = 0.0, 0, 0
+        number, exponent, word = 0.0, 0, np.int64(0)
         if kind == NEIGHBOURHOOD:
             if choice != s and weights.inverse[choice] != 0.0:
                 number, exponent = weights.inverse[choice], weights.inverse_exponent[choice]
@@ -170,12 +177,12 @@ def _list_cliques(s, r, layout, none, memory):
     """Lists the C = S ∪ D, ∅ ≠ D ⊆ R, D ∋ min R if S = ∅, renamed within S ∪ R, and c(C) P°(C,R∖D)."""
     bits = layout.bits
     whole = s | r
-    own = rename(s if s else r & -r, whole, layout)
+    own = rename(s or r & -r, whole, layout)
     rest = rename(whole, whole, layout) ^ own
     first = layout.first[size_of(whole, layout)]
     row = none.words[none.begins[whole] : none.begins[whole] + first[layout.width + 1]]
     begin = at = memory.used[1]
-    highest, part = 0, rest
+    highest, part = np.int64(0), rest
     while True:
         clique = own | part
         size = size_of(clique, layout)
@@ -183,7 +190,7 @@ def _list_cliques(s, r, layout, none, memory):
             word = np.int64(row[first[size] + layout.rank[clique]])
             if word:
                 memory.choices[at], memory.found[at - begin] = clique, word
-                highest = max(highest, word)
+                highest = word if word > highest else highest
                 at += 1
         if part == 0:
             break
@@ -205,28 +212,28 @@ def _choose(kind, s, r, state, layout, weights, tables, none, memory):
     if kind == PART and r & (r - 1) == 0:
         return r
     if 2 * memory.used[0] > SLOTS or memory.used[1] + (2 << layout.n) > memory.choices.size:
-        memory.keys[:] = 0
-        memory.used[:] = 0
+        memory.slots[:], memory.used[0], memory.used[1] = 0, 0, 1
     key = ((s << layout.n | r) << 2 | kind) + 1
-    slot = (key * 691752902764108185 >> 20) & (SLOTS - 1)
-    while memory.keys[slot] and memory.keys[slot] != key:
-        slot = (slot + 1) & (SLOTS - 1)
-    if memory.keys[slot] == 0:
-        memory.keys[slot], memory.begins[slot], memory.spent[slot] = key, -1, 0
+    at = (key * 691752902764108185 >> 20) & (SLOTS - 1)
+    while memory.slots[at, KEY] and memory.slots[at, KEY] != key:
+        at = (at + 1) & (SLOTS - 1)
+    slot = memory.slots[at]
+    if slot[KEY] == 0:
+        slot[KEY] = key
         memory.used[0] += 1
-    if memory.begins[slot] < 0:
+    if slot[BEGIN] == 0:
         begin = memory.used[1]
         if kind == CLIQUE:
             _list_cliques(s, r, layout, none, memory)
         else:
             count, number, scale = _total(kind, s, r, layout, weights, tables, none)
-            aim = number * uniform(state) if memory.spent[slot] < count else -1.0
+            aim = number * uniform(state) if slot[SPENT] < count else -1.0
             found, looked = _scan(kind, s, r, aim, scale, layout, weights, tables, none, memory)
             if aim >= 0.0:
-                memory.spent[slot] += looked
+                slot[SPENT] += looked
                 return found
-        memory.begins[slot], memory.ends[slot] = begin, memory.used[1]
-    begin, end = memory.begins[slot], memory.ends[slot]
+        slot[BEGIN], slot[END] = begin, memory.used[1]
+    begin, end = slot[BEGIN], slot[END]
     aim = memory.sums[end - 1] * uniform(state)
     found = memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
     return unname(found, s | r, layout) if kind == CLIQUE else found
@@ -291,16 +298,13 @@ def draw_graphs(state, layout, weights, tables, none, order, graphs):
     parts, seps = np.zeros((depth, n), np.int64), np.zeros((depth, n), np.int64)
     luck = np.zeros(depth)
     cliques = np.zeros(n + 1, np.int64)
-    entries = (1 << 20) + (8 << n)
+    entries = (1 << 20) + (4 << n)
     memory = Memory(
-        np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS, np.int64),
+        np.zeros((SLOTS, 4), np.int64),
         np.empty(entries, np.int64),
         np.empty(entries),
         np.empty(1 << n, np.int64),
-        np.zeros(2, np.int64),
+        np.array([0, 1]),
         order,
     )
     everything = (1 << n) - 1
