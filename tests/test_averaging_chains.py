@@ -340,6 +340,14 @@ def test_a_block_with_an_incomplete_neighbourhood_stays() -> None:
     drawn = [blocks.redraw(star, np.random.default_rng(seed)) for seed in range(20)]
     assert None in drawn
     assert any(drawn)
+    assert blocks._replace(size=1).redraw(star, np.random.default_rng(0)) is None  # too small for any clique
+
+
+def test_one_variable_has_nothing_to_move() -> None:
+    ladder = Ladder(rounds=100, temperatures=1, several=0.5)
+    posterior = average(named(gaussian(1, 1)), method="chains", ladder=ladder)
+    assert posterior is not None
+    assert posterior.cliques == ((1, 1.0),)
 
 
 def test_chains_with_blocks_converge_to_the_posterior() -> None:

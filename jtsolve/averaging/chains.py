@@ -312,7 +312,7 @@ def _advance(
             order,
             shared.betas,
             rounds,
-            CHAINS.steps,
+            CHAINS.steps if rows.shape[1] > 1 else 0,  # one variable has no pair
             *shared.scores,
             graphs[part],
             heights[part],
@@ -486,7 +486,7 @@ class _Run:
             "temperatures": self.ladder.temperatures,
             "proposals": proposals * self.ladder.temperatures,
             "rounds": self.done,
-            "acceptance": accepted / proposals,
+            "acceptance": accepted / max(1, proposals),
             "r_hat": {
                 "score": _finite(r_hats[0]),
                 "edges_in_graph": _finite(r_hats[1]),
