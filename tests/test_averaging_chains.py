@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from math import exp, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from reference_averaging import enumerated
 from jtsolve.averaging.average import average
 from jtsolve.averaging.blocks import Blocks, blocks_of
 from jtsolve.averaging.chains import (
+    CHAINS,
     Ladder,
     edge_trace,
     neighbours_of,
@@ -29,24 +31,25 @@ from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
+from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members, subsets
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SHORT = Ladder(rounds=4000, temperatures=4, hottest=0.3)
 
 
-def kernel_tables(problem: Problem) -> tuple[Any, ...]:
+def kernel_tables(problem: Problem, several: float = 0.0) -> tuple[Any, ...]:
     n, largest = problem.n, problem.max_clique_size
     before = np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
     table = np.array([problem.scores.score(mask) for mask in bounded_subsets(n, largest)])
-    return table, before, largest, 0.0, words_of([0] * n)
+    return table, before, largest, 0.0, words_of([0] * n), several
 
 
-def one_step(problem: Problem, rows: tuple[int, ...], state: int) -> tuple[int, ...]:
+def one_step(problem: Problem, rows: tuple[int, ...], state: int, several: float = 0.0) -> tuple[int, ...]:
     """Returns the graph after one proposal at one temperature."""
     graph = words_of(rows)[None].copy()
     run_chain(
@@ -57,7 +60,7 @@ def one_step(problem: Problem, rows: tuple[int, ...], state: int) -> tuple[int, 
         np.ones(1),
         1,
         1,
-        *kernel_tables(problem),
+        *kernel_tables(problem, several),
         np.zeros_like(graph),
         np.zeros(1),
         np.zeros(4, np.int64),
@@ -88,12 +91,58 @@ def test_every_chordal_graph_of_four_variables_is_left_for_chordal_neighbours_on
         assert near <= reached
 
 
+def moves_of(tree: JunctionTree) -> Iterator[tuple[int, ...]]:
+    """Yields the graphs without X × Y, for any X and Y of which one clique alone holds an x and a y."""
+    rows = rows_of(tree)
+    for clique in tree.cliques:
+        for one in subsets(clique):
+            for other in subsets(clique & ~one):
+                holding = [c for c in tree.cliques if c & one and c & other]
+                if one & -one > other & -other and holding == [clique]:
+                    lost = {v: other if one >> v & 1 else one if other >> v & 1 else 0 for v in range(tree.n)}
+                    yield tuple(row & ~lost[v] for v, row in enumerate(rows))
+
+
+def test_moves_of_several_edges_are_those_that_a_clique_allows_and_as_frequent_both_ways() -> None:
+    problem, rounds = named(gaussian(3, 4, scale=0.2)), 300_000
+    trees = {rows_of(tree): tree for tree in chordal_trees(4)}
+    allowed = {(key, other) for key, tree in trees.items() for other in moves_of(tree)}
+    assert any(sum((a ^ b).bit_count() for a, b in zip(*move, strict=True)) > 2 for move in allowed)
+    trace = np.zeros((rounds, 4, 1), np.uint32)
+    run_chain(
+        np.array([1], np.uint64),
+        words_of([0] * 4)[None].copy(),
+        np.zeros(1),
+        np.zeros(1, np.int64),
+        np.ones(1),
+        rounds,
+        1,
+        *kernel_tables(problem, 1.0),
+        trace,
+        np.zeros(rounds),
+        np.zeros(4, np.int64),
+    )
+    codes = trace[:, :, 0] @ (1 << 4 * np.arange(4))
+    seen = Counter(zip(codes[:-1].tolist(), codes[1:].tolist(), strict=True))
+    code = {key: sum(row << 4 * v for v, row in enumerate(key)) for key in trees}
+    moves = {(code[key], code[other]) for key, other in allowed}
+    assert {move for move in seen if move[0] != move[1]} == moves | {move[::-1] for move in moves}
+    for move in moves:
+        there, back = seen[move], seen[move[::-1]]
+        assert abs(there - back) < 5 * sqrt(there + back)
+    total = sum(exp(tree.score(problem.scores)) for tree in trees.values())
+    for key, tree in trees.items():
+        p = exp(tree.score(problem.scores)) / total
+        assert float((codes == code[key]).mean()) == pytest.approx(p, abs=0.004)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_chains_converge_to_the_posterior(seed: int) -> None:
     problem = named(gaussian(seed, 5), Constraints(max_treewidth=3, forbidden_edges=frozenset({0b11})))
     expected = enumerated(problem, 0.5)
+    ladder = replace(SHORT, several=seed / 2)
     posterior = average(
-        problem, method="chains", ladder=SHORT, limits=Limits(seed=seed), edge_odds=0.5, treewidths=True
+        problem, method="chains", ladder=ladder, limits=Limits(seed=seed), edge_odds=0.5, treewidths=True
     )
     assert expected is not None
     assert posterior is not None
@@ -165,7 +214,14 @@ def test_what_chains_do_not_support_is_refused() -> None:
         require_movable(named(SparseScores(3, {0b001: 0.0, 0b010: 0.0, 0b100: 0.0, 0b011: 0.0})))
     with pytest.raises(ChoiceError, match="no method"):
         average(named(gaussian(1, 3)), method="guess")
-    for options in ({"chains": 1}, {"temperatures": 0}, {"hottest": 0.0}, {"rounds": 99}, {"block": 13}):
+    for options in (
+        {"chains": 1},
+        {"temperatures": 0},
+        {"hottest": 0.0},
+        {"rounds": 99},
+        {"several": 2.0},
+        {"block": 13},
+    ):
         with pytest.raises(ChoiceError):
             Ladder(**options)
 
@@ -186,9 +242,24 @@ def test_a_time_limit_gives_what_the_chains_have_seen_or_an_error() -> None:
         average(problem, method="chains", limits=Limits(time=1e-9))
 
 
+def test_the_time_limit_takes_the_place_of_the_most_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.averaging.chains.CHAINS", replace(CHAINS, rounds=200, least_size=1e9))
+    flat = named(DenseScores(4, 4, np.zeros(16)))
+
+    def rounds(limits: Limits) -> object:
+        report = Recording(patience=500, reason=Stop.TIME)
+        return run_chains(flat, 1.0, limits, report, ladder=Ladder(temperatures=1), start=None).diagnostics[
+            "rounds"
+        ]
+
+    assert rounds(Limits()) == 200
+    assert rounds(Limits(time=1e6)) == 12_500  # of 125 hundreds, the four chains ask
+    assert rounds(Limits(time=1e6, memory=400_000)) == 3125  # half of it, 64 bytes a round
+
+
 def test_scores_of_sets_are_found_at_their_colex_ranks() -> None:
     scores = gaussian(3, 7, 4)
-    table, before, largest, _, _ = kernel_tables(named(scores))
+    table, before, largest, *_ = kernel_tables(named(scores))
     for mask in range(1 << 7):
         expected = scores.score(mask) if mask.bit_count() <= 4 else -1e300
         assert score_of(np.array([mask]), table, before, largest) == expected
@@ -203,7 +274,7 @@ def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -
         for v in members(mask):
             inner[v % 17] |= 1 << v // 17
         values[i] = sum(map(small.score, inner)) - 50.0 * max(0, sum(map(bool, inner)) - 1)
-    ladder = Ladder(rounds=2000, temperatures=1)
+    ladder = Ladder(rounds=2000, temperatures=1, several=0.3)
     sample = run_chains(
         named(DenseScores(n, 3, values)), 1.0, Limits(), Recording(), ladder=ladder, start=None
     )
@@ -269,6 +340,14 @@ def test_a_block_with_an_incomplete_neighbourhood_stays() -> None:
     drawn = [blocks.redraw(star, np.random.default_rng(seed)) for seed in range(20)]
     assert None in drawn
     assert any(drawn)
+    assert blocks._replace(size=1).redraw(star, np.random.default_rng(0)) is None  # too small for any clique
+
+
+def test_one_variable_has_nothing_to_move() -> None:
+    ladder = Ladder(rounds=100, temperatures=1, several=0.5)
+    posterior = average(named(gaussian(1, 1)), method="chains", ladder=ladder)
+    assert posterior is not None
+    assert posterior.cliques == ((1, 1.0),)
 
 
 def test_chains_with_blocks_converge_to_the_posterior() -> None:

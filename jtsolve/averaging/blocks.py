@@ -62,9 +62,12 @@ class Blocks(NamedTuple):
         """Redraws a block of a graph.
 
         Returns:
-            The neighbours of each vertex, and what ln of the weight gained; None if an N(K) is not complete.
+            The neighbours of each vertex, and what ln of the weight gained; None if an N(K) is not complete,
+            or no block is small enough.
         """
         block = self._block(generator)
+        if not block:
+            return None
         complete = [boundary for _, boundary in components(neighbours, block)]
         if not all(_is_complete(neighbours, boundary) for boundary in complete):
             return None
@@ -81,8 +84,14 @@ class Blocks(NamedTuple):
         return tuple(after), self._log_weight(problem, drawn) - self._log_weight(problem, before)
 
     def _block(self, generator: np.random.Generator) -> VarSet:
-        """Returns the variables of a random region of the tree, as large as cliques can be added to it."""
-        start = int(generator.integers(len(self.cliques)))
+        """Returns the variables of a random region of the tree, as large as cliques can be added to it.
+
+        ∅ if every clique is too large.
+        """
+        starts = [i for i, clique in enumerate(self.cliques) if clique.bit_count() <= self.size]
+        if not starts:
+            return 0
+        start = starts[int(generator.integers(len(starts)))]
         block, region = self.cliques[start], {start}
         while True:
             near = sorted({j for i in region for j in self.neighbours[i]} - region)

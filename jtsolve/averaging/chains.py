@@ -6,7 +6,8 @@ temperature stay for ever in one of two regimes of some posteriors, each of them
 say is compared; if they do not agree, the posterior says that it has not converged.
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. On request,
-blocks of the graph at temperature 1 are redrawn, exactly, after every hundred rounds (`blocks`).
+proposals add or remove several edges at once (`kernels.edge_chain`), and blocks of the graph at temperature 1
+are redrawn, exactly, after every hundred rounds (`blocks`).
 
 Time: about 10^6 proposals a second and core, of 10^2 a round and temperature. Memory: n²/8 bytes a round
 and chain.
@@ -68,6 +69,8 @@ class ChainConstants:
     error_bound: float = 4.0
     """A difference of this many Monte Carlo standard errors does not count: at an effective size of 400,
     one of four chains knows a probability of 1/2 to 0.05, and many pairs are compared."""
+    rounds: int = 40_000
+    """The most rounds of a chain, where neither they nor the time are limited."""
     piece: int = 100
     """Rounds of a task, after which a block may be drawn."""
     certain: float = 0.01
@@ -107,7 +110,9 @@ class Ladder:
         chains: how many, at least 2.
         temperatures: graphs in a chain; 1 for no tempering.
         hottest: the exponent of the weights at the last temperature; the others are between it and 1.
-        rounds: the most rounds of 100 proposals a temperature; they end when they have converged.
+        rounds: the most rounds of 100 proposals a temperature; they end when they have converged. None:
+            40,000; where time is limited, as many as fit in half of the memory.
+        several: the share of proposals that may add or remove several edges at once.
         block: the most variables that are drawn at once, exactly, within the rest; 0 for none.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
     """
@@ -115,7 +120,8 @@ class Ladder:
     chains: int = 4
     temperatures: int = 12
     hottest: float = 0.05
-    rounds: int = 40_000
+    rounds: int | None = None
+    several: float = 0.0
     block: int = 0
     cluster: Cluster | None = None
 
@@ -127,7 +133,9 @@ class Ladder:
                 f"{self.temperatures} temperatures down to an exponent of {self.hottest} make no ladder: "
                 "give 1 or more, and a number above 0 and at most 1"
             )
-        if self.rounds < 100:  # noqa: PLR2004 - halves of fewer rounds cannot be compared
+        if not 0 <= self.several <= 1:
+            raise ChoiceError(f"a share of {self.several} of the proposals makes no sense; give 0 to 1")
+        if self.rounds is not None and self.rounds < 100:  # noqa: PLR2004 - halves of fewer rounds cannot be compared
             raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run 100 or more")
         if not 0 <= self.block <= LARGEST_BLOCK:
             raise ChoiceError(
@@ -254,13 +262,13 @@ def run_chains(
     """
     run = _Run(problem, edge_odds, ladder, start, limits)
     sample: Sample | None = None
-    for rounds in _stages(ladder.rounds):
+    for rounds in _stages(run.rounds):
         try:
             run.until(rounds, report)
         except StoppedError:
             if sample is None:
                 raise
-            return sample
+            return run.sample()
         sample = run.sample()
         if sample.converged:
             break
@@ -304,7 +312,7 @@ def _advance(
             order,
             shared.betas,
             rounds,
-            CHAINS.steps,
+            CHAINS.steps if rows.shape[1] > 1 else 0,  # one variable has no pair
             *shared.scores,
             graphs[part],
             heights[part],
@@ -350,18 +358,22 @@ class _Run:
         for edge in problem.constraints.forbidden_edges:
             for v in members(edge):
                 forbidden[v] |= edge ^ (1 << v)
-        held = ladder.chains * ladder.rounds * 4 * n * word_count(n)
-        if held > limits.memory_bytes:
+        each = ladder.chains * 4 * n * word_count(n)  # bytes a round
+        if ladder.rounds is None and limits.time is not None:
+            self.rounds = max(CHAINS.rounds, limits.memory_bytes // (2 * each))
+        else:
+            self.rounds = ladder.rounds or CHAINS.rounds
+        if self.rounds * each > limits.memory_bytes:
             raise LimitError(
-                f"the graphs of {ladder.chains} chains of {ladder.rounds} rounds need {held / 1e9:.3g} GB "
-                f"for {n} variables, but the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Fix: fewer "
-                "rounds"
+                f"the graphs of {ladder.chains} chains of {self.rounds} rounds need "
+                f"{self.rounds * each / 1e9:.3g} GB for {n} variables, but the memory limit is "
+                f"{limits.memory_bytes / 1e9:.3g} GB. Fix: fewer rounds"
             )
         before = np.array(
             [[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64
         )
         table = colex_table(problem.scores, largest)
-        scores = (table, before, largest, log(edge_odds), words_of(forbidden))
+        scores = (table, before, largest, log(edge_odds), words_of(forbidden), float(ladder.several))
         blocks = None
         if ladder.block and start is not None:
             score = problem.scores.score
@@ -385,8 +397,8 @@ class _Run:
         self.order = np.tile(np.arange(ladder.temperatures), (ladder.chains, 1))
         self.counts = np.zeros((ladder.chains, 2 + 2 * ladder.temperatures), np.int64)
         self.drawn = np.zeros((ladder.chains, 2), np.int64)
-        self.graphs = np.zeros((ladder.chains, ladder.rounds, *words.shape[1:]), np.uint32)
-        self.heights = np.zeros((ladder.chains, ladder.rounds))
+        self.graphs = np.zeros((ladder.chains, self.rounds, *words.shape[1:]), np.uint32)
+        self.heights = np.zeros((ladder.chains, self.rounds))
         self.done = 0
 
     def state(self, chain: int) -> _ChainState:
@@ -422,7 +434,7 @@ class _Run:
                 array[:] = value
             self.graphs[i, part], self.heights[i, part] = graphs, heights
         self.done = rounds
-        report(done=rounds / self.ladder.rounds, note="chains")
+        report(done=rounds / self.rounds, note="chains")
 
     def _in_threads(self, rounds: int, report: Report) -> None:
         """Runs the chains a hundred rounds at a time."""
@@ -439,7 +451,7 @@ class _Run:
                         )
                         for i in range(self.ladder.chains)
                     ]
-                    done = part.stop / self.ladder.rounds
+                    done = part.stop / self.rounds
                     run_tasks(pool, tasks, lambda _i, done=done: report(done=done, note="chains"))  # type: ignore[misc]
                     self.done = part.stop
             finally:
@@ -448,22 +460,20 @@ class _Run:
     def sample(self) -> Sample:
         """Returns what was seen after the first half, the warm-up, and whether the chains agree."""
         kept = slice(self.done // 2, self.done)
-        graphs, heights = self.graphs[:, kept].copy(), self.heights[:, kept].copy()
+        graphs, heights = self.graphs[:, kept], self.heights[:, kept]
         shares = edge_shares(graphs)
         upper = np.triu_indices(self.n, 1)
         means = shares.mean(axis=0)[upper]
-        open_pairs = [
-            (int(u), int(v))
-            for u, v, p in zip(*upper, means, strict=True)
-            if CHAINS.certain < p < 1 - CHAINS.certain
-        ]
         sizes = np.bitwise_count(graphs).sum(axis=(2, 3)) / 2
-        traces = [heights, sizes.astype(np.float64)]
-        traces += [edge_trace(graphs, u, v) for u, v in open_pairs]
-        r_hats = [split_r_hat(trace) for trace in traces]
-        effective = min(map(effective_size, traces))
+        r_hats = [split_r_hat(heights), split_r_hat(sizes)]
+        effective, beyond = min(effective_size(heights), effective_size(sizes)), 0.0
+        for u, v, p in zip(*(index.tolist() for index in upper), means, strict=True):
+            if CHAINS.certain < p < 1 - CHAINS.certain:
+                trace = edge_trace(graphs, u, v)
+                r_hats.append(split_r_hat(trace))
+                effective = min(effective, effective_size(trace))
+                beyond = max(beyond, _beyond_error(trace))
         difference = float((shares.max(axis=0) - shares.min(axis=0)).max())
-        beyond = max((_beyond_error(trace) for trace in traces[2:]), default=0.0)
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
         swaps = self.counts[:, 3 : 2 + self.ladder.temperatures] / self.done
         converged = (
@@ -476,7 +486,7 @@ class _Run:
             "temperatures": self.ladder.temperatures,
             "proposals": proposals * self.ladder.temperatures,
             "rounds": self.done,
-            "acceptance": accepted / proposals,
+            "acceptance": accepted / max(1, proposals),
             "r_hat": {
                 "score": _finite(r_hats[0]),
                 "edges_in_graph": _finite(r_hats[1]),

@@ -53,11 +53,12 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
     Raises:
         StoppedError: the report asked to end.
     """
+    from jtsolve.averaging.kernels.draws import Alone, prepare
     from jtsolve.averaging.kernels.draws import draw_graphs as draw
-    from jtsolve.averaging.kernels.draws import prepare
 
     n, plan = sums.weights.n, Plan(sums.weights.n, sums.weights.width)
-    none = np.zeros_like(sums.tables.parts)
+    sizes = sums.layout.first[np.bitwise_count(np.arange(1 << n)), -1]
+    none = Alone(np.zeros(sizes.sum(), np.uint64), np.cumsum(sizes) - sizes)
     tables = (sums.layout, sums.local, sums.tables, none)
     preparing = [
         partial(prepare, size, first, last, sums.total, *tables)

@@ -117,9 +117,10 @@ class Plan:
 
     def estimate(self, workers: int) -> Estimate:
         """Returns the predicted peak memory of the process and seconds of wall clock, features included."""
+        lists = self.drawn * workers * (20_000_000 + (90 << self.n))  # `kernels.draws.Memory`
         features = self.products * COSTS.product / 3
         seconds = COSTS.start + (self.core_seconds + features) / workers
-        return Estimate(resident_memory() + COSTS.kernels + self.memory, seconds)
+        return Estimate(resident_memory() + COSTS.kernels + self.memory + lists, seconds)
 
 
 def widest_fitting(plan: Plan, room: int) -> int | None:

@@ -87,8 +87,17 @@ def average(
         int, typer.Option(metavar="N", min=1, help="Of each chain; 1 for no tempering.")
     ] = 12,
     rounds: Annotated[
-        int, typer.Option(metavar="N", min=100, help="The most rounds of 100 proposals a temperature.")
-    ] = 40_000,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=100,
+            help="The most rounds of 100 proposals a temperature [40,000, or to the time limit].",
+        ),
+    ] = None,
+    several: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Of the proposals that may add or remove several edges at once."),
+    ] = 0.0,
     block: Annotated[
         int, typer.Option(metavar="N", min=0, help="Variables that chains draw at once, exactly; 0 for none.")
     ] = 0,
@@ -158,7 +167,9 @@ def average(
             threshold=threshold,
             treewidths=treewidths,
             draws=draws,
-            ladder=Ladder(temperatures=temperatures, rounds=rounds, block=block, cluster=cluster),
+            ladder=Ladder(
+                temperatures=temperatures, rounds=rounds, several=several, block=block, cluster=cluster
+            ),
         )
     if posterior is None:
         complain("no graph meets the constraints")

@@ -2,7 +2,8 @@
 
 A choice of which the total is known is looked for term by term, those that are often large first. Once as
 many terms have been looked at as a pair (S, R) has, they are listed with the sums of all up to each, and
-looked up from then on: in a posterior of few likely graphs, nearly all are.
+looked up from then on: in a posterior of few likely graphs, nearly all are. In one of many, most pairs are
+new; then the time goes into the cliques C of S ∪ R that hold S, whose words therefore lie side by side.
 """
 
 from __future__ import annotations
@@ -19,10 +20,14 @@ from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
 
 PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
-"""Kinds of choices for a pair (S, R): see `_term`."""
+"""Kinds of choices for a pair (S, R): see `_scan` and `_list_cliques`."""
 
 SLOTS = 1 << 15
 """Pairs that are remembered."""
+
+KEY, BEGIN, END, SPENT = 0, 1, 2, 3
+"""A pair and what is chosen, plus 1, or 0 for none; its first choice, or 0 if they are not listed; behind its
+last; how many terms have been looked at."""
 
 NEGLIGIBLE = 2.0**-60
 """Choices of a smaller share, of the scale of their sum, are left out of lists."""
@@ -30,33 +35,43 @@ NEGLIGIBLE = 2.0**-60
 UNLIKELY = 1e-15
 """Groups of sets of which none is a clique with this probability are never drawn."""
 
+Alone = namedtuple("Alone", ["words", "begins"])
+"""The words of c(S) P°(S,R), by S ∪ R, then by S renamed within it as in `layout.masks`; shape (2^n,): where
+those of a union begin."""
+
 Memory = namedtuple(
     "Memory",
     [
-        "keys",  # shape (SLOTS,): a pair and the kind of choice, plus 1; 0 for none
-        "begins",  # shape (SLOTS,): its first choice; -1 if they are not listed
-        "ends",  # shape (SLOTS,): behind its last
-        "spent",  # shape (SLOTS,): how many terms have been looked at
+        "slots",  # shape (SLOTS, 4), of pairs: see `KEY`
         "choices",  # shape (entries,)
         "sums",  # shape (entries,): of the terms up to a choice's own
-        "shifts",  # shape (2^n,): exponents, while a list is made
-        "used",  # [slots, entries]
+        "found",  # shape (2^n,): words, while a list is made
+        "used",  # [slots, entries]; the first entry is of no list
         "order",  # shape (2^(n+1),): at 2^m, the subsets of m, the smallest and the largest first
     ],
 )
 
 
 @kernel
+def _place_of(s, r, layout, none):
+    """Returns where c(S) P°(S,R) is."""
+    whole = s | r
+    within = layout.first[size_of(whole, layout), size_of(s, layout)]
+    return none.begins[whole] + within + layout.rank[rename(s, whole, layout)]
+
+
+@kernel
 def prepare(size, first_group, last_group, total, layout, weights, tables, none):
-    """Writes c(S) P°(S,·) of the S of one size to `none`, which lies as P does; see `divide_properly`.
+    """Writes c(S) P°(S,·) of the S of one size to `none`; see `divide_properly`.
 
     `total` is (number, exponent) of Z. Of S that are hardly ever cliques, it is left 0.
     """
     n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
+    everything = (1 << n) - 1
     cells = LANES << (n - size)
-    proper = np.zeros(cells, np.uint64)
+    proper, parts = np.zeros(cells, np.uint64), np.zeros(cells, np.uint64)
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]]
         highest = 0.0
@@ -67,14 +82,22 @@ def prepare(size, first_group, last_group, total, layout, weights, tables, none)
             share = mantissa(word, bits) * weights.clique[s] / total[0] * power(min(exponent, 64))
             highest = max(highest, share)
         if highest > UNLIKELY:
-            own = none[start : start + cells]
-            divide_properly(size, group, layout, weights, tables, proper, own)
-            for cell in range(cells):
-                word = np.int64(own[cell])
-                s = layout.masks[min(begins + group * LANES + cell % LANES, begins + sets - 1)]
-                exponent = exponent_of(word, bits, base) + weights.clique_exponent[s]
-                number = mantissa(word, bits) * weights.clique[s]
-                own[cell] = uint64(pack(number, exponent, bits, base, lowest))
+            divide_properly(size, group, layout, weights, tables, proper, parts)
+            for lane in range(min(LANES, sets - group * LANES)):
+                s = layout.masks[begins + group * LANES + lane]
+                factor, shift = weights.clique[s], weights.clique_exponent[s]
+                for part in range(1 << (n - size)):
+                    word = np.int64(parts[LANES * part + lane])
+                    word = pack(
+                        mantissa(word, bits) * factor,
+                        exponent_of(word, bits, base) + shift,
+                        bits,
+                        base,
+                        lowest,
+                    )
+                    none.words[_place_of(s, unname(part, everything ^ s, layout), layout, none)] = uint64(
+                        word
+                    )
 
 
 @kernel
@@ -85,47 +108,12 @@ def _proper(s, cell, layout, weights, tables):
 
 
 @kernel
-def _term(kind, s, r, nth, scale, layout, weights, tables, none, order):
-    """Returns the nth choice for a pair, and its term divided by 2^scale.
-
-    PART: a K ⊆ R that holds min R, of a partition of R below S, renamed within V ∖ S: c(S) L°(S,K) P°(S,R∖K),
-    or L(∅,K) P(∅,R∖K). NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q).
-    """
-    bits, base = layout.bits, layout.base
-    if kind == PART:
-        whole = rename(r, ((1 << layout.n) - 1) ^ s, layout)
-        low = whole & -whole
-        rest = whole ^ low
-        part = low | unname(order[(1 << size_of(rest, layout)) + nth], rest, layout)
-        cell, other = layout.offset[s] + LANES * part, layout.offset[s] + LANES * (whole ^ part)
-        if s:
-            word = np.int64(none[other])
-            number, exponent = _proper(s, cell, layout, weights, tables) if word else (0.0, 0)
-        else:
-            word, link = np.int64(tables.parts[other]), np.int64(tables.links[cell])
-            number, exponent = mantissa(link, bits), exponent_of(link, bits, base)
-        number, exponent = number * mantissa(word, bits), exponent + exponent_of(word, bits, base)
-        choice = part
-    else:
-        choice = unname(order[(1 << size_of(s, layout)) + nth], s, layout)
-        if choice == s or weights.inverse[choice] == 0.0:
-            return choice, 0.0
-        word = np.int64(tables.f[cell_of(choice, r, layout)])
-        number = mantissa(word, bits) * weights.inverse[choice]
-        exponent = exponent_of(word, bits, base) + weights.inverse_exponent[choice]
-    if number == 0.0:
-        return choice, 0.0
-    return choice, number * power(min(exponent - scale, 1000))
-
-
-@kernel
 def _total(kind, s, r, layout, weights, tables, none):
     """Returns the number of choices for a pair, and the sum of their terms as a number and an exponent."""
-    cell = cell_of(s, r, layout)
     if kind == NEIGHBOURHOOD:
-        number, exponent = _proper(s, cell, layout, weights, tables)
+        number, exponent = _proper(s, cell_of(s, r, layout), layout, weights, tables)
         return 1 << size_of(s, layout), number, exponent
-    word = np.int64(none[cell] if s else tables.parts[cell])
+    word = np.int64(none.words[_place_of(s, r, layout, none)] if s else tables.parts[cell_of(s, r, layout)])
     return (
         1 << (size_of(r, layout) - 1),
         mantissa(word, layout.bits),
@@ -134,45 +122,83 @@ def _total(kind, s, r, layout, weights, tables, none):
 
 
 @kernel
-def _list(kind, s, r, scale, layout, weights, tables, none, memory):
-    """Lists the choices of a part or a neighbourhood."""
-    at, total = memory.used[1], 0.0
-    count = 1 << (size_of(s, layout) if kind == NEIGHBOURHOOD else size_of(r, layout) - 1)
+def _scan(kind, s, r, aim, scale, layout, weights, tables, none, memory):
+    """Lists the choices for a pair, if `aim` is negative; else goes on until their terms exceed it.
+
+    PART: a K ⊆ R that holds min R, of a partition of R below S: c(S) L°(S,K) P°(S,R∖K), or L(∅,K) P(∅,R∖K).
+    NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q). Terms are divided by 2^scale.
+
+    Returns:
+        The choice, and how many terms were looked at.
+    """
+    bits, base = layout.bits, layout.base
+    listing = aim < 0.0
+    at, total, found = memory.used[1], 0.0, 0
+    low = r & -r if kind == PART else 0
+    among = r ^ low if kind == PART else s
+    count = 1 << size_of(among, layout)
+    others, begins = ((1 << layout.n) - 1) ^ s, layout.offset[s]
     for nth in range(count):
-        choice, term = _term(kind, s, r, nth, scale, layout, weights, tables, none, memory.order)
-        if term >= NEGLIGIBLE:
-            total += term
-            memory.choices[at], memory.sums[at] = choice, total
-            at += 1
-    memory.used[1] = at
+        choice = low | unname(memory.order[count + nth], among, layout)
+        number, exponent, word = 0.0, 0, np.int64(0)
+        if kind == NEIGHBOURHOOD:
+            if choice != s and weights.inverse[choice] != 0.0:
+                number, exponent = weights.inverse[choice], weights.inverse_exponent[choice]
+                word = np.int64(tables.f[cell_of(choice, r, layout)])
+        elif s:
+            word = np.int64(none.words[_place_of(s, r ^ choice, layout, none)])
+            if word:
+                cell = begins + LANES * rename(choice, others, layout)
+                number, exponent = _proper(s, cell, layout, weights, tables)
+        else:
+            word, link = np.int64(tables.parts[LANES * (r ^ choice)]), np.int64(tables.links[LANES * choice])
+            number, exponent = mantissa(link, bits), exponent_of(link, bits, base)
+        if word == 0 or number == 0.0:
+            continue
+        exponent += exponent_of(word, bits, base) - scale
+        term = number * mantissa(word, bits) * power(min(exponent, 1000))
+        if listing:
+            if term >= NEGLIGIBLE:
+                total += term
+                memory.choices[at], memory.sums[at] = choice, total
+                at += 1
+        elif term > 0.0:
+            found = choice
+            aim -= term
+            if aim < 0.0:
+                return found, nth + 1
+    if listing:
+        memory.used[1] = at
+    return found, count  # by rounding
 
 
 @kernel
 def _list_cliques(s, r, layout, none, memory):
-    """Lists the C = S ∪ D, ∅ ≠ D ⊆ R, D ∋ min R if S = ∅, and c(C) P°(C,R∖D)."""
-    bits, base = layout.bits, layout.base
+    """Lists the C = S ∪ D, ∅ ≠ D ⊆ R, D ∋ min R if S = ∅, renamed within S ∪ R, and c(C) P°(C,R∖D)."""
+    bits = layout.bits
+    whole = s | r
+    own = rename(s or r & -r, whole, layout)
+    rest = rename(whole, whole, layout) ^ own
+    first = layout.first[size_of(whole, layout)]
+    row = none.words[none.begins[whole] : none.begins[whole] + first[layout.width + 1]]
     begin = at = memory.used[1]
-    forced = 0 if s else r & -r
-    rest = r ^ forced
-    highest = -(1 << 60)
-    part = rest
+    highest, part = np.int64(0), rest
     while True:
-        clique = s | forced | part
-        if clique != s and layout.offset[clique] >= 0:
-            word = np.int64(none[cell_of(clique, rest ^ part, layout)])
+        clique = own | part
+        size = size_of(clique, layout)
+        if size <= layout.width and (part or not s):
+            word = np.int64(row[first[size] + layout.rank[clique]])
             if word:
-                memory.choices[at] = clique
-                memory.sums[at] = mantissa(word, bits)
-                exponent = exponent_of(word, bits, base)
-                memory.shifts[at - begin] = exponent
-                highest = max(highest, exponent)
+                memory.choices[at], memory.found[at - begin] = clique, word
+                highest = word if word > highest else highest
                 at += 1
         if part == 0:
             break
         part = (part - 1) & rest
-    total, kept = 0.0, begin
+    total, kept, reference = 0.0, begin, highest >> bits
     for i in range(begin, at):
-        term = memory.sums[i] * power(max(-1023, memory.shifts[i - begin] - highest))
+        word = memory.found[i - begin]
+        term = mantissa(word, bits) * power(max(-1023, (word >> bits) - reference))
         if term >= NEGLIGIBLE:
             total += term
             memory.choices[kept], memory.sums[kept] = memory.choices[i], total
@@ -183,39 +209,34 @@ def _list_cliques(s, r, layout, none, memory):
 @kernel
 def _choose(kind, s, r, state, layout, weights, tables, none, memory):
     """Draws a choice for a pair in proportion to its term."""
+    if kind == PART and r & (r - 1) == 0:
+        return r
     if 2 * memory.used[0] > SLOTS or memory.used[1] + (2 << layout.n) > memory.choices.size:
-        memory.keys[:] = 0
-        memory.used[:] = 0
+        memory.slots[:], memory.used[0], memory.used[1] = 0, 0, 1
     key = ((s << layout.n | r) << 2 | kind) + 1
-    slot = (key * 691752902764108185 >> 20) & (SLOTS - 1)
-    while memory.keys[slot] and memory.keys[slot] != key:
-        slot = (slot + 1) & (SLOTS - 1)
-    if memory.keys[slot] == 0:
-        memory.keys[slot], memory.begins[slot], memory.spent[slot] = key, -1, 0
+    at = (key * 691752902764108185 >> 20) & (SLOTS - 1)
+    while memory.slots[at, KEY] and memory.slots[at, KEY] != key:
+        at = (at + 1) & (SLOTS - 1)
+    slot = memory.slots[at]
+    if slot[KEY] == 0:
+        slot[KEY] = key
         memory.used[0] += 1
-    if memory.begins[slot] < 0:
+    if slot[BEGIN] == 0:
         begin = memory.used[1]
         if kind == CLIQUE:
             _list_cliques(s, r, layout, none, memory)
         else:
             count, number, scale = _total(kind, s, r, layout, weights, tables, none)
-            if memory.spent[slot] < count:
-                aim, found = number * uniform(state), 0
-                for nth in range(count):
-                    choice, term = _term(kind, s, r, nth, scale, layout, weights, tables, none, memory.order)
-                    if term > 0.0:
-                        found = choice
-                        aim -= term
-                        if aim < 0.0:
-                            memory.spent[slot] += nth + 1
-                            return found
-                memory.spent[slot] = count
-                return found  # by rounding
-            _list(kind, s, r, scale, layout, weights, tables, none, memory)
-        memory.begins[slot], memory.ends[slot] = begin, memory.used[1]
-    begin, end = memory.begins[slot], memory.ends[slot]
+            aim = number * uniform(state) if slot[SPENT] < count else -1.0
+            found, looked = _scan(kind, s, r, aim, scale, layout, weights, tables, none, memory)
+            if aim >= 0.0:
+                slot[SPENT] += looked
+                return found
+        slot[BEGIN], slot[END] = begin, memory.used[1]
+    begin, end = slot[BEGIN], slot[END]
     aim = memory.sums[end - 1] * uniform(state)
-    return memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
+    found = memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
+    return unname(found, s | r, layout) if kind == CLIQUE else found
 
 
 @kernel
@@ -226,11 +247,9 @@ def _partition(c, r, s, mark, luck, parts, seps, state, layout, weights, tables,
     parts of which some cliques hold `mark` come first; second, their number.
     """
     count, front = 0, 0
-    others = ((1 << layout.n) - 1) ^ c
     while r:
         # int64(…): numba compiles a variant for each constant.
-        k = _choose(int64(PART), c, r, state, layout, weights, tables, none, memory)
-        k, q = unname(k, others, layout), 0
+        k, q = _choose(int64(PART), c, r, state, layout, weights, tables, none, memory), 0
         if c:
             q = _choose(int64(NEIGHBOURHOOD), c, k, state, layout, weights, tables, none, memory)
             if q & ~s == 0:
@@ -266,7 +285,7 @@ def draw_graphs(state, layout, weights, tables, none, order, graphs):
         layout: see `sums`; as weights and tables.
         weights: see there.
         tables: see there.
-        none: c P°, see `prepare`.
+        none: see `Alone`; as `prepare` wrote it.
         order: see `Memory`.
         graphs: shape (count, n), int64: the neighbours of each vertex, 0 as yet; written.
     """
@@ -278,16 +297,13 @@ def draw_graphs(state, layout, weights, tables, none, order, graphs):
     parts, seps = np.zeros((depth, n), np.int64), np.zeros((depth, n), np.int64)
     luck = np.zeros(depth)
     cliques = np.zeros(n + 1, np.int64)
-    entries = (1 << 20) + (8 << n)
+    entries = (1 << 20) + (4 << n)
     memory = Memory(
-        np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS, np.int64),
-        np.zeros(SLOTS, np.int64),
+        np.zeros((SLOTS, 4), np.int64),
         np.empty(entries, np.int64),
         np.empty(entries),
         np.empty(1 << n, np.int64),
-        np.zeros(2, np.int64),
+        np.array([0, 1]),
         order,
     )
     everything = (1 << n) - 1
