@@ -40,7 +40,7 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
 
     if isinstance(rows, DataTable):
         codes = codes_of(model.columns, rows)
-        gaps = None
+        gaps = gaps_of(model.columns, codes) if any(column.hidden for column in model.columns) else None
     else:
         codes = np.asarray(rows)
         gaps = gaps_of(model.columns, codes)
