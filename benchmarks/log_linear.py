@@ -288,7 +288,12 @@ def _uses(rows: Literals, penalty: float) -> NDArray[np.bool_]:
             if classes.min() == classes.max():
                 continue
             regression = LogisticRegression(
-                l1_ratio=1.0, C=1 / penalty, solver="liblinear", tol=1e-2, intercept_scaling=_FREE
+                l1_ratio=1.0,
+                C=1 / penalty,
+                solver="liblinear",
+                tol=1e-2,
+                intercept_scaling=_FREE,
+                random_state=0,
             )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
