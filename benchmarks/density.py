@@ -21,6 +21,11 @@ fits context trees with junction trees of `forward` at the leaves; validation ro
 the penalty, and the prior. `--limit` are seconds of wall clock for each fit, after which the model so far
 counts; of mixtures too, which are of context trees with `--mixtures --contexts`.
 
+    python benchmarks/density.py --data FOLDER --sets jester,baudio --hidden 16,32 --limit 600
+
+fits hidden Chow–Liu trees, with the numbers of hidden states given, tried in turn; validation rows choose
+among them, and when EM ends.
+
 Rows that the output already holds are not computed again.
 """
 
@@ -43,6 +48,7 @@ from jtsolve.models.features import queries
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
 from jtsolve.models.learning.fit import fit_validated
+from jtsolve.models.learning.hidden_trees import HiddenTrees, fit_hidden_tree
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture_validated
 from jtsolve.scoring.lazy import DataScores
@@ -93,6 +99,17 @@ CONTEXT_COLUMNS = [
     "parameters",
     "penalty",
     "smoothing",
+    "stop",
+    "processor s",
+    "valid",
+    "test",
+]
+HIDDEN_COLUMNS = [
+    "set",
+    "max clique",
+    "hidden states",
+    "validation by states",
+    "parameters",
     "stop",
     "processor s",
     "valid",
@@ -168,6 +185,35 @@ def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dic
     }
 
 
+def measure_hidden(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Returns the row of the hidden Chow–Liu tree of one set."""
+    parts = ("train", "valid", "test")
+    train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
+    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
+    how = HiddenTrees(tuple(map(int, arguments.hidden.split(","))), seed=arguments.seed)
+
+    def told(words: str) -> None:
+        print(f"{name}, {time.process_time() - spent:.1f} s: {words}", file=sys.stderr, flush=True)
+
+    spent = time.process_time()
+    tree = fit_hidden_tree(train, how, valid, progress=told, deadline=deadline)
+    spent = time.process_time() - spent
+    found = tree.provenance["hidden_tree"]
+    return {
+        "set": name,
+        "max clique": size,
+        "hidden states": found["states"],
+        "validation by states": "; ".join(
+            f"{one['states']}: {one['log_likelihood']:.3f}" for one in found["tried"]
+        ),
+        "parameters": tree.parameters,
+        "stop": tree.provenance["stop"],
+        "processor s": f"{spent:.1f}",
+        "valid": f"{max(one['log_likelihood'] for one in found['tried']):.4f}",
+        "test": f"{log_likelihood(tree, test).mean():.4f}",
+    }
+
+
 def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the row of the mixture of one set and one clique size, with the best single tree."""
     parts = ("train", "valid", "test")
@@ -219,7 +265,8 @@ def main() -> None:
     parser.add_argument("--time", type=float, default=30.0, help="seconds for each search")
     parser.add_argument("--mixtures", action="store_true", help="fit mixtures")
     parser.add_argument("--contexts", action="store_true", help="fit context trees")
-    parser.add_argument("--limit", type=float, help="seconds for a context tree or mixture")
+    parser.add_argument("--hidden", help="fit hidden Chow–Liu trees, of these numbers of hidden states")
+    parser.add_argument("--limit", type=float, help="seconds for a context tree, mixture or hidden tree")
     parser.add_argument("--components", default="1,2,4,8,16", help="sizes of mixtures to try")
     parser.add_argument("--single", default="3,4,6", help="largest cliques of the trees beside mixtures")
     parser.add_argument("--threads", type=int, default=1)
@@ -236,6 +283,8 @@ def main() -> None:
     columns, work = (CONTEXT_COLUMNS, measure_contexts) if arguments.contexts else (COLUMNS, measure)
     if arguments.mixtures:
         columns, work = MIXTURE_COLUMNS, measure_mixture
+    if arguments.hidden is not None:
+        columns, work, arguments.sizes = HIDDEN_COLUMNS, measure_hidden, "2"
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     print("\n".join(lines))
     rows: list[dict[str, Any]] = []

@@ -51,6 +51,8 @@ MOST_CELLS = 1 << 22
 """Cells of the largest junction tree with which a likelihood is computed."""
 PENALTIES = (200, 100, 50, 20, 10, 5, 2, 1)
 """Of the paper's 1, 2, 5, 10, 20, 25, 50, 100, 200, 500 and 1,000."""
+_FREE = 30.0
+"""Of the column whose weight is the intercept: the larger, the less liblinear penalises that."""
 _PATIENCE = 2
 """Trials that are no better, after which the search ends."""
 
@@ -285,7 +287,14 @@ def _uses(rows: Literals, penalty: float) -> NDArray[np.bool_]:
             classes = rows.holds[literal]
             if classes.min() == classes.max():
                 continue
-            regression = LogisticRegression(l1_ratio=1.0, C=1 / penalty, solver="liblinear", tol=1e-2)
+            regression = LogisticRegression(
+                l1_ratio=1.0,
+                C=1 / penalty,
+                solver="liblinear",
+                tol=1e-2,
+                intercept_scaling=_FREE,
+                random_state=0,
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 regression.fit(given, classes, sample_weight=rows.weights)

@@ -297,6 +297,21 @@ def test_a_feature_tree_is_fitted_to_weighted_rows_as_to_repeated_ones() -> None
     assert features_log_likelihood(same, table) == pytest.approx(features_log_likelihood(tree, table))
 
 
+def test_lem_learns_components_too() -> None:
+    table = two_switches(400, 1)
+    mixture = fit_mixture_validated(
+        table,
+        two_switches(200, 2),
+        EmOptions(Lem(support=5), rounds=1, iterations=3),
+        sizes=(2,),
+        candidates=(1.0,),
+    )
+    assert len(mixture.feature_trees) == 2
+    assert any(one.splits for one in mixture.feature_trees)
+    rows = np.array(list(product((0, 1), repeat=6))).T
+    assert np.exp(of_mixture.log_likelihood(mixture, rows)).sum() == pytest.approx(1)
+
+
 def test_components_of_two_kinds_are_no_mixture() -> None:
     table = two_switches(50, 1)
     tree = fit_context_tree(table, CONTEXTS)

@@ -9,6 +9,7 @@ import typer
 from jtsolve.cli.features import FeatureOptions, fit_features
 from jtsolve.cli.fit_average import fit_average
 from jtsolve.cli.fit_task import FitTask
+from jtsolve.cli.hidden import fit_hidden
 from jtsolve.cli.mixtures import MixtureOptions, fit_components, read_sizes
 from jtsolve.cli.options import (
     LOCAL,
@@ -96,6 +97,12 @@ def fit(
             metavar="HOW", help="A feature tree: trees, lem or published; options as in lem:q=3,delta=0.01."
         ),
     ] = None,
+    hidden: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K,K,…", help="A Chow–Liu tree of variables of K hidden states; --validate chooses K."
+        ),
+    ] = None,
     average: Annotated[
         int | None,
         typer.Option(metavar="M", min=1, help="A mixture of M trees drawn from the posterior."),
@@ -124,6 +131,10 @@ def fit(
     that of --tree if there is one. --features lem has tables at the leaves; --validate chooses thresholds as
     well. Ctrl-C and the time limit end both with the best model so far.
 
+    --hidden K fits a hidden Chow–Liu tree by expectation-maximisation: above each column there is a variable
+    of K states that no row shows, and these form the best forest of the data. It ends when the rows of
+    --validate, or else the data, are no likelier.
+
     --average M draws M trees of at most treewidth K from the posterior, that of the score bdeu unless you
     name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
     the chains that draw where exact draws do not fit have not converged.
@@ -136,10 +147,17 @@ def fit(
     )
     if not output.name.endswith((".json", ".json.gz")):
         raise ChoiceError(f"{output}: a model is written as .json or .json.gz; give such a name")
-    if features is None:
+    given = {"--components": components, "--features": features, "--graph": graph, "--tree": tree}
+    given["--executor"] = None if executor == LOCAL else executor
+    if hidden is not None:
+        others = given | {"--treewidth": treewidth, "--average": average}
+        _require_alone("--hidden learns its own forest", others, restarts, search)
+    elif features is None:
         _require_structure(tree, graph, treewidth, columns, constrain)
     else:
         _require_features(components, tree, graph, executor)
+    if average is not None:
+        _require_alone("--average draws its trees from the posterior", given, restarts, search)
     if triangulate is not None and graph is None:
         raise ChoiceError("--triangulate is for --graph; leave it out")
     if smoothing is not None and validate is not None:
@@ -148,9 +166,6 @@ def fit(
     if structure_of_graph is not None and score is None and ess is None:
         score = structure_of_graph.score
     if average is not None:
-        others = {"--components": components, "--features": features, "--graph": graph, "--tree": tree}
-        others["--executor"] = None if executor == LOCAL else executor
-        _require_alone([*(name for name, value in others.items() if value is not None)], restarts, search)
         score = score or "bdeu"
     file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet).on(
         context.with_resource(held(cluster_named(executor, spend.threads)))
@@ -171,22 +186,16 @@ def fit(
     elif average is not None:
         assert treewidth is not None, "--tree has been refused"
         model, table = fit_average(task, average, treewidth, limits, constrain, shown=shown)
+    elif hidden is not None:
+        model, table = fit_hidden(task, hidden, limits, constrain, shown=shown)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
     elif features is not None:
         how = FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
         model, table = fit_features(task, how, limits, shown=shown)
     else:
-        if tree is not None:
-            structure, table, rows, facts = _given(task, _of_result(tree), limits)
-        elif structure_of_graph is not None:
-            structure, table, rows, facts = _given(task, structure_of_graph, limits)
-        else:
-            assert treewidth is not None, "one of the two is given"
-            structure, table, rows, facts = _searched(
-                task, treewidth, search.chosen(), limits, constrain, shown=shown
-            )
-        model = _model(task, structure, table, rows, facts)
+        given_tree = structure_of_graph if tree is None else _of_result(tree)
+        model, table = _fit_tree(task, given_tree, treewidth, limits, search, constrain, shown=shown)
 
     from jtsolve.models.files.document import write_model
 
@@ -204,11 +213,12 @@ def _require_features(components: str | None, tree: Path | None, graph: Path | N
         raise ChoiceError("--features begins with a tree or none; give --tree RESULT in place of --graph")
 
 
-def _require_alone(given: list[str], restarts: int, search: SearchOptions) -> None:
-    """Raises ChoiceError if an option makes no sense for trees that are drawn."""
-    others = [*given, *(["--restarts"] if restarts > 1 else []), *flags_given(search)]
-    if others:
-        raise ChoiceError(f"--average draws its trees from the posterior; leave out {', '.join(others)}")
+def _require_alone(reason: str, others: dict[str, Any], restarts: int, search: SearchOptions) -> None:
+    """Raises ChoiceError if an option makes no sense, for a reason."""
+    given = [name for name, value in others.items() if value is not None]
+    given += [*(["--restarts"] if restarts > 1 else []), *flags_given(search)]
+    if given:
+        raise ChoiceError(f"{reason}; leave out {', '.join(given)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +295,26 @@ def _given(
             "keep them, or solve again",
         )
     return structure.tree, table, rows, structure.facts
+
+
+def _fit_tree(
+    task: FitTask,
+    given: Structure | None,
+    treewidth: int | None,
+    limits: "Limits",
+    search: SearchOptions,
+    constrain: ConstraintOptions,
+    *,
+    shown: bool,
+) -> "tuple[JunctionTreeModel | GaussianTreeModel, AnyTable]":
+    """Returns the model of a tree that is given, or of the best one of a treewidth, and the data."""
+    if given is not None:
+        tree, table, rows, facts = _given(task, given, limits)
+    else:
+        assert treewidth is not None, "one of the two is given"
+        backend = search.chosen()
+        tree, table, rows, facts = _searched(task, treewidth, backend, limits, constrain, shown=shown)
+    return _model(task, tree, table, rows, facts), table
 
 
 def _searched(
@@ -373,6 +403,8 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
             "cliques": sum(len(tree.cliques) for tree in trees),
             "treewidth": max(tree.treewidth for tree in trees),
         }
+    if "hidden_tree" in model.provenance:
+        facts["hidden_states"] = model.provenance["hidden_tree"]["states"]
     facts |= {"parameters": model.parameters, "smoothing_ess": model.provenance["smoothing_ess"]}
     remarks = model.provenance
     if "tree_score" in remarks:

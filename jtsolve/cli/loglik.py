@@ -156,12 +156,13 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
     import numpy as np
 
     from jtsolve.cli.scoring import heeding
-    from jtsolve.models.columns import open_rows, states_of, values_of
+    from jtsolve.models.columns import hidden_of, open_rows, states_of, values_of
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
     from jtsolve.models.queries import columns_of_states, log_likelihood
 
     coding = options.coding()
-    kept = _kept(model.names, options)
+    hidden = [] if isinstance(model, GaussianTreeModel) else hidden_of(columns_of_states(model))
+    kept = _kept(model.names, options, hidden)
     file = open_rows(
         data,
         model.names,
@@ -171,6 +172,7 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
         weights=coding.weights,
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
+        hidden=hidden,
         tell=heeding(data, strict=options.strict) if isinstance(data, Path) else None,
     )
     values: Any = (
@@ -188,13 +190,14 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
     return log_likelihood(model, values), times
 
 
-def _kept(names: tuple[str, ...], options: DataOptions) -> Any:
-    """Returns which variables are not summed out."""
+def _kept(names: tuple[str, ...], options: DataOptions, hidden: list[str]) -> Any:
+    """Returns which variables are not summed out: none that is hidden."""
     import numpy as np
 
     coding = options.coding()
     chosen = None if options.columns is None else names_in(options.columns)
-    kept = np.array([name not in coding.drop and (chosen is None or name in chosen) for name in names])
+    out = {*coding.drop, *hidden}
+    kept = np.array([name not in out and (chosen is None or name in chosen) for name in names])
     if not kept.any():
         raise ChoiceError("--columns and --drop leave out every variable of the model; keep one")
     return kept

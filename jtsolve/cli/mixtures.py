@@ -54,8 +54,8 @@ class MixtureOptions:
             raise ChoiceError("--components mixes junction trees or, by --features trees, context trees")
 
 
-def read_sizes(text: str) -> tuple[int, ...]:
-    """Returns the numbers of components in a text such as "1,2,4".
+def read_sizes(text: str, option: str = "--components") -> tuple[int, ...]:
+    """Returns the numbers of components, or those of another option, in a text such as "1,2,4".
 
     Raises:
         ChoiceError: they are not increasing numbers of at least 1.
@@ -66,7 +66,7 @@ def read_sizes(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",")]
     sizes = tuple(int(word) for word in words if re.fullmatch(r"\d{1,9}", word))
     if len(sizes) < len(words) or sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
-        raise ChoiceError(f"--components {text}: give increasing numbers of at least 1, such as 2 or 1,2,4,8")
+        raise ChoiceError(f"{option} {text}: give increasing numbers of at least 1, such as 2 or 1,2,4,8")
     return sizes
 
 

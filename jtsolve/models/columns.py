@@ -14,7 +14,7 @@ from jtsolve.tables.check import OF_ROWS, examine
 from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS, Coding, gap_words
-from jtsolve.tables.raw import GAP, RawTable
+from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.reading import Dialect, opened_data, read_raw
 from jtsolve.tables.selection import name_list, row_weights
 from jtsolve.tables.table import code_type
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Decimal
     from jtsolve.tables.partitions import PartitionedTable
-    from jtsolve.tables.raw import RawColumn
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import Codes, DataTable
 
@@ -43,6 +42,7 @@ class Column:
         states: labels, at least one, unique.
         cuts: increasing boundaries of the ranges that the states stand for, one fewer than ranges; None if
             the column was not discretised. After the ranges, there may be the state for a missing value.
+        hidden: whether rows may lack the column; it is then summed over.
 
     Raises:
         ValueError: a condition above is violated.
@@ -54,6 +54,7 @@ class Column:
     name: str
     states: tuple[str, ...]
     cuts: tuple[float, ...] | None = None
+    hidden: bool = False
 
     def __post_init__(self) -> None:
         if not self.name or not self.states or len(set(self.states)) < len(self.states):
@@ -108,8 +109,13 @@ def states_of(columns: Iterable[Column]) -> dict[str, tuple[str, ...]]:
     return {column.name: column.states for column in columns if column.cuts is None}
 
 
+def hidden_of(columns: Iterable[Column]) -> list[str]:
+    """Returns the names of the hidden columns."""
+    return [column.name for column in columns if column.hidden]
+
+
 def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
-    """Returns the rows of a table in the coding of a model, shape (columns, rows).
+    """Returns the rows of a table in the coding of a model, shape (columns, rows); -1 where one is hidden.
 
     Raises:
         InputError: a column is missing, or an observed state is unknown to the model.
@@ -117,9 +123,14 @@ def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
     if list(zip(table.names, table.states, strict=True)) == [(c.name, c.states) for c in columns]:
         return table.codes
     place = {name: i for i, name in enumerate(table.names)}
-    _require_columns([column.name for column in columns], place, "table")
-    codes = np.empty((len(columns), table.rows), dtype=code_type(max(c.arity for c in columns)))
+    _require_columns([column.name for column in columns if not column.hidden], place, "table")
+    complete = all(column.name in place for column in columns)
+    kind = code_type(max(column.arity for column in columns)) if complete else np.int32
+    codes = np.empty((len(columns), table.rows), dtype=kind)
     for row, column in zip(codes, columns, strict=True):
+        if column.name not in place:
+            row[:] = GAP
+            continue
         labels = table.states[place[column.name]]
         found = table.codes[place[column.name]]
         known = {label: code for code, label in enumerate(column.states)}
@@ -192,6 +203,7 @@ def open_rows(
     weights: str | None = None,
     drop: Sequence[str] = (),
     states: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    hidden: Collection[str] = (),
     tell: Callable[[tuple[Finding, ...]], None] | None = None,
 ) -> FileRows:
     """Returns the rows of a data file or frame for a model; extra columns are ignored.
@@ -205,6 +217,7 @@ def open_rows(
         weights: the column that counts how often each row occurs, or None.
         drop: variables that will not be used, and need no data check.
         states: of columns whose values are states, for the data check.
+        hidden: names of columns that may be missing: all of their values are.
         tell: takes the findings of the data check (`check.OF_ROWS`), and may raise an error to refuse them;
             None leaves it out.
 
@@ -212,24 +225,27 @@ def open_rows(
         InputError: the file cannot be read, or a column is missing.
     """
     source, place = opened_data(data, dialect.encoding)
-    raw, columns = _raw_columns(source, place, names, dialect, weights)
+    raw, read = _raw_columns(source, place, names, dialect, weights=weights, hidden=hidden)
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         _require_columns([weights], dict.fromkeys(by_name, 0), place)
     if tell is not None:
-        read = {name: replace(column, name=name) for name, column in zip(names, columns, strict=True)}
-        every = by_name | read
+        every = by_name | {name: replace(column, name=name) for name, column in read.items()}
+        unused = tuple(name for name in drop if name in read)
+        declared = {name: labels for name, labels in states.items() if name in read}
         coding = Coding(
-            tuple(names), tuple(drop), weights=weights, gaps=tuple(gaps), schema=states, decimal=decimal
+            tuple(read), unused, weights=weights, gaps=tuple(gaps), schema=declared, decimal=decimal
         )
         table = RawTable(tuple(every), tuple(every.values()), raw.typed)
         tell(examine(table, coding, place, kinds=OF_ROWS))
     if decimal == "comma":
-        columns = [column.with_decimal_point(gaps, typed=raw.typed) for column in columns]
+        read = {name: column.with_decimal_point(gaps, typed=raw.typed) for name, column in read.items()}
+    absent = RawColumn("", (), np.full(raw.columns[0].codes.size, GAP))
+    columns = tuple(read.get(name, absent) for name in names)
     times = None
     if weights is not None:
         times = row_weights(by_name[weights], None, place)
-    return FileRows(tuple(columns), gap_words(gaps, typed=raw.typed), place, times)
+    return FileRows(columns, gap_words(gaps, typed=raw.typed), place, times)
 
 
 def read_codes(
@@ -243,8 +259,9 @@ def read_codes(
 ) -> NDArray[np.int32]:
     """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.codes`."""
     names = [column.name for column in columns]
-    dialect = Dialect(header, separator)
-    return open_rows(data, names, gaps=gaps, dialect=dialect, decimal=decimal).codes(columns)
+    dialect, hidden = Dialect(header, separator), hidden_of(columns)
+    rows = open_rows(data, names, gaps=gaps, dialect=dialect, decimal=decimal, hidden=hidden)
+    return rows.codes(columns)
 
 
 def read_values(
@@ -285,23 +302,33 @@ def values_of(rows: FileRows, names: Sequence[str]) -> NDArray[np.float64]:
 
 
 def _raw_columns(
-    source: Source | Frame, name: str, names: Sequence[str], dialect: Dialect, weights: str | None
-) -> tuple[RawTable, list[RawColumn]]:
-    """Returns a table, and its columns of these names, or by position if it has no header."""
+    source: Source | Frame,
+    name: str,
+    names: Sequence[str],
+    dialect: Dialect,
+    *,
+    weights: str | None,
+    hidden: Collection[str],
+) -> tuple[RawTable, dict[str, RawColumn]]:
+    """Returns a table, and its columns of these names, or by position if it has no header.
+
+    It may lack those that are hidden.
+    """
     intake = Intake(lambda one: not dialect.header or one in names or one == weights, together=False)
     raw = read_raw(source, intake, header=dialect.header, separator=dialect.separator)
     place = {column.name: i for i, column in enumerate(raw.columns)}
-    if not dialect.header and not all(name in place for name in names):
-        if len(raw.columns) != len(names):
+    wanted = [name for name in names if name in place or name not in hidden]
+    if not dialect.header and not all(name in place for name in wanted):
+        if len(raw.columns) != len(wanted):
             raise InputError(
                 name,
                 "",
-                f"it has {len(raw.columns)} columns and no header, but the model has {len(names)}",
+                f"it has {len(raw.columns)} columns and no header, but the model has {len(wanted)}",
                 "name the columns in a first line",
             )
-        return raw, list(raw.columns)
-    _require_columns(names, place, name)
-    return raw, [raw.columns[place[name]] for name in names]
+        return raw, dict(zip(wanted, raw.columns, strict=True))
+    _require_columns(wanted, place, name)
+    return raw, {name: raw.columns[place[name]] for name in wanted}
 
 
 def _coded(

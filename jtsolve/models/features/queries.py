@@ -42,12 +42,8 @@ def log_likelihood(tree: FeatureTree, rows: DataTable | Codes) -> NDArray[np.flo
     """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
     from jtsolve.models.features.kernels.circuits import complete_rows, partial_rows
 
-    if isinstance(rows, DataTable):
-        codes = codes_of(tree.columns, rows)
-        gaps = np.zeros(codes.shape[1], dtype=np.bool_)
-    else:
-        codes = np.asarray(rows)
-        gaps = gaps_of(tree.columns, codes)
+    codes = codes_of(tree.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
+    gaps = gaps_of(tree.columns, codes)
     codes = codes.astype(np.int32)
     circuit, first = tree.circuit, _first_states(tree)
     out = np.empty(codes.shape[1])

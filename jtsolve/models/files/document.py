@@ -207,7 +207,7 @@ def _mixture(document: MixtureDocument | FeatureMixtureDocument, source: str) ->
 
 def _gaussian(document: ModelDocument, part: TreeDocument, source: str) -> GaussianTreeModel:
     for v, entry in enumerate(document.variables):
-        if entry.states is not None or entry.cuts is not None:
+        if entry.states is not None or entry.cuts is not None or entry.hidden:
             raise file_error(source, f"$.variables[{v}]", "variables of a gaussian model have no states")
     if document.mean is None:
         raise file_error(source, "$.mean", "a gaussian model needs means")

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 
 class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A variable: its states, and the cuts between them if they are ranges; real variables have neither."""
+    """A variable: its states, and the cuts between them if they are ranges; real variables have neither.
+
+    Rows may lack a hidden one.
+    """
 
     name: Name
     states: list[str] | None = None
     cuts: list[float] | None = None
+    hidden: bool = False
 
 
 class TreeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,7 +63,7 @@ def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> t
             raise file_error(source, f"{at}.variables[{v}]", "variables of a discrete model need states")
         try:
             cuts = None if entry.cuts is None else tuple(entry.cuts)
-            columns.append(Column(entry.name, tuple(entry.states), cuts))
+            columns.append(Column(entry.name, tuple(entry.states), cuts, entry.hidden))
         except ValueError as error:
             raise file_error(source, f"{at}.variables[{v}]", str(error)) from None
     return tuple(columns)
@@ -122,7 +126,8 @@ def column_document(entry: Column | str) -> dict[str, Any]:
     if isinstance(entry, str):
         return {"name": entry}
     cuts = {} if entry.cuts is None else {"cuts": list(entry.cuts)}
-    return {"name": entry.name, "states": list(entry.states), **cuts}
+    hidden = {"hidden": True} if entry.hidden else {}
+    return {"name": entry.name, "states": list(entry.states), **cuts, **hidden}
 
 
 def packed(array: NDArray[np.float64]) -> str:

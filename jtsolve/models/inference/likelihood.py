@@ -38,17 +38,14 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
     """
     from jtsolve.models.kernels.rows import complete_rows, partial_rows
 
-    if isinstance(rows, DataTable):
-        codes = codes_of(model.columns, rows)
-        gaps = None
-    else:
-        codes = np.asarray(rows)
-        gaps = gaps_of(model.columns, codes)
+    codes = codes_of(model.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
+    gaps = gaps_of(model.columns, codes)
+    if not isinstance(rows, DataTable):
         # A single type besides those of tables limits the kernels' compiled variants.
         codes = codes.astype(np.int32)
     out = np.zeros(codes.shape[1])
     shape = model.layout.shape
-    if gaps is None or not gaps.any():
+    if not gaps.any():
         complete_rows(np.ascontiguousarray(codes), model.families, shape, out)
         return out
     # Complete and incomplete rows go to different kernels.

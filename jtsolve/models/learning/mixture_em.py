@@ -1,4 +1,4 @@
-"""Structural expectation-maximisation (EM) for mixtures of junction trees, or of context trees.
+"""Structural expectation-maximisation (EM) for mixtures of junction trees, of context trees, or of LEM's.
 
 E-step: the responsibilities r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, and the tables of P_k are
 fitted to the rows weighted by r_k. Once the gain per row is small, each component's tree is learned again,
@@ -36,6 +36,7 @@ from jtsolve.models.layout import require_room
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
 from jtsolve.models.learning.fit import CANDIDATES
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.lem import Lem, fit_lem
 from jtsolve.models.learning.refit import refitted
 from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
 from jtsolve.tables.distinct import distinct_rows
@@ -64,7 +65,7 @@ class EmOptions:
     """Options of EM.
 
     Args:
-        learner: learns junction trees from a table, or context trees.
+        learner: learns junction trees from a table, context trees, or the feature trees of LEM.
         ess: equivalent sample size of the prior of every component's tables, above 0.
         iterations: most EM iterations between two rounds of learning trees.
         rounds: most rounds of learning trees.
@@ -76,7 +77,7 @@ class EmOptions:
         ChoiceError: a number is out of range.
     """
 
-    learner: Learner | ContextTrees = Learner()  # noqa: RUF009 - a frozen value
+    learner: Learner | ContextTrees | Lem = Learner()  # noqa: RUF009 - a frozen value
     ess: float = 1.0
     iterations: int = 100
     rounds: int = 5
@@ -92,13 +93,17 @@ class EmOptions:
 
     @property
     def trees(self) -> Learner:
-        """The learner of junction trees."""
+        """The learner of junction trees; of LEM, which has none, one of treewidth 0."""
+        if isinstance(self.learner, Lem):
+            return Learner(treewidth=0)
         return self.learner.learner if isinstance(self.learner, ContextTrees) else self.learner
 
     def of_treewidth(self, treewidth: int) -> EmOptions:
         """Returns the options with another bound on the treewidth of the junction trees."""
-        trees = replace(self.trees, treewidth=treewidth)
         own = self.learner
+        if isinstance(own, Lem):
+            return self
+        trees = replace(self.trees, treewidth=treewidth)
         return replace(self, learner=replace(own, learner=trees) if isinstance(own, ContextTrees) else trees)
 
 
@@ -437,6 +442,8 @@ class _EmRun:
         learner = self.how.learner
         if isinstance(learner, ContextTrees):
             return fit_context_tree(table, learner, deadline=self.deadline)
+        if isinstance(learner, Lem):
+            return fit_lem(table, learner, deadline=self.deadline)
         assert not isinstance(old, FeatureTree), "it learns junction trees"
         return learner(table, self.deadline, old)
 

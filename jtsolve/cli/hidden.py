@@ -1,0 +1,66 @@
+"""`jtsolve fit --hidden`: a hidden Chow–Liu tree from data."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from jtsolve.cli.fit_task import FitTask
+    from jtsolve.cli.options import ConstraintOptions
+    from jtsolve.core.backend import Limits
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.tables.table import DataTable
+
+
+def fit_hidden(
+    task: "FitTask", states: str, limits: "Limits", constrain: "ConstraintOptions", *, shown: bool
+) -> "tuple[JunctionTreeModel, DataTable]":
+    """Returns the fitted tree, and the data.
+
+    Args:
+        task: the data, and the rows for validation, if any.
+        states: numbers of hidden states, with commas.
+        limits: of time, memory and seed.
+        constrain: constraints on the forest.
+        shown: whether to show progress.
+
+    Raises:
+        ChoiceError: the score is for real numbers, there are several numbers and no validation rows, or a
+            number is out of range.
+        LimitError: the time ended before there was a model.
+    """
+    from jtsolve.cli.mixtures import read_sizes, terminable
+    from jtsolve.core.version import __version__
+    from jtsolve.models.learning.hidden_trees import HiddenTrees, fit_hidden_tree
+    from jtsolve.progress import progress, tell
+    from jtsolve.scoring.score import is_discrete
+    from jtsolve.tables.table import DataTable
+
+    score = task.data.score
+    if not is_discrete(score):
+        raise ChoiceError(
+            f"--hidden is for models of states, and the score '{score.name}' is of real numbers; take "
+            "another, such as bic, with --discretise where columns are continuous"
+        )
+    how = HiddenTrees(read_sizes(states, "--hidden"), task.ess, seed=limits.seed)
+    if len(how.states) > 1 and task.validate is None:
+        raise ChoiceError("--hidden with several numbers needs --validate DATA, rows that choose one")
+    deadline = None if limits.time is None else limits.started + limits.time
+    with terminable(), progress("reading", shown=shown) as listener:
+        table, rows = task.read(limits, listener, 2)
+        if not isinstance(table, DataTable):
+            raise ChoiceError("--hidden takes all rows in one place; leave --executor out")
+        learner = replace(
+            how.learner,
+            score=score,
+            threads=limits.threads,
+            memory=limits.memory,
+            constraints=constrain.of(table.names),
+        )
+        how = replace(how, learner=learner)
+        model = fit_hidden_tree(
+            table, how, rows, progress=lambda words: tell(listener, words), deadline=deadline
+        )
+    remarks = {**model.provenance, "score": score.name, "backend": "chowliu", "jtsolve": __version__}
+    return replace(model, provenance=remarks), table
