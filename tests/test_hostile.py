@@ -123,6 +123,28 @@ def test_a_grid_of_a_monstrous_number_or_nesting_is_refused(
     assert len(said) < 1500
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("c.json", '{"required_edges": ' + "[" * 100_000, "nested too deeply"),
+        ("c.toml", "required_edges = " + "[" * 100_000, "nested too deeply"),
+        ("c.toml", "max_treewidth = 1" + "0" * 5000, "it cannot be read"),
+        ("c.json", '{"max_cliques": 1, "max_cliques": 2}', "'max_cliques' occurs twice"),
+        ("c.json", '{"max_cliques": -1}', "see 'Constraints' in docs/formats.md"),
+    ],
+)
+def test_a_file_of_constraints_is_read_as_strictly(
+    name: str, text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    make_instance(tmp_path, "a")
+    assert run(["solve", str(tmp_path / "a.json"), "--constraints", str(tmp_path / name)], 0.0) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"jtsolve: {tmp_path / name}: ")
+    assert reason in said
+    assert len(said) < 1500
+
+
 @pytest.mark.parametrize("entry", ["time_limit = 1e999", "memory_limit = inf", "score = {ess = nan}"])
 def test_a_grid_takes_finite_numbers_only(
     entry: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
