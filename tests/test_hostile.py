@@ -21,6 +21,8 @@ from comparisons import compared, make_instance, make_plan, make_row, make_spec
 from problems import dense, gaussian, named
 
 import jtsolve.core.backend
+import jtsolve.io.foreign
+import jtsolve.io.instance
 from jtsolve.backends.parse import FILES, option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
@@ -33,9 +35,10 @@ from jtsolve.core.files import guard_reading, read_file
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, optimality_tolerance
+from jtsolve.core.scores import SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.io.instance import write_problem
+from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
 from jtsolve.tables.options import Discretisation
@@ -329,6 +332,24 @@ def test_reading_ends_by_the_limits(
     assert run(late, monotonic() - 2) == 4
     assert "the time limit of 1 s was over before the input was read" in capsys.readouterr().err
     assert run(["solve", str(path), "--quiet"], monotonic()) == 0  # limits end with their command
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jkl", "a.pss", "a.score"])
+def test_many_sets_are_read_under_a_guard(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = gaussian(0, 6)
+    table = SparseScores(6, {mask: scores.score(mask) for mask in range(1, 64)})
+    write_problem(named(table if name == "a.json" else scores), tmp_path / name)
+    monkeypatch.setattr(jtsolve.io.instance, "_BETWEEN_LOOKS", 8)
+    monkeypatch.setattr(jtsolve.io.foreign, "_BETWEEN_LOOKS", 8)
+    monkeypatch.setattr(jtsolve.io.foreign, "_CHUNK", 128)
+    asked: list[int] = []
+
+    def read() -> None:
+        guard_reading(asked.append)
+        read_problem(tmp_path / name)
+
+    copy_context().run(read)
+    assert asked.count(0) >= 8
 
 
 def test_a_trailer_that_lies_is_found_out(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 18
 """Sets in a batch: some tens of megabytes."""
 _LOOK_UPS = 1 << 25
-"""Look-ups of scores in about a second, or less than reading them from a file: a weak bound must not overrun
-the time limit."""
-_MOST_SECONDS = 10.0
+"""Look-ups of scores in about a second."""
+_LATE, _MOST_SECONDS = 0.5, 10.0
+"""The most that a weak bound may take when the time is over, and ever."""
 _SLOWER = 2
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
@@ -36,11 +36,11 @@ def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left; the family bound is taken if it needs less, or at most about a second, and
-            never more than about ten.
+        seconds: that are left; the family bound is taken if it needs less, or at most about half a second,
+            and never more than about ten.
     """
     n, width = problem.n, problem.max_clique_size
-    if _family_seconds(problem) <= min(max(1.0, seconds), _MOST_SECONDS):
+    if _family_seconds(problem) <= min(max(_LATE, seconds), _MOST_SECONDS):
         bound = family_bound(problem)
     else:
         bound = min(range_bound(problem), ceiling_bound(problem))
@@ -57,7 +57,7 @@ def early_bound(problem: Problem, seconds: float) -> float:
         seconds: that are left for the whole run; the bound may take a tenth of them.
     """
     share = seconds / 10
-    return problem_bound(problem, share) if 1 < _family_seconds(problem) <= share else inf
+    return problem_bound(problem, share) if _LATE < _family_seconds(problem) <= share else inf
 
 
 def _family_seconds(problem: Problem) -> float:

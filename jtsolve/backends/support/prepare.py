@@ -94,6 +94,9 @@ def prepare(
         relaxation: for a bound, cuts and pruning, if it accepts the problem; None for none.
         prune: whether to drop families that no tree at least as good as the first uses: by the relaxation if
             there is one, else by the completion bound with at most `MOST_PRUNED` variables.
+
+    Raises:
+        StoppedError: the report asked to end before the families were listed.
     """
     tree = None
     if start is not None and not start.capabilities.objections(problem):
@@ -103,7 +106,7 @@ def prepare(
     if completes and tree is not None and report.stop is None:
         report(note="pruning")
         problem = pruning.prune(problem, tree.score(problem.scores))
-    families = families_of(problem, choose_root(problem, tree))
+    families = families_of(problem, choose_root(problem, tree), lambda: report.stop is not None)
     bound = inf
     clutters: tuple[tuple[VarSet, ...], ...] = ()
     if tree is not None and report.stop is None and relaxes(relaxation, problem):
