@@ -22,7 +22,8 @@ from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Spec
 from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import ConstraintsDocument, Count, Name, decode_settings
+from jtsolve.io.documents import ConstraintsDocument, Count, Name
+from jtsolve.io.settings import decode_settings
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.suffixes import DATA_SUFFIXES
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import read_file
-from jtsolve.io.documents import ConstraintsDocument, decode_settings
+from jtsolve.io.documents import ConstraintsDocument
+from jtsolve.io.settings import decode_settings
 
 if TYPE_CHECKING:
     from pathlib import Path

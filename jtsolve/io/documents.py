@@ -10,7 +10,6 @@ import gc
 import json
 import re
 import threading
-import tomllib
 from collections.abc import Mapping
 from contextlib import contextmanager
 from inspect import cleandoc
@@ -26,7 +25,6 @@ from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 
@@ -196,7 +194,7 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
     Raises:
         InputError: the text violates the format; names the place.
     """
-    _require_utf8(data, source)
+    require_utf8(data, source)
     ask_guard(len(data))
     try:
         with _without_collector():
@@ -211,7 +209,7 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
             source, "", "its lists or objects are nested too deeply", "nest them less deeply"
         ) from None
     ask_guard(0)
-    _require_unique_keys(data, source)
+    require_unique_keys(data, source)
     ask_guard(0)
     return document
 
@@ -228,48 +226,8 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def decode_settings(data: bytes, kind: type[Document], path: Path, manual: str) -> Document:
-    """Returns what somebody wrote by hand, TOML in a .toml file and JSON in any other, as a struct.
-
-    Args:
-        data: the text.
-        kind: a struct.
-        path: of the file.
-        manual: where its keys are explained.
-
-    Raises:
-        InputError: the text is invalid; names the place.
-    """
-    source = str(path)
-    _require_utf8(data, source)
-    try:
-        if path.suffix == ".toml":
-            values = tomllib.loads(data.decode(), parse_float=_finite)
-        else:
-            values = msgspec.json.decode(data)
-            _require_unique_keys(data, source)
-        return msgspec.convert(values, kind)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at ")
-        place = place.strip("`") or "$"
-        raise InputError(source, place, reason.replace("`", "'"), f"see {manual}") from None
-    except RecursionError:
-        raise InputError(source, "", "its lists or tables are nested too deeply", "nest them less") from None
-    except ValueError as error:  # of syntax, and of numbers of thousands of digits
-        raise InputError(
-            source, "", f"it cannot be read ({error})", "write TOML in a .toml file, JSON in any other"
-        ) from None
-
-
-def _finite(text: str) -> float:
-    """Returns a number of TOML, which has infinite ones; JSON has none."""
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
-    return number
-
-
-def _require_utf8(data: bytes, source: str) -> None:
+def require_utf8(data: bytes, source: str) -> None:
+    """Raises InputError if a text is not UTF-8, or begins with a byte order mark."""
     if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
         raise InputError(source, "line 1", "it begins with a byte order mark", "save it as UTF-8 without one")
     try:
@@ -357,7 +315,7 @@ _STEP = re.compile(
 )
 
 
-def _require_unique_keys(data: bytes, source: str) -> None:
+def require_unique_keys(data: bytes, source: str) -> None:
     """Raises InputError if an object has a key twice: parsers silently keep one of them."""
     objects: list[set[str]] = []
     path: list[str] = []

@@ -144,7 +144,8 @@ def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
     best, _, _ = best_families(
         -scores, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
     )
-    return -sum(best.tolist())
+    total: int = sum(best.tolist())
+    return -total
 
 
 def reduced_cost_fixing(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
