@@ -16,6 +16,7 @@ from jtsolve.backends.support.relaxation import Relaxes
 from jtsolve.backends.support.worker import BASE_MEMORY, Call, run
 from jtsolve.core.backend import Backend, Estimate
 from jtsolve.core.result import Outcome, Stop, optimality_tolerance
+from jtsolve.core.scores import StoppedError
 from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.family import encode_family
 from jtsolve.encodings.imset import encode_imset
@@ -165,7 +166,13 @@ def solve_prepared(
     """
     backend.estimate(problem, limits).require_memory(backend.name, limits)
     start, relaxation, prune = backend.start, backend.relaxation, backend.prune
-    prepared = prepare(problem, limits, report, start=start, relaxation=relaxation, prune=prune)
+    tree = None
+    if start is not None and not start.capabilities.objections(problem):
+        tree = start.solve(problem, limits, report).tree
+    try:
+        prepared = prepare(problem, limits, report, tree=tree, relaxation=relaxation, prune=prune)
+    except StoppedError:
+        return Outcome(tree, stop=report.stop or Stop.TIME)
     outcome = hand_over(call, prepared, limits, report)
     if outcome.tree is None or outcome.stop is not Stop.FINISHED or not relaxes(relaxation, problem):
         return outcome
