@@ -382,6 +382,22 @@ def test_the_optimum_of_a_large_sample_is_called_optimal(seed: int) -> None:
     assert not check(problem, result_to_document(result))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["show"], ["report"], ["solve", "a.json", "--output"], ["solve", "a.json", "--constraints"]],
+    ids=" ".join,
+)
+def test_a_name_too_long_for_a_file_is_wrong_use(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_instance(tmp_path, "a")
+    monkeypatch.chdir(tmp_path)
+    assert run([*words, "y" * 5000], 0.0) == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert len(said) < 1500
+
+
 def test_options_of_thousands_of_digits_are_refused() -> None:
     with pytest.raises(ChoiceError, match="--components 1"):
         read_sizes("1" * 5001)
