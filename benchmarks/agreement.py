@@ -1,7 +1,7 @@
 """Do all exact backends agree? Random problems, every constraint, each backend that takes the problem.
 
     python benchmarks/agreement.py --journal agreement.jsonl --output docs/benchmarks/agreement
-    python benchmarks/agreement.py --count 100000 --sizes 3,4,5,6,7 --magnitudes --in-turn --journal m.jsonl
+    python benchmarks/agreement.py --count 100000 --sizes 3,4,5,6,7 --magnitudes --in-turn 1 --journal m.jsonl
 
 The problems are those of the tests (`tests/problems.py`), of 4 to 8 variables: independent normal scores,
 whole ones with and without ties, scores of small data, tables with holes; without a constraint, with each
@@ -14,9 +14,9 @@ The journal has one line per run, and these runs are not repeated: the script ca
 by Ctrl-C or SIGTERM with the table of what is done; a run that this cuts short is not counted.
 Parts (`--part 2/4`: the second of four) may run in parallel; their concatenated journals make the whole
 table. With `--magnitudes`, the scores of a problem are multiplied by a power of ten from 10^-9 to 10^9, and
-what backends leave unproved is listed with the reason. With `--in-turn`, a problem meets one solver backend
-instead of all, every other time without preparation, so that the proof is the solver's alone. Exit code 1: a
-disagreement, or an answer rejected by the check.
+what backends leave unproved is listed with the reason. With `--in-turn SHARE`, this share of the problems
+meets one solver backend and the others none, every other time without preparation, so that the proof is the
+solver's alone. Exit code 1: a disagreement, or an answer rejected by the check.
 """
 
 from __future__ import annotations
@@ -128,13 +128,14 @@ def backend_of(name: str) -> Backend:
     return backend
 
 
-def in_turn(names: Sequence[str], number: int, n: int) -> list[str]:
-    """Returns which of the backends a problem meets if it meets one solver backend only."""
+def in_turn(names: Sequence[str], number: int, n: int, share: float = 1.0) -> list[str]:
+    """Returns which of the backends a problem meets if this share of problems meets one solver backend."""
     solvers = [name for name in names if name in SOLVERS]
     solvers += [name + PLAIN for name in solvers] if n <= MOST_PLAIN else []
     # The constraints change with the number, so the solvers must not change in step.
-    turn = repeatable(number).choice(solvers) if solvers else None
-    return [name for name in names if name not in SOLVERS] + ([] if turn is None else [turn])
+    random = repeatable(number)
+    turn = [random.choice(solvers)] if solvers and random.random() < share else []
+    return [name for name in names if name not in SOLVERS] + turn
 
 
 def run(
@@ -241,7 +242,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000, help="problems")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backends", default=",".join(exact), help="names, joined by commas")
-    parser.add_argument("--in-turn", action="store_true", help="one solver backend for each problem")
+    parser.add_argument("--in-turn", type=float, help="the share of problems that meet one solver backend")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of variables, in turn")
     parser.add_argument("--magnitudes", action="store_true", help="scores from 10^-9 to 10^9")
     parser.add_argument("--part", default="1/1", help="I/K: the I-th of K parts")
@@ -256,7 +257,8 @@ def main(words: Sequence[str] | None = None) -> int:
     index, _, parts = arguments.part.partition("/")
     with interruptible() as interruption:
         for number in range(int(index) - 1, arguments.count, int(parts)):
-            mine = in_turn(names, number, size_of(number, sizes)) if arguments.in_turn else names
+            n = size_of(number, sizes)
+            mine = names if arguments.in_turn is None else in_turn(names, number, n, arguments.in_turn)
             left = [name for name in mine if (number, name) not in finished]
             if not left:
                 continue

@@ -3,9 +3,10 @@
     nice python benchmarks/fuzz.py --hours 2 --journal fuzz.jsonl --findings findings
 
 Seeds are small right files: instances of every format, results, rankings, certificates, models, networks,
-data of every format, schemas, grids, specifications, plans. A case mutates one of them up to four times,
-knowing its structure (values, keys and entries of JSON; words and lines of text; bytes), and gives it to a
-command; one in ten mutates options instead. The first cases are earlier findings.
+graphs, posteriors, answers of solvers, constraints, data of every format, schemas, grids, specifications,
+plans. A case mutates one of them up to four times, knowing its structure (values, keys and entries of JSON;
+words and lines of text; bytes), and gives it to a command; one in five mutates options instead. The first
+cases are earlier findings.
 
 A worker process has 1 GB beyond what its imports hold, and 20 s of processor time a case. A *finding* is an
 exception that no command turns into a sentence, exit code 70, a signal, a limit exceeded, a message of more
@@ -66,19 +67,6 @@ WORDS = (
 )
 RAW = ("1e999", "-1e999", "NaN", "Infinity", "1" + "0" * 5000, "[" * 20_000, "{", '"\\ud800"', "1e-999")
 TOKENS = re.compile(rb"[^\s,;:|=(){}\[\]\"]+")
-COMMANDS = (
-    "solve",
-    "check",
-    "show",
-    "score",
-    "fit",
-    "loglik",
-    "query",
-    "compare",
-    "run",
-    "convert",
-    "encode",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +117,19 @@ def make_seeds(folder: Path) -> list[Seed]:
     tool("fit", f"{place}/data.csv", "--output", f"{place}/model.json", *fit)
     for to, name in (("bif", "net.bif"), ("uai", "net.uai")):
         tool("export", f"{place}/model.json", "--to", to, "--output", f"{place}/{name}")
+    tool("fit", f"{place}/data.csv", "--components", "2", "--output", f"{place}/mixture.json", *fit)
+    tool("fit", f"{place}/data.csv", "--features", "trees", "--output", f"{place}/tree.json", *fit)
+    tool("average", f"{place}/i.json", "--treewidth", "1", "--quiet", "--output", f"{place}/posterior.json")
+    graph = ("--discretise", "width:2", "--quiet", "--output")
+    select = ("select", f"{place}/data.csv", "--kind", "states", "--method", "pc", *graph)
+    for suffix in ("json", "graphml", "csv"):
+        tool(*select, f"{place}/graph.{suffix}")
+    tool("encode", f"{place}/i.json", "--to", "wcnf", "--treewidth", "1", "--output", f"{place}/it.wcnf")
+    (folder / "answer").write_text("c an answer\no 5\ns OPTIMUM FOUND\nv 1 -2 -3 4 5 6\n")
+    (folder / "values").write_text("adjacent_0_1 1\nadjacent_0_2 0\nadjacent_1_2 0\n")
+    (folder / "constraints.json").write_text(
+        '{"max_separator_size": 1, "forbidden_edges": [["a", "b"]], "required_edges": [["b", "c"]]}'
+    )
     (folder / "grid.toml").write_text(
         f"instances = ['{place}/i.json']\nbackends = ['dp', 'ktree']\ntreewidths = [1, 2]\nseeds = '0-1'\n"
         "time_limit = 1\n"
@@ -144,9 +145,22 @@ def make_seeds(folder: Path) -> list[Seed]:
     model = (
         ("show", "FILE"),
         ("loglik", "FILE", "{data.csv}"),
-        ("query", "FILE", "a"),
+        ("impute", "FILE", "{data.csv}", "--output", "OUT/rows.csv"),
+        ("query", "FILE", "--target", "a", "--given", "b=0"),
+        ("mpe", "FILE", "--best", "2"),
+        ("sample", "FILE", "--rows", "5"),
         ("export", "FILE", "--to", "uai"),
+        ("export", "FILE", "--to", "bif"),
     )
+    within = ("solve", "{i.json}", "--time-limit", "2", "--quiet")
+    graphs = (
+        ("show", "FILE"),
+        (*within, "--within-graph", "FILE"),
+        (*within, "--require-graph", "FILE"),
+        ("fit", "{data.csv}", "--graph", "FILE", *graph, "OUT/m.json"),
+        (*select, "OUT/g.json", "--superset", "FILE"),
+    )
+    decode = ("decode", "{i.json}", "FILE", "--treewidth", "1", "--output", "OUT/r.json")
     plan = ("compare", "{grid.toml}", "--plan", "--quiet", "--output", "OUT/run")
     uses: dict[str, tuple[tuple[str, ...], ...]] = {
         "i.json": (
@@ -158,9 +172,11 @@ def make_seeds(folder: Path) -> list[Seed]:
         "result.json": (check, ("show", "FILE")),
         "results.json": (check, ("show", "FILE")),
         "proof.json": (("check", "{i.json}", "{result.json}", "--certificate", "FILE"),),
-        "model.json": model,
-        "net.bif": model,
-        "net.uai": model,
+        **dict.fromkeys(("model.json", "mixture.json", "tree.json", "net.bif", "net.uai"), model),
+        **dict.fromkeys(("graph.json", "graph.graphml", "graph.csv"), graphs),
+        **dict.fromkeys(("answer", "values"), (decode,)),
+        "constraints.json": ((*within, "--constraints", "FILE"),),
+        "posterior.json": (("show", "FILE"), ("select", "FILE", "--above", "0.5", "--output", "OUT/g.json")),
         **dict.fromkeys(
             ("data.csv", "data.arff", "data.dat", "data.parquet", "data.feather"),
             (
@@ -290,35 +306,114 @@ def mutated(seed: Seed, random: Random) -> bytes:
     return gzip.compress(data) if packed and data[:2] != b"\x1f\x8b" and random.random() < 0.8 else data
 
 
-OPTIONS = (
+LIMITS = (("--time-limit", "0.5"), ("--memory-limit", "1"), ("--threads", "2"), ("--seed", "3"))
+SCORES = (("--score", "bdeu"), ("--ess", "2"), ("--max-size", "2"))
+COLUMNS = (
+    ("--columns", "a,b"),
+    ("--drop", "c"),
+    ("--weights", "b"),
+    ("--missing", "state"),
+    ("--missing-values", "?,NA"),
+    ("--discretise", "mdlp:a"),
+    ("--class", "a"),
+    ("--states", "b"),
+    ("--separator", "comma"),
+    ("--decimal", "point"),
+    ("--encoding", "utf-8"),
+    ("--max-states", "10"),
+)
+CONSTRAINTS = (
+    ("--forbid", "a,b"),
+    ("--require", "b,c"),
+    ("--forbid-clique", "a,b,c"),
+    ("--min-separator", "1"),
+    ("--max-separator", "1"),
+    ("--max-cliques", "2"),
+)
+SOLVING = (
     ("--backend", "lns:exact=dp,exact.precision=float64,start=forward+ktree"),
     ("--backend", "portfolio:members=forward+ktree"),
     ("--backend", "cpsat:parameters=linearization_level:1"),
     ("--option", "steps=10"),
     ("--treewidth", "2"),
-    ("--time-limit", "0.5"),
-    ("--memory-limit", "1"),
-    ("--threads", "2"),
-    ("--seed", "3"),
     ("--k-best", "2"),
     ("--within", "0.5"),
-    ("--score", "bdeu"),
-    ("--ess", "2"),
-    ("--max-size", "2"),
-    ("--columns", "a,b"),
-    ("--missing", "state"),
-    ("--missing-values", "?,NA"),
-    ("--discretise", "mdlp:a"),
-    ("--class", "a"),
-    ("--separator", "comma"),
-    ("--max-states", "10"),
+)
+AVERAGING = (
+    ("--method", "chains"),
+    ("--treewidth", "2"),
+    ("--edge-odds", "0.5"),
+    ("--prior", "rooted-junction-trees"),
+    ("--threshold", "0.5"),
+    ("--draws", "10"),
+    ("--bootstrap", "3"),
+    ("--temperatures", "3"),
+    ("--rounds", "3"),
+    ("--block", "2"),
+)
+FITTING = (
+    ("--smoothing", "1"),
+    ("--components", "1,2"),
+    ("--features", "trees:depth=2"),
+    ("--average", "2"),
+    ("--restarts", "2"),
+    ("--unseen", "share"),
+    ("--validate", "{data.csv}"),
+)
+SELECTION = (
+    ("--method", "pc"),
+    ("--kind", "states"),
+    ("--criterion", "ebic:0.5"),
+    ("--criterion", "cv:3"),
+    ("--rule", "and"),
+    ("--depth", "1"),
+    ("--test", "g:0.05"),
+    ("--screen", "pc:1:0.1"),
+    ("--separator-size", "1"),
+)
+QUESTIONS = (
+    ("--target", "a,b"),
+    ("--given", "b=0"),
+    ("--likelihood", "a=0.2:0.8"),
+    ("--memory-limit", "1"),
+    ("--best", "3"),
+    ("--rows", "7"),
+    ("--seed", "3"),
+)
+OPTIONS: tuple[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], ...] = (
+    (("solve", "{i.json}"), (*SOLVING, *LIMITS, *CONSTRAINTS)),
+    (("solve", "{data.csv}"), (*SOLVING, *LIMITS, *SCORES, *COLUMNS)),
+    (
+        ("score", "{data.csv}", "--max-size", "2", "--output", "OUT/i.json"),
+        (*SCORES, *COLUMNS, *CONSTRAINTS, ("--edge-penalty", "0.5"), ("--parameter-penalty", "0.5")),
+    ),
+    (
+        ("fit", "{data.csv}", "--treewidth", "1", "--output", "OUT/m.json", "--discretise", "width:2"),
+        (*FITTING, *LIMITS, *SCORES, *COLUMNS),
+    ),
+    (("average", "{i.json}", "--treewidth", "1"), (*AVERAGING, *LIMITS, *CONSTRAINTS)),
+    (("sample-trees", "{i.json}"), (*AVERAGING[:3], *LIMITS, *CONSTRAINTS, ("--count", "3"))),
+    (("select", "{data.csv}", "--columns", "b,c", "--output", "OUT/g.json"), (*SELECTION, *LIMITS, *COLUMNS)),
+    (("loglik", "{model.json}", "{data.csv}"), COLUMNS),
+    (("impute", "{model.json}", "{data.csv}", "--output", "OUT/r.csv"), COLUMNS),
+    (("query", "{model.json}"), QUESTIONS),
+    (("mpe", "{model.json}"), QUESTIONS),
+    (("sample", "{model.json}", "--rows", "5"), QUESTIONS),
+    (("recommend", "{i.json}"), (*LIMITS, ("--treewidth", "2"))),
+    (
+        ("compare", "{i.json}", "--plan", "--quiet", "--output", "OUT/run"),
+        (*LIMITS, ("--backends", "dp,lns:exact=dp"), ("--seeds", "0-2"), ("--treewidths", "1,2")),
+    ),
 )
 
 
 def option_words(random: Random) -> list[str]:
     """Returns a command with mutated options."""
-    words = ["solve", random.choice(("{i.json}", "{data.csv}")), "--time-limit", "1", "--memory-limit", "1"]
-    for name, value in random.sample(OPTIONS, random.randint(1, 4)):
+    start, options = random.choice(OPTIONS)
+    words = list(start)
+    if LIMITS[0] in options and "--plan" not in start:
+        words += ["--time-limit", "1"]
+    for name, value in random.sample(options, random.randint(1, 4)):
         text = mutated_words(value.encode(), random) if random.random() < 0.6 else value.encode()
         if random.random() < 0.3:
             text = mutated_bytes(text, random)
@@ -362,7 +457,7 @@ def case(number: int, seed: int, seeds: dict[str, Seed]) -> Case:
         name, data = CORPUS[number]
         return Case(number, seeds[name].commands[0], name, data)
     random = Random(seed * 1_000_003 + number)  # noqa: S311 - no secrets
-    if random.random() < 0.1:
+    if random.random() < 0.2:
         return Case(number, tuple(option_words(random)), "", b"")
     chosen = random.choice(list(seeds.values()))
     return Case(number, random.choice(chosen.commands), chosen.name, mutated(chosen, random))

@@ -355,7 +355,10 @@ def look_at(problem: Problem, limits: Limits) -> Survey | None:
     fits = clutter.estimate(problem, limits).memory <= limits.memory_bytes
     if not fits or predicted_sets(problem) > _SURVEY_SETS:
         return None
-    survey: Survey = clutter.survey(problem, short, Recorder(problem, short))
+    try:
+        survey: Survey = clutter.survey(problem, short, Recorder(problem, short))
+    except StoppedError:
+        return None
     return survey
 
 

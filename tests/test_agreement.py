@@ -14,18 +14,21 @@ from agreement import (
     PLAIN,
     SETS,
     SIZES,
+    SOLVERS,
     Run,
     disagreements,
     features_of,
+    in_turn,
     main,
     problem_of,
     read_journal,
+    run,
     table,
 )
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Feature
-from jtsolve.solving import verified
+from jtsolve.solving import interruptible, verified
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,13 +67,23 @@ def test_the_other_exact_backends_agree_on_a_few(name: str, tmp_path: Path) -> N
 
 def test_solvers_take_turns_with_and_without_preparation(tmp_path: Path) -> None:
     journal = tmp_path / "runs.jsonl"
-    words = ["--count", "40", "--sizes", "3,3,6", "--magnitudes", "--in-turn", "--journal", str(journal)]
+    words = ["--count", "40", "--sizes", "3,3,6", "--magnitudes", "--in-turn", "1", "--journal", str(journal)]
     assert main([*words, "--backends", "brute,dp,ilp,maxsat"]) == 0
     runs = read_journal(journal)
     solvers = [one for one in runs if one.backend not in ("brute", "dp")]
     assert sorted(one.number for one in solvers) == list(range(40))
     assert {one.backend for one in solvers} == {"ilp", "maxsat", "ilp" + PLAIN, "maxsat" + PLAIN}
     assert all(one.n == 3 for one in solvers if one.backend.endswith(PLAIN))
+    half = [in_turn(["dp", "ilp"], number, 3, 0.5) for number in range(100)]
+    assert 30 < sum(names == ["dp"] for names in half) < 70
+
+
+@pytest.mark.parametrize("name", [*SOLVERS, *(name + PLAIN for name in SOLVERS)])
+def test_solvers_prove_optima_where_large_scores_cancel(name: str) -> None:
+    with interruptible() as interruption:
+        for number in (66, 107):  # a first proof leaves 1.4 to 40 times the tolerance to rounding
+            problem = problem_of(91, number, (3, 4, 5), (1e9,))
+            assert run(91, number, problem, name, 3600.0, interruption=interruption).outcome == "optimal"
 
 
 def test_every_constraint_and_size_has_its_turn() -> None:

@@ -99,7 +99,8 @@ def test_values_are_a_model_iff_the_tree_meets_the_constraints() -> None:
 
 def prepared(problem: Problem) -> tuple[Families, list[tuple[int, ...]]]:
     """Returns the families and the cuts that the clutter relaxation leaves, without the best trees."""
-    done = prepare(problem, Limits(), Recording(), start=Forward(), relaxation=ClutterCuts(), prune=True)
+    tree = Forward().solve(problem, Limits(), Recording()).tree
+    done = prepare(problem, Limits(), Recording(), tree=tree, relaxation=ClutterCuts(), prune=True)
     return done.families, list(done.clutters)
 
 

@@ -204,6 +204,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         (["--separator", "dot"], "there is no separator 'dot'; there are comma, semicolon, tab, blank"),
         (["--also", "jkl,xml"], "scores are also written for junctor, jkl, pss, not for 'xml'"),
         (["--drop", "z"], "there is none called 'z'"),
+        (["--weights", ""], "there is none called ''"),
         (["--edge-penalty", "nan"], "the penalty per edge is nan"),
         (["--memory-limit", "0"], "the memory limit is 0.0 GB"),
     ],

@@ -13,7 +13,7 @@ from problems import gaussian, named, random_problem, small_problems, with_holes
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.pruning import prune
-from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.families.families import (
@@ -188,3 +188,17 @@ def test_the_memory_needed_is_known_before() -> None:
     closed = named(SparseScores(6, {mask: float(mask) for mask in range(1 << 5)}))
     assert predicted_sets(closed) == 32  # not 3^5
     assert predicted_memory(dense) > families_of(dense).members.nbytes
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.2])
+def test_listing_the_sets_ends_when_it_is_told_to(holes: float) -> None:
+    scores = with_holes(0, gaussian(0, 5), holes) if holes else gaussian(0, 5)
+    asked: list[bool] = []
+
+    def stop() -> bool:
+        asked.append(True)
+        return len(asked) == 3
+
+    with pytest.raises(StoppedError):
+        families_of(named(scores), 0, stop)
+    assert len(asked) == 3

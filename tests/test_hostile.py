@@ -21,6 +21,8 @@ from comparisons import compared, make_instance, make_plan, make_row, make_spec
 from problems import dense, gaussian, named
 
 import jtsolve.core.backend
+import jtsolve.io.foreign
+import jtsolve.io.instance
 from jtsolve.backends.parse import FILES, option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
@@ -33,9 +35,10 @@ from jtsolve.core.files import guard_reading, read_file
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, optimality_tolerance
+from jtsolve.core.scores import SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.io.instance import write_problem
+from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
 from jtsolve.tables.options import Discretisation
@@ -120,6 +123,28 @@ def test_a_grid_of_a_monstrous_number_or_nesting_is_refused(
     said = capsys.readouterr().err
     assert said.startswith("jtsolve: ")
     assert "bug" not in said
+    assert len(said) < 1500
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("c.json", '{"required_edges": ' + "[" * 100_000, "nested too deeply"),
+        ("c.toml", "required_edges = " + "[" * 100_000, "nested too deeply"),
+        ("c.toml", "max_treewidth = 1" + "0" * 5000, "it cannot be read"),
+        ("c.json", '{"max_cliques": 1, "max_cliques": 2}', "'max_cliques' occurs twice"),
+        ("c.json", '{"max_cliques": -1}', "see 'Constraints' in docs/formats.md"),
+    ],
+)
+def test_a_file_of_constraints_is_read_as_strictly(
+    name: str, text: str, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text)
+    make_instance(tmp_path, "a")
+    assert run(["solve", str(tmp_path / "a.json"), "--constraints", str(tmp_path / name)], 0.0) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"jtsolve: {tmp_path / name}: ")
+    assert reason in said
     assert len(said) < 1500
 
 
@@ -309,6 +334,24 @@ def test_reading_ends_by_the_limits(
     assert run(["solve", str(path), "--quiet"], monotonic()) == 0  # limits end with their command
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jkl", "a.pss", "a.score"])
+def test_many_sets_are_read_under_a_guard(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = gaussian(0, 6)
+    table = SparseScores(6, {mask: scores.score(mask) for mask in range(1, 64)})
+    write_problem(named(table if name == "a.json" else scores), tmp_path / name)
+    monkeypatch.setattr(jtsolve.io.instance, "_BETWEEN_LOOKS", 8)
+    monkeypatch.setattr(jtsolve.io.foreign, "_BETWEEN_LOOKS", 8)
+    monkeypatch.setattr(jtsolve.io.foreign, "_CHUNK", 128)
+    asked: list[int] = []
+
+    def read() -> None:
+        guard_reading(asked.append)
+        read_problem(tmp_path / name)
+
+    copy_context().run(read)
+    assert asked.count(0) >= 8
+
+
 def test_a_trailer_that_lies_is_found_out(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"0," * 10**7)[:-4] + b"\1\0\0\0")
@@ -337,6 +380,22 @@ def test_the_optimum_of_a_large_sample_is_called_optimal(seed: int) -> None:
     assert result.status is Status.OPTIMAL
     assert result.gap <= optimality_tolerance(result.score or 0.0) < 0.01
     assert not check(problem, result_to_document(result))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["show"], ["report"], ["solve", "a.json", "--output"], ["solve", "a.json", "--constraints"]],
+    ids=" ".join,
+)
+def test_a_name_too_long_for_a_file_is_wrong_use(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_instance(tmp_path, "a")
+    monkeypatch.chdir(tmp_path)
+    assert run([*words, "y" * 5000], 0.0) == 2
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert len(said) < 1500
 
 
 def test_options_of_thousands_of_digits_are_refused() -> None:

@@ -673,6 +673,7 @@ def test_too_many_cells_are_refused() -> None:
     [
         (lambda: Bdeu(0.0), "equivalent sample size is 0.0"),
         (lambda: Bdeu(inf), "equivalent sample size is inf"),
+        (lambda: Bdeu(1e308), "equivalent sample size is 1e[+]308; give a number from 1e-100 to 1000000.0"),
         (lambda: Bge(mean_weight=0.0), "weight of the prior mean is 0.0"),
         (lambda: Bge(freedom=1.0), "degrees of freedom beyond n are 1.0"),
         (lambda: StructurePrior(edge=inf), "penalty per edge is inf"),

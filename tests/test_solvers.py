@@ -65,8 +65,8 @@ def work_on(problem: Problem, model: str, tree: JunctionTree | None = None, **op
 
 def prepared(problem: Problem, report: Any, *, relaxation: str | None, prune: bool = True) -> PreparedProblem:
     relaxing = None if relaxation is None else REGISTRY[relaxation]
-    start = REGISTRY["forward"]
-    return prepare(problem, Limits(), report, start=start, relaxation=relaxing, prune=prune)
+    tree = REGISTRY["forward"].solve(problem, Limits(), report).tree
+    return prepare(problem, Limits(), report, tree=tree, relaxation=relaxing, prune=prune)
 
 
 # Agreement
@@ -298,9 +298,8 @@ def test_a_relaxation_that_does_not_take_the_problem_is_left_out() -> None:
             return replace(super().capabilities, max_variables=2)
 
     problem = named(from_data(1, 5))
-    found = prepare(
-        problem, Limits(), Recording(), start=REGISTRY["forward"], relaxation=Refusing(), prune=False
-    )
+    tree = REGISTRY["forward"].solve(problem, Limits(), Recording()).tree
+    found = prepare(problem, Limits(), Recording(), tree=tree, relaxation=Refusing(), prune=False)
     assert found.bound == inf
     assert found.clutters == ()
 

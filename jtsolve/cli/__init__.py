@@ -8,6 +8,7 @@ outputs need not be readable, and our own messages on unreadable inputs say more
 import sys
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from errno import ENAMETOOLONG
 from functools import cache
 from io import StringIO, TextIOWrapper
 from traceback import format_exc
@@ -135,7 +136,10 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
     except (JtsolveError, MemoryError) as error:
         complain(str(error) or "out of memory; lower the treewidth, or set a --memory-limit")
         return exit_code(error)
-    except Exception:  # noqa: BLE001 - Python's own exit code, 1, would say that a check failed
+    except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, would say that a check failed
+        if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
+            complain(f"the name of a file is too long: '{str(error.filename)[:60]}…'; give a shorter one")
+            return WRONG_USE
         if not interrupted():
             complain(f"this is a bug in jtsolve; please report it with this traceback\n{format_exc()}")
             return INTERNAL

@@ -12,10 +12,8 @@ A grid file is TOML or JSON with the keys of `Grid`; its paths are relative to i
 from __future__ import annotations
 
 import re
-import tomllib
-from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -25,6 +23,7 @@ from jtsolve.compare.spec import InstanceFile, Positive, Spec
 from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import ConstraintsDocument, Count, Name
+from jtsolve.io.settings import decode_settings
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.suffixes import DATA_SUFFIXES
 
@@ -117,35 +116,10 @@ def read_grid(path: Path) -> Grid:
     Raises:
         InputError: the file cannot be read or is invalid; names the place.
     """
-    source = str(path)
-    data = read_file(path)
-    try:
-        values: Any = (
-            tomllib.loads(data.decode(), parse_float=_finite)
-            if path.suffix == ".toml"
-            else msgspec.json.decode(data)
-        )
-        grid = msgspec.convert(values, Grid)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at ")
-        raise InputError(
-            source, place.strip("`") or "$", reason.replace("`", "'"), "see 'The grid' in docs/compare.md"
-        ) from None
-    except RecursionError:
-        raise InputError(source, "", "its lists or tables are nested too deeply", "nest them less") from None
-    except (msgspec.DecodeError, ValueError) as error:  # of text, UTF-8, and numbers of thousands of digits
-        raise InputError(source, "", f"it cannot be read ({error})", "fix the syntax there") from None
+    grid = decode_settings(read_file(path), Grid, path, "'The grid' in docs/compare.md")
     return msgspec.structs.replace(
         grid, instances=[str(path.parent / instance) for instance in grid.instances]
     )
-
-
-def _finite(text: str) -> float:
-    """Returns a number of TOML, which has infinite ones; JSON, in which plans are written, has none."""
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(f"{text} is not a finite number")
-    return number
 
 
 def split_backends(text: str) -> list[str]:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 18
 """Sets in a batch: tens of megabytes."""
 _LOOK_UPS = 1 << 25
-"""Look-ups of scores in about a second, or less than reading them from a file: a weak bound must not overrun
-the time limit."""
+"""Look-ups of scores in about a second."""
+_LATE = 0.5
+"""Seconds that a weak bound may take when the time is over."""
 _SLOWER = 16
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
@@ -35,10 +36,10 @@ def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left; the family bound is taken if it needs less, or at most about a second.
+        seconds: that are left; the family bound is taken if it needs less, or at most about half a second.
     """
     n, width = problem.n, problem.max_clique_size
-    if _family_seconds(problem) <= max(1.0, seconds):
+    if _family_seconds(problem) <= max(_LATE, seconds):
         bound = family_bound(problem)
     else:
         bound = min(range_bound(problem), ceiling_bound(problem))
@@ -55,7 +56,7 @@ def early_bound(problem: Problem, seconds: float) -> float:
         seconds: that are left for the whole run; the bound may take half of them.
     """
     share = seconds / 2
-    return problem_bound(problem, share) if 1 < _family_seconds(problem) <= share else inf
+    return problem_bound(problem, share) if _LATE < _family_seconds(problem) <= share else inf
 
 
 def _family_seconds(problem: Problem) -> float:

@@ -358,8 +358,8 @@ class Problem:
             sha.update(f"colex {self.scores.max_size}\0".encode())
             sha.update(np.ascontiguousarray(self.scores.values, dtype="<f8").data)  # not a copy of it
         elif isinstance(self.scores, SparseScores):
-            for mask, value in self.scores.table.items():
-                sha.update(f"{mask:x} {value!r}\0".encode())
+            entries = [f"{mask:x} {value!r}\0" for mask, value in self.scores.table.items()]
+            sha.update("".join(entries).encode())
         else:
             sha.update(repr(self.scores).encode())
         return f"sha256:{sha.hexdigest()}"

@@ -200,6 +200,7 @@ class SparseScores:
     n: int
     table: Mapping[VarSet, float]
     max_size: int = field(init=False)
+    _closure: int | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.n < 1:
@@ -233,6 +234,23 @@ class SparseScores:
     def extremes(self) -> tuple[float, float]:
         """See `LocalScores.extremes`."""
         return min(self.table.values()), max(self.table.values())
+
+    @property
+    def closure(self) -> int:
+        """An upper bound on the number of subsets of sets with a score; computed once.
+
+        Each set stands for itself if all its facets have a score, else for all its subsets.
+        """
+        if self._closure is None:  # takes some 0.3 s for 250,000 sets
+            count = 0
+            for mask in self.table:
+                rest = mask
+                while rest and mask ^ (rest & -rest) in self.table:
+                    rest &= rest - 1
+                count += 1 << min(60, mask.bit_count()) if rest else 1
+            object.__setattr__(self, "_closure", count)
+        assert self._closure is not None, "just computed"
+        return self._closure
 
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
         """See `LocalScores.batch`."""

@@ -63,12 +63,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.core.scores import SparseScores, own_scores
+from jtsolve.core.scores import SparseScores, StoppedError, own_scores
 from jtsolve.core.varset import VarSet, count_bounded_subsets, members, varset
 from jtsolve.families.sets import all_sets, groups, positions_of, subsets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -226,8 +226,11 @@ class Families:
         )
 
 
-def families_of(problem: Problem, root: int = 0) -> Families:
+def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lambda: False) -> Families:
     """Returns the families of a problem with the root first.
+
+    Raises:
+        StoppedError: `stop` answered True; it is asked after every fraction of a second.
 
     >>> from jtsolve.core.problem import Problem, Variable
     >>> from jtsolve.core.scores import DenseScores
@@ -236,18 +239,25 @@ def families_of(problem: Problem, root: int = 0) -> Families:
     >>> [(int(v), float(w)) for v, w in zip(found.listing().vertex, found.listing().weight)]
     [(0, 0.0), (1, 0.0), (1, 3.0)]
     """
+
+    def look() -> None:
+        if stop():
+            raise StoppedError
+
     n, width = problem.n, problem.max_clique_size
     if isinstance(problem.scores, SparseScores):
-        rows, facets, sizes = subsets_of(
-            [mask for mask in problem.scores.table if problem.permits_clique(mask)], n, width
-        )
+        masks = (mask for mask in problem.scores.table if problem.permits_clique(mask))
+        rows, facets, sizes = subsets_of(masks, n, width, look)
     else:
         rows, facets, sizes = all_sets(n, width)
+    look()
     scores = _scores_of(problem, rows, sizes)
+    look()
     own = np.zeros(n + 1)  # the last is the padding's
     own[:n] = own_scores(problem.scores)
     values = np.where(scores > -inf, scores - own[rows].sum(axis=1), 0.0)
     not_clique, not_separator = _not_permitted(problem, rows, sizes, scores)
+    look()
     allowed = np.arange(width)[None, :] < sizes[:, None]
     allowed &= (rows != root) | (sizes == 1)[:, None]  # the root's only parents are ∅
     ends = (rows == root) & (sizes == 1)[:, None]
@@ -283,15 +293,10 @@ def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
 def predicted_sets(problem: Problem) -> int:
     """Returns an upper bound on the number of sets.
 
-    Of sparse scores: each set stands for itself if all its facets have a score, else for all its subsets.
+    That of sparse scores is `SparseScores.closure`.
     """
     everything = count_bounded_subsets(problem.n, problem.max_clique_size)
-    if not isinstance(problem.scores, SparseScores):
-        return everything
-    table = problem.scores.table
-    closed = (all(mask & ~(1 << v) in table for v in members(mask)) for mask in table)
-    each = (1 if whole else 1 << min(60, mask.bit_count()) for mask, whole in zip(table, closed, strict=True))
-    return min(everything, sum(each))
+    return min(everything, problem.scores.closure) if isinstance(problem.scores, SparseScores) else everything
 
 
 def predicted_memory(problem: Problem) -> int:

@@ -10,9 +10,12 @@ import numpy as np
 from jtsolve.core.varset import VarSet, key_of, members, subsets, varset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
+
+_BETWEEN_LOOKS = 1000
+"""Sets, of some microseconds each."""
 
 
 def all_sets(n: int, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
@@ -45,19 +48,29 @@ def all_sets(n: int, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], 
 
 
 def subsets_of(
-    masks: list[VarSet], n: int, width: int
+    masks: Iterable[VarSet], n: int, width: int, look: Callable[[], object] = lambda: None
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask."""
+    """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask.
+
+    `look` is called every few milliseconds, and may raise.
+    """
+
+    def watched(items: Iterable[VarSet]) -> Iterator[VarSet]:
+        for at, item in enumerate(items):
+            if at % _BETWEEN_LOOKS == 0:
+                look()
+            yield item
+
     key = key_of(n)
     closed = {key(mask): mask for mask in (0, *(1 << v for v in range(n)))}
-    for mask in sorted(masks, key=int.bit_count, reverse=True):
+    for mask in watched(sorted(watched(masks), key=int.bit_count, reverse=True)):
         if key(mask) not in closed:
             closed.update((key(part), part) for part in subsets(mask))
     ordered = sorted(closed.values(), key=lambda mask: (mask.bit_count(), mask))
     position = {key(mask): at for at, mask in enumerate(ordered)}
     rows = np.full((len(ordered), width), n, dtype=np.int32)
     facets = np.zeros((len(ordered), width), dtype=np.int32)
-    for at, mask in enumerate(ordered):
+    for at, mask in enumerate(watched(ordered)):
         for j, v in enumerate(members(mask)):
             rows[at, j] = v
             facets[at, j] = position[key(mask & ~(1 << v))]

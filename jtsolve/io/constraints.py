@@ -6,14 +6,11 @@ forbidden_edges = [["Age", "Smoker"]]
 
 from __future__ import annotations
 
-import tomllib
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from jtsolve.core.files import read_file
-from jtsolve.errors import InputError
 from jtsolve.io.documents import ConstraintsDocument
+from jtsolve.io.settings import decode_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,19 +22,4 @@ def read_constraints(path: Path) -> ConstraintsDocument:
     Raises:
         InputError: the file cannot be read or is invalid; names the place.
     """
-    data = read_file(path)
-    try:
-        values: Any = tomllib.loads(data.decode()) if path.suffix == ".toml" else msgspec.json.decode(data)
-        return msgspec.convert(values, ConstraintsDocument)
-    except msgspec.ValidationError as error:
-        reason, _, place = str(error).partition(" - at ")
-        raise InputError(
-            str(path),
-            place.strip("`") or "$",
-            reason.replace("`", "'"),
-            "see 'Constraints' in docs/formats.md",
-        ) from None
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            str(path), "", f"it cannot be read ({error})", "write TOML in a .toml file, JSON in any other"
-        ) from None
+    return decode_settings(read_file(path), ConstraintsDocument, path, "'Constraints' in docs/formats.md")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from jtsolve.core.files import ask_guard
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import VarSet, bounded_subsets, members
@@ -35,7 +36,9 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?(\d*)|\.(\d+))(?:[eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 _BLANKS = b" \t\n\r\v\f"
 """The separators of `bytes.split`."""
-_CHUNK = 1 << 24
+_CHUNK = 1 << 22
+_BETWEEN_LOOKS = 1 << 13
+"""Lines or sets that are read between two looks at the limits."""
 _MOST_SETS = 1 << 40
 """More sets than any file holds: an exact count could take longer than reading the file."""
 
@@ -143,6 +146,7 @@ def _numbers(data: bytes, start: int, source: str) -> NDArray[np.float64]:
     pieces: list[NDArray[np.float64]] = []
     at = start
     while at < len(data):
+        ask_guard(0)
         end = min(at + _CHUNK, len(data))
         if end < len(data):  # cut after a complete word; one longer than a chunk is not a number
             cut = max(data.rfind(bytes([mark]), at, end) for mark in _BLANKS)
@@ -319,6 +323,8 @@ def _lines(data: bytes, source: str) -> Iterator[Line]:
             source, _line(data, error.start), "a byte is not UTF-8", "save the file as UTF-8"
         ) from None
     for number, line in enumerate(text.split("\n"), 1):
+        if number % _BETWEEN_LOOKS == 0:
+            ask_guard(0)
         words = line.split()
         if words and not words[0].startswith("#"):
             yield number, words
@@ -424,6 +430,8 @@ def _summed(
     step, relative = tolerances
     s: dict[VarSet, float] = {}
     for mask in bounded_subsets(len(tables), max_size):
+        if len(s) % _BETWEEN_LOOKS == 0:
+            ask_guard(0)
         last = mask.bit_length() - 1
         s[mask] = s[mask ^ 1 << last] + tables[last][mask ^ 1 << last] if mask else 0.0
         for v in members(mask):

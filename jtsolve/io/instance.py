@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from jtsolve.core.files import pack, read_file, write_atomically
+from jtsolve.core.files import ask_guard, pack, read_file, write_atomically
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
@@ -190,6 +190,10 @@ def _variable(entry: VariableDocument, place: str, source: str) -> Variable:
     return Variable(entry.name, tuple(entry.states))
 
 
+_BETWEEN_LOOKS = 1 << 13
+"""Sets that are read, in some tens of milliseconds, between two looks at the limits."""
+
+
 def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str) -> LocalScores:
     if isinstance(document, ColexScores):
         values = np.array(document.values, dtype=np.float64)
@@ -199,6 +203,8 @@ def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str
     pairs: list[tuple[int, float]] = []
     key, seen = key_of(len(names)), set()
     for i, (entry, value) in enumerate(document.sets):
+        if i % _BETWEEN_LOOKS == 0:
+            ask_guard(0)
         mask = set_of_names(entry, index, source, f"$.scores.sets[{i}][0]")
         if key(mask) in seen:
             raise InputError(

@@ -54,7 +54,7 @@ def selected(raw: RawTable, coding: Coding, source: str) -> Subtable:
 
 def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     """Returns the columns to keep, with gaps marked but not treated, and the weights of the rows."""
-    special = [*filter(None, [coding.weights, coding.classes])]
+    special = [name for name in (coding.weights, coding.classes) if name is not None]
     unknown = [
         name
         for name in dict.fromkeys(

@@ -6,6 +6,7 @@ import codecs
 import hashlib
 import re
 from glob import glob
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,8 +69,9 @@ class Source:
 
     def __init__(self, path: str | Path, encoding: str = "utf-8") -> None:
         try:
+            TextIOWrapper(BytesIO(), encoding)  # refuses codecs that are not for text, such as zip
             self.decoder = codecs.getincrementaldecoder(encoding)
-        except LookupError:
+        except (LookupError, ValueError):
             raise ChoiceError(
                 f"there is no encoding '{encoding}'; give one that Python knows, such as utf-8 or cp1252"
             ) from None

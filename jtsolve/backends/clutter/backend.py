@@ -201,15 +201,15 @@ class ClutterCuts:
         ties: bool,
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families or by column generation; returns the proof of the bound, if kept."""
-        if self._prunes(problem, limits):
+        prunes = self._prunes(problem, limits)
+        columns = None if prunes else self._columns(problem, limits)
+        if columns is None:
+            keep = keep_stages and not prunes
             try:
-                found = self._branch_and_bound(problem, limits, report, tasks, keep_stages=False, ties=ties)
-                return found[0], None
+                found = self._branch_and_bound(problem, limits, report, tasks, keep_stages=keep, ties=ties)
             except StoppedError:
                 return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
-        columns = self._columns(problem, limits)
-        if columns is None:
-            return self._branch_and_bound(problem, limits, report, tasks, keep_stages=keep_stages, ties=ties)
+            return found[0], None if prunes else found[1]
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
@@ -315,7 +315,7 @@ class ClutterCuts:
         else:
             first, root = self._start(problem, limits, report)
         Estimate(self._memory(problem), inf).require_memory(self.name, limits)
-        families = families_of(problem, root)
+        families = families_of(problem, root, lambda: report.stop is not None)
         whole = partial(BranchAndBound.whole, problem, families, limits, keep_stages=keep_stages, few=few)
         count = int(families.allowed.sum())
         if first is None:

@@ -137,6 +137,17 @@ def bound_of(
     return Bound(sum(best.tolist()) - price, values, best, union, slot)
 
 
+def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
+    """Returns the sum of the least weights of the vertices' families; a vertex without one counts 2^62."""
+    from jtsolve.backends.clutter.kernels.clutters import best_families
+
+    best, _, _ = best_families(
+        -scores, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
+    )
+    total: int = sum(best.tolist())
+    return -total
+
+
 def reduced_cost_fixing(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
     """Returns which families may be in a tree that scores more than the target: D − r(v,P) > target."""
     return within_reduced_cost(families, bound, bound.units - target - 1)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
-from jtsolve.backends.clutter.bound import scaled
+from jtsolve.backends.clutter.bound import least_sum, scaled
 from jtsolve.backends.clutter.inequalities import Clutter, RowMultipliers, Rows, RowVector
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
@@ -133,10 +133,7 @@ class BranchAndBound:
         n = families.n
         families = families.flat() if flat else families
         scale, scores = scaled(families)
-        listed = families.listing()
-        least = np.full(n, 1 << 62)
-        np.minimum.at(least, listed.vertex, scores[listed.union] - scores[listed.parents])
-        floor = sum(least.tolist()) - 1
+        floor = least_sum(families, scores) - 1
         required = families.constraints.required_edges
         position = set_positions(families, sorted(required))
         edges = [position.get(edge, -1) for edge in sorted(required)]

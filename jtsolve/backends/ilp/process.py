@@ -4,8 +4,8 @@
 of the objective. The objective is scaled by a power of two to a largest coefficient of about 2^20, so that
 for usual scores a tolerance is some 10^-9 nats, and relative to the largest weight some 10^-14. A gap above
 the tolerance of "optimal" is left only where large scores cancel to a tree's score some thirty times smaller,
-or with CBC, which gets 13 digits. The gap limits are set to 0, and every bound is raised by the tolerances
-that the solver still has.
+or with CBC, which gets 13 digits; then the solver is asked again (`support.solver`). The gap limits are set
+to 0, and every bound is raised by the tolerances that the solver still has.
 
 *Messages.* HiGHS reports every better tree and bound by callbacks. CBC, a separate program, writes its bounds
 to a log, which is read while it runs, but its tree only at the end: it gets a little less than the time left.

@@ -1,6 +1,6 @@
 """Preparation of a problem before it is encoded for a solver: a first tree, a root, and pruning.
 
-1. The start finds a tree T. Pruning keeps all trees that score at least as much, T among them.
+1. Given is a first tree T. Pruning keeps all trees that score at least as much, T among them.
 2. The root is a vertex of high degree in T; the families are built (`families`).
 3. The relaxation (`support.relaxation.Relaxes`, such as `clutter`) gives a bound, fixes families at 0 by
    reduced cost (proof: `families`, pruning 2), and passes its cuts on.
@@ -80,30 +80,30 @@ def prepare(
     limits: Limits,
     report: Report,
     *,
-    start: Backend | None,
+    tree: JunctionTree | None,
     relaxation: Backend | None,
     prune: bool,
 ) -> PreparedProblem:
-    """Returns the problem pruned, with a first tree; reports trees and bounds as they come.
+    """Returns the problem pruned, with the best tree; reports trees and bounds as they come.
 
     Args:
         problem: what to solve.
         limits: of the whole run.
         report: is asked whether to continue.
-        start: finds the first tree; None for none, and then neither relaxation nor pruning.
+        tree: the first one; None for none, and then neither relaxation nor pruning.
         relaxation: for a bound, cuts and pruning, if it accepts the problem; None for none.
         prune: whether to drop families that no tree at least as good as the first uses: by the relaxation if
             there is one, else by the completion bound with at most `MOST_PRUNED` variables.
+
+    Raises:
+        StoppedError: the report asked to end before the families were listed.
     """
-    tree = None
-    if start is not None and not start.capabilities.objections(problem):
-        tree = start.solve(problem, limits, report).tree
     stats: dict[str, float] = {}
     completes = prune and not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED
     if completes and tree is not None and report.stop is None:
         report(note="pruning")
         problem = pruning.prune(problem, tree.score(problem.scores))
-    families = families_of(problem, choose_root(problem, tree))
+    families = families_of(problem, choose_root(problem, tree), lambda: report.stop is not None)
     bound = inf
     clutters: tuple[tuple[VarSet, ...], ...] = ()
     if tree is not None and report.stop is None and relaxes(relaxation, problem):

@@ -15,7 +15,8 @@ from jtsolve.backends.support.prepare import prepare, prepared_memory, relaxes
 from jtsolve.backends.support.relaxation import Relaxes
 from jtsolve.backends.support.worker import BASE_MEMORY, Call, run
 from jtsolve.core.backend import Backend, Estimate
-from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.result import Outcome, Stop, optimality_tolerance
+from jtsolve.core.scores import StoppedError
 from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.family import encode_family
 from jtsolve.encodings.imset import encode_imset
@@ -48,6 +49,9 @@ class _SolverCosts:
 
 
 _COSTS = _SolverCosts()
+
+_MOST_ASKED = 10
+"""Times that a solver is asked, where rounding leaves a gap."""
 
 Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
 
@@ -162,7 +166,13 @@ def solve_prepared(
     """
     backend.estimate(problem, limits).require_memory(backend.name, limits)
     start, relaxation, prune = backend.start, backend.relaxation, backend.prune
-    prepared = prepare(problem, limits, report, start=start, relaxation=relaxation, prune=prune)
+    tree = None
+    if start is not None and not start.capabilities.objections(problem):
+        tree = start.solve(problem, limits, report).tree
+    try:
+        prepared = prepare(problem, limits, report, tree=tree, relaxation=relaxation, prune=prune)
+    except StoppedError:
+        return Outcome(tree, stop=report.stop or Stop.TIME)
     outcome = hand_over(call, prepared, limits, report)
     if outcome.tree is None or outcome.stop is not Stop.FINISHED or not relaxes(relaxation, problem):
         return outcome
@@ -171,30 +181,48 @@ def solve_prepared(
 
 
 def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, report: Report) -> Outcome:
-    """Runs a solver on a prepared problem; reports trees and bounds as it finds them."""
-    best, bound = prepared.tree, prepared.bound
+    """Runs a solver on a prepared problem; reports trees and bounds as it finds them.
+
+    The bound of a solver that finished exceeds its best tree by what rounding may hide. Where large scores
+    cancel, that is more than the tolerance of "optimal": the solver is asked again for the trees but those
+    found, as their scores are known, and the best of the rest is worse by more than rounding, or tied.
+    """
+    scores = prepared.problem.scores
+    best, bound, families = prepared.tree, prepared.bound, prepared.families
+    found: set[frozenset[VarSet]] = set()
+    least = -inf  # the largest score of the trees that the solver no longer looks at
 
     def heard(message: SolverMessage) -> None:
         nonlocal best, bound
         if message.tree is not None:
-            scores = prepared.problem.scores
+            found.add(message.tree.edge_sets)
             if best is None or message.tree.score(scores) > best.score(scores):
                 best = message.tree
-        if message.bound is not None:
-            bound = min(bound, message.bound)
-        report(tree=message.tree, bound=message.bound)
+        told = None if message.bound is None else max(message.bound, least)
+        if told is not None:
+            bound = min(bound, told)
+        report(tree=message.tree, bound=told)
 
     if prepared.stop is not None:
         return Outcome(best, bound, prepared.stop, prepared.stats)
     report(note=f"{int(prepared.stats['families'])} families are given to {call.kind}")
-    left = None if limits.time is None else limits.time - limits.elapsed
-    known = prepared.families, prepared.clutters, prepared.tree
-    work = SolverInput(*known, call.model, call.options, limits.workers, limits.seed, left)
-    final, stop = run(Call(call.kind, call.function, (work,)), heard, report, limits)
-    if final is not None:
-        if final == -inf and best is not None:
+    stop = None
+    for _ in range(_MOST_ASKED):
+        left = None if limits.time is None else limits.time - limits.elapsed
+        known = families, prepared.clutters, prepared.tree
+        work = SolverInput(*known, call.model, call.options, limits.workers, limits.seed, left)
+        final, stop = run(Call(call.kind, call.function, (work,)), heard, report, limits)
+        if final is None:
+            break
+        if final == -inf and best is not None and least == -inf:
             raise InternalError(f"the solver '{call.kind}' found no tree, but one is known")
-        bound = min(bound, final)
+        bound = min(bound, max(final, least))
+        if best is None or bound - best.score(scores) <= optimality_tolerance(best.score(scores)):
+            break
+        least = best.score(scores)
+        found.add(best.edge_sets)
+        graphs = families.constraints.forbidden_graphs | found
+        families = replace(families, constraints=replace(families.constraints, forbidden_graphs=graphs))
     return Outcome(best, bound, stop or Stop.FINISHED, prepared.stats)
 
 
