@@ -109,7 +109,7 @@ def test_a_worker_that_dies_costs_its_node(
 
     def deadly(*arguments: Any) -> spread.Explored:
         found = explored(*arguments)
-        if found.open and not dead:
+        if not dead:
             worker = distributed.get_worker()
             dead.append(worker.address)
             worker.loop.add_callback(worker.close, executor_wait=False)
