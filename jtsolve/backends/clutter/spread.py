@@ -152,13 +152,12 @@ class Spread:
             many = len(self.waiting) + len(self.running) >= self.threads
             share = min(_MOST_NODES // 4, len(self.waiting) // (_SHARES * self.threads))
             nodes = [heapq.heappop(self.waiting)[2] for _ in range(max(1, share))]
-            number = self.tasks.submit(
-                explore,
-                self.origin,
-                [node.node for node in nodes],
-                _SECONDS if many else 0.0,
-                limits=self.limits,
-            )
+            arguments = self.origin, [node.node for node in nodes], _SECONDS if many else 0.0
+            try:
+                number = self.tasks.submit(explore, *arguments, limits=self.limits)
+            except ClusterLostError:
+                self._push(*nodes)
+                raise
             self.running[number] = _Running(nodes, self.origin.scale.nats(nodes[0].units))
         return bool(self.running)
 

@@ -125,6 +125,7 @@ class Site:
         self._began, self._spent = monotonic(), process_time()
         self._joined = False
         self._shared: Future | None = None
+        self._memory: int | None = None
         self._lock = threading.Lock()
 
     @property
@@ -143,6 +144,12 @@ class Site:
     def too_late(self, limits: Limits) -> bool:
         """Tells whether too little time is left to ask workers who have not joined yet."""
         return not self._joined and limits.time is not None and limits.time - limits.elapsed < self._alone
+
+    def memory(self, limits: Limits) -> int:
+        """Returns the bytes that a task may take; asked once, since it takes a list of all workers."""
+        if self._memory is None:
+            self._memory = max(1, int(self.workers.memory(limits.memory_bytes)))
+        return self._memory
 
     def problem(self, lost: Future | None = None) -> Future:
         """Returns the problem on the workers, sent again if this one was lost.
@@ -198,6 +205,9 @@ class Tasks:
             arguments: can be pickled.
             limits: of the solve; the task gets the time that is left, one thread, and the memory of a worker.
             seed: of the task, if not that of the solve.
+
+        Raises:
+            ClusterLostError: the scheduler is gone, or no worker comes; nothing is submitted.
         """
         self._open()
         self.made += 1
@@ -205,10 +215,14 @@ class Tasks:
             self._name,
             self.made,
             None if limits.time is None else max(1e-3, limits.time - limits.elapsed),
-            max(1, int(self.site.workers.memory(limits.memory_bytes))),
+            self.site.memory(limits),
             limits.seed if seed is None else seed,
         )
-        self._call(_Call(assignment, function, arguments, self.site.problem(), _LIVES))
+        try:
+            problem = self.site.problem()
+        except WorkersLostError:
+            raise lost() from None
+        self._call(_Call(assignment, function, arguments, problem, _LIVES))
         return self.made
 
     def _open(self) -> None:
