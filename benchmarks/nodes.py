@@ -133,10 +133,13 @@ def recorded(problem: Problem, seconds: float) -> Node | None:
         BranchAndBound._work = work  # type: ignore[method-assign]  # noqa: SLF001
     if outcome.stop is not Stop.FINISHED:
         return None
+    below = set()
     for proof in proofs:
-        children = [one for one in (proof.absent, proof.present) if one is not None]
-        nodes[id(proof)].children = [nodes[id(one)] for one in children]
-    return nodes[id(proofs[0])]
+        children = [id(one) for one in (proof.absent, proof.present) if one is not None]
+        nodes[id(proof)].children = [nodes[one] for one in children]
+        below.update(children)
+    roots = [nodes[id(proof)] for proof in proofs if id(proof) not in below]
+    return max(roots, key=lambda root: total(root, lambda _: 1.0))  # not that of a first tree, or of ties
 
 
 def makespan(root: Node, workers: int) -> float:
