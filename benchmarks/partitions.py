@@ -189,7 +189,7 @@ def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -
         for workers in (10, 100, 1000):
             work = model.seconds(0, 10**power, two.sets) / workers / 3600
             scheduler = 10**power / PARTITION * TASKS * TASK / 3600
-            slower = "counting" if work > scheduler else "the scheduler"
+            slower = "the workers" if work > scheduler else "the scheduler"
             lines.append(f"| 10^{power} | {workers} | {work:.3g} | {scheduler:.3g} | {slower} |")
     output.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

@@ -14,9 +14,11 @@ import gc
 import importlib
 import importlib.util
 import logging
+import signal
 import threading
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from multiprocessing import resource_tracker
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -364,7 +366,11 @@ class Workers:
 
 @contextmanager
 def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
-    """Yields workers on this machine, of one thread each, in processes of their own or in this one."""
+    """Yields workers on this machine, of one thread each, in processes of their own or in this one.
+
+    Raises:
+        ClusterLostError: they do not start.
+    """
     dask = _distributed()
     # Dask listens for browsers even without a dashboard: no page is there, and soon no port. It gives up a
     # worker that has not started again within 15 s, which on a busy machine is too soon.
@@ -372,23 +378,47 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
         **{f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")},
         "distributed.deploy.lost-worker-timeout": 10 * RESTART,
         "distributed.worker.profile.enabled": False,  # a look at every task each hundredth of a second
+        # Figures for pages, fifty times a second in each process: 8 % of a core with two workers, else 1 %.
+        "distributed.admin.tick.interval": "10s",
+        "distributed.admin.system-monitor.interval": "10s",
     }
-    with (
-        importlib.import_module("dask").config.set(settings),
-        dask.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=processes,
-            dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
-            memory_limit=0,
-            silence_logs=logging.ERROR,  # not a slow end of a worker
-        ) as cluster,
-        dask.Client(cluster) as client,
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(importlib.import_module("dask").config.set(settings))
+        try:
+            with _deaf():
+                cluster = dask.LocalCluster(
+                    n_workers=count,
+                    threads_per_worker=1,
+                    processes=processes,
+                    dashboard_address=None,
+                    scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+                    memory_limit=0,
+                    silence_logs=logging.ERROR,  # not a slow end of a worker
+                )
+        except (OSError, RuntimeError, TimeoutError) as error:
+            raise ClusterLostError(
+                f"Dask cannot start workers on this machine: {error}. Fix: ask for fewer of them with "
+                "--threads, or leave the executor out"
+            ) from error
+        stack.enter_context(cluster)
+        client = stack.enter_context(dask.Client(cluster))
         client.run_on_scheduler(_close_pages)
         client.run(_close_pages)
         yield Workers(client)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Lets processes that are begun in the body, and by its threads later, not hear of Ctrl-C.
+
+    A terminal sends it to all; it is for the process that wants their results, which it reaches afterwards.
+    """
+    resource_tracker.ensure_running()  # its start, with the first process, would end the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def lost_memory(error: BaseException) -> bool:

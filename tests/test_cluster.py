@@ -267,6 +267,12 @@ def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pyte
             own.share(2)
 
 
+def test_a_ctrl_c_of_the_terminal_does_not_reach_workers(process: Workers) -> None:
+    (blocked,) = process.client.run(signal.pthread_sigmask, signal.SIG_BLOCK, ()).values()
+    assert signal.SIGINT in blocked
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def test_dask_serves_no_pages_unasked(process: Workers) -> None:
     client = process.client
     known = {client.cluster.scheduler.port, *(nanny.port for nanny in client.cluster.workers.values())}
@@ -288,7 +294,7 @@ def test_a_proof_goes_on_when_its_only_worker_is_killed(
     monkeypatch.setattr("jtsolve.backends.support.tasks._ALONE", 0.0)
     monkeypatch.setattr("jtsolve.backends.support.tasks.RESTART", 600.0)  # for a busy machine
     monkeypatch.setattr("jtsolve.backends.clutter.spread._SECONDS", 0.0)
-    problem = named(gaussian(1, 8, 4), Constraints(max_cliques=4))
+    problem = named(gaussian(1, 7, 3), Constraints(max_cliques=3))
     (pid,) = process.client.run(os.getpid).values()
     killed: list[str] = []
 

@@ -54,8 +54,8 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture(scope="module")
 def branching() -> tuple[Problem, Result]:
-    """A problem whose proof needs branches, and its result in one process."""
-    problem = named(gaussian(1, 8, 4), Constraints(max_cliques=4))
+    """A problem whose proof needs branches even from the best tree, and its result in one process."""
+    problem = named(gaussian(1, 7, 3), Constraints(max_cliques=3))
     here = solve(problem, ALONE)
     assert here.stats["nodes"] > 1
     return problem, here
@@ -109,7 +109,7 @@ def test_a_worker_that_dies_costs_its_node(
 
     def deadly(*arguments: Any) -> spread.Explored:
         found = explored(*arguments)
-        if found.open and not dead:
+        if not dead:
             worker = distributed.get_worker()
             dead.append(worker.address)
             worker.loop.add_callback(worker.close, executor_wait=False)
@@ -213,6 +213,21 @@ def test_the_best_tree_survives_the_scheduler(workers: Workers) -> None:
     found = solve(problem, ALONE, Limits(), listen, Cluster(client=workers.client))
     assert found.stop is Stop.LOST
     assert found.tree is not None
+
+
+def test_nodes_that_no_worker_gets_stay_open(
+    branching: tuple[Problem, Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, here = branching
+
+    def failed(**_: object) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", failed)
+    found = solve(problem, ALONE, cluster=Cluster())
+    assert found.stop is Stop.LOST
+    assert found.tree is not None
+    assert here.bound - 1e-6 <= found.bound < inf
 
 
 def until_stopped(_problem: Problem, _limits: Limits, report: Report) -> Stop | None:

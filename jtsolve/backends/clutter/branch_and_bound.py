@@ -34,7 +34,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.backend import Limits, Report
@@ -96,9 +96,11 @@ class OpenNode:
 
 
 class BranchAndBound:
-    """The open nodes below one of them, the root, and the best tree."""
+    """The open nodes below one of them, the root, and below others of the same proof; and the best tree."""
 
-    def __init__(self, root: OpenNode, limits: Limits, *, few: int = BRANCHING.few) -> None:
+    def __init__(
+        self, root: OpenNode, limits: Limits, *, few: int = BRANCHING.few, more: Sequence[OpenNode] = ()
+    ) -> None:
         self.root, self.few = root, few
         self.threads = limits.workers
         self.best = root.subproblem.best
@@ -110,7 +112,8 @@ class BranchAndBound:
         self.nodes = self.steps = self.rounds = self.failures = 0
         self.settled: int | None = None  # the largest bound of a node that is done
         self.current: int | None = None
-        self._push(root)
+        for node in (root, *more):
+            self._push(node)
 
     @classmethod
     def whole(

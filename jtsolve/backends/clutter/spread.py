@@ -1,11 +1,14 @@
 """Branch and bound whose open nodes are tasks on workers, best bound first; one proof is put together.
 
 It begins in the process that solves, as without workers: the problem as a whole is bounded there. When that
-has lasted, the open nodes go to workers. A task works on the subtree of one node, and hands back its proof
-with its open nodes, packed with their multipliers. While there are fewer of these than workers it ends at its
-first branching, later after a few seconds. What a task that is lost had done is done again: its node is
-kept here until its result comes. Nodes that are never worked on keep the bound and the multipliers of their
-parent, so that a run that is stopped has a bound and a certificate, too.
+has lasted, the open nodes go to workers. A task works on the subtrees of some nodes, and hands back their
+proofs with their open nodes, packed with their multipliers. While there are fewer of these than workers it
+ends at its first branching, later after a few seconds. It has a share of the nodes that wait: tasks are few
+while many wait, and small at the end (guided self-scheduling). What a task that is lost had done is done
+again: its nodes are kept here until its result comes. Nodes that are never worked on keep the bound and the
+multipliers of their parent, so that a run that is stopped has a bound and a certificate, too.
+
+Reference: Polychronopoulos and Kuck, Guided self-scheduling, IEEE Transactions on Computers 1987.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ _SECONDS = 2.0
 """For which a task goes on branching: a few hundred times what it takes to send it."""
 _MOST_NODES = 64
 """That a task works on, so that proofs are never too deep to be pickled."""
+_SHARES = 2
+"""For each worker: a task has one such share of the nodes that wait, and at most a quarter of the above."""
 
 
 class Origin(NamedTuple):
@@ -61,7 +66,7 @@ class Explored(NamedTuple):
     """The result of a task.
 
     Attributes:
-        proof: of the subtree; its leaves without an end are those of `open`.
+        proofs: of the subtrees; their leaves without an end are those of `open`.
         open: the open nodes.
         settled: the largest bound of a node that is done, in units; None without one.
         tree: the best one known there.
@@ -72,7 +77,7 @@ class Explored(NamedTuple):
         seconds: processor time.
     """
 
-    proof: ProofNode
+    proofs: list[ProofNode]
     open: list[Waiting]
     settled: int | None
     tree: JunctionTree | None
@@ -85,9 +90,9 @@ class Explored(NamedTuple):
 
 @dataclass(slots=True)
 class _Running:
-    """A task's node, and the last bound told, in nats."""
+    """A task's nodes, and the last bound told, in nats."""
 
-    node: Waiting
+    nodes: list[Waiting]
     bound: float
 
 
@@ -123,7 +128,7 @@ class Spread:
         except ClusterLostError:
             lost = True
         for task in self.running.values():  # what it had is as it was
-            self._push(task.node)
+            self._push(*task.nodes)
         self.running.clear()
         if not self.waiting:
             return Stop.FINISHED
@@ -144,12 +149,16 @@ class Spread:
         if self.memory_lost:
             return bool(self.running)
         while self.waiting and len(self.running) < self.threads:
-            _, _, node = heapq.heappop(self.waiting)
-            many = len(self.waiting) + len(self.running) + 1 >= self.threads
-            number = self.tasks.submit(
-                explore, self.origin, node.node, _SECONDS if many else 0.0, limits=self.limits
-            )
-            self.running[number] = _Running(node, self.origin.scale.nats(node.units))
+            many = len(self.waiting) + len(self.running) >= self.threads
+            share = min(_MOST_NODES // 4, len(self.waiting) // (_SHARES * self.threads))
+            nodes = [heapq.heappop(self.waiting)[2] for _ in range(max(1, share))]
+            arguments = self.origin, [node.node for node in nodes], _SECONDS if many else 0.0
+            try:
+                number = self.tasks.submit(explore, *arguments, limits=self.limits)
+            except ClusterLostError:
+                self._push(*nodes)
+                raise
+            self.running[number] = _Running(nodes, self.origin.scale.nats(nodes[0].units))
         return bool(self.running)
 
     def hear(self, number: int, news: News) -> None:
@@ -164,14 +173,16 @@ class Spread:
 
     def ended(self, number: int, result: Explored | None) -> None:
         """See `support.tasks.Work`."""
-        node = self.running.pop(number).node
+        nodes = self.running.pop(number).nodes
         self.threads = self.tasks.site.workers.threads  # workers come and go
         if result is None:
-            self._push(node)
+            self._push(*nodes)
             return
-        node.proof.grow(result.proof)
-        for one in result.open:  # the root of the subtree, if it was interrupted, keeps its place
-            self._push(one._replace(proof=node.proof) if one.proof is result.proof else one)
+        ours = {id(proof): node.proof for node, proof in zip(nodes, result.proofs, strict=True)}
+        for node, proof in zip(nodes, result.proofs, strict=True):
+            node.proof.grow(proof)
+        for one in result.open:  # the root of a subtree, if it is still open, keeps its place
+            self._push(one._replace(proof=ours.get(id(one.proof), one.proof)))
         search = self.search
         if result.tree is not None:
             search.best.offer(result.tree)
@@ -187,39 +198,41 @@ class Spread:
         """See `support.tasks.Work`."""
         if not lost_memory(error):
             raise error
-        self._push(self.running.pop(number).node)
+        self._push(*self.running.pop(number).nodes)
         self.memory_lost = True
 
     @property
     def _note(self) -> str:
         return f"{len(self.waiting)} open subproblems, {len(self.running)} on workers"
 
-    def _push(self, node: Waiting) -> None:
-        self.pushed += 1
-        heapq.heappush(self.waiting, (-node.units, self.pushed, node))
+    def _push(self, *nodes: Waiting) -> None:
+        for node in nodes:
+            self.pushed += 1
+            heapq.heappush(self.waiting, (-node.units, self.pushed, node))
 
 
 def explore(  # noqa: PLR0917 - the first three are those of every task
-    problem: Problem, limits: Limits, report: Report, origin: Origin, node: bytes, seconds: float
+    problem: Problem, limits: Limits, report: Report, origin: Origin, nodes: list[bytes], seconds: float
 ) -> Explored:
-    """Works on a node and those below it for a few seconds, at least until it branches; a task."""
-    state, decided, creep = pickle.loads(node)  # noqa: S301 - from our tasks
+    """Works on nodes and those below them for a few seconds, at least until one branches; a task."""
     best = BestTree(problem, report, origin.scale, origin.floor)
     tree = report.incumbent
     if tree is not None:
         best.offer(tree)
-    search = BranchAndBound(
-        OpenNode(Subproblem.unpacked(state, best), decided, creep), limits, few=origin.few
-    )
-    return _explored(search, seconds)
+    roots = []
+    for node in nodes:
+        state, decided, creep = pickle.loads(node)  # noqa: S301 - from our tasks
+        roots.append(OpenNode(Subproblem.unpacked(state, best), decided, creep))
+    return _explored(BranchAndBound(roots[0], limits, few=origin.few, more=roots[1:]), seconds)
 
 
 def _explored(search: BranchAndBound, seconds: float) -> Explored:
     """Runs a search for a few seconds of processor time; returns its result."""
     spent = thread_time()
+    proofs = [node.proof for _, _, node in sorted(search.open, key=lambda entry: entry[1])]
     search.run(lambda: search.nodes > 0 and (thread_time() - spent >= seconds or search.nodes >= _MOST_NODES))
     return Explored(
-        search.root.proof,
+        proofs,
         _opened(search),
         search.settled,
         search.best.tree,

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from math import inf
-from time import monotonic, process_time, sleep
+from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack, runtime_checkable
 from uuid import uuid4
 
@@ -40,10 +40,14 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
-_PULSE = 0.02
-"""Seconds between two looks of the process that solves at what has come."""
+_PULSE = 0.1
+"""Most seconds between two looks of the process that solves, which wakes when something comes."""
 _LOOK = 0.3
-"""Seconds between two looks of a task at the `Variable`, each of which takes some thousandths."""
+"""Least seconds between two looks of a task at the `Variable`, each of which takes some thousandths."""
+_LOOKING = 0.05
+"""Share of the time that looks may take, where others have the processor, up to a look a second."""
+_LEAST_LOOKS = 1.0
+"""Most seconds between two looks."""
 _TELL = 0.2
 """Least seconds between two bounds that a task tells, and between two best trees that it is told."""
 _RENEW = 10.0
@@ -121,6 +125,7 @@ class Site:
         self._began, self._spent = monotonic(), process_time()
         self._joined = False
         self._shared: Future | None = None
+        self._memory: int | None = None
         self._lock = threading.Lock()
 
     @property
@@ -139,6 +144,12 @@ class Site:
     def too_late(self, limits: Limits) -> bool:
         """Tells whether too little time is left to ask workers who have not joined yet."""
         return not self._joined and limits.time is not None and limits.time - limits.elapsed < self._alone
+
+    def memory(self, limits: Limits) -> int:
+        """Returns the bytes that a task may take; asked once, since it takes a list of all workers."""
+        if self._memory is None:
+            self._memory = max(1, int(self.workers.memory(limits.memory_bytes)))
+        return self._memory
 
     def problem(self, lost: Future | None = None) -> Future:
         """Returns the problem on the workers, sent again if this one was lost.
@@ -179,6 +190,7 @@ class Tasks:
         self._orphaned_at = 0.0
         self._name = f"jtsolve-{uuid4().hex}"
         self._heard: deque[bytes] = deque()
+        self._woken = threading.Event()
         self._posted: JunctionTree | None = None
         self._posted_at, self._posts = 0.0, 0
         self._variable: Any = None
@@ -193,6 +205,9 @@ class Tasks:
             arguments: can be pickled.
             limits: of the solve; the task gets the time that is left, one thread, and the memory of a worker.
             seed: of the task, if not that of the solve.
+
+        Raises:
+            ClusterLostError: the scheduler is gone, or no worker comes; nothing is submitted.
         """
         self._open()
         self.made += 1
@@ -200,10 +215,14 @@ class Tasks:
             self._name,
             self.made,
             None if limits.time is None else max(1e-3, limits.time - limits.elapsed),
-            max(1, int(self.site.workers.memory(limits.memory_bytes))),
+            self.site.memory(limits),
             limits.seed if seed is None else seed,
         )
-        self._call(_TaskCall(assignment, function, arguments, self.site.problem(), _LIVES))
+        try:
+            problem = self.site.problem()
+        except WorkersLostError:
+            raise lost() from None
+        self._call(_TaskCall(assignment, function, arguments, problem, _LIVES))
         return self.made
 
     def _open(self) -> None:
@@ -212,14 +231,24 @@ class Tasks:
             client = self.site.workers.client
             self._variable = import_module("distributed").Variable(self._name, client=client)
             self._post(None, None)
-            client.subscribe_topic(self._name, lambda event: self._heard.append(event[1]))
+            client.subscribe_topic(self._name, self._hear)
+
+    def _hear(self, event: tuple[float, bytes]) -> None:
+        self._heard.append(event[1])
+        self._woken.set()
 
     def _call(self, call: _TaskCall) -> None:
         number = call.assignment.number
         self._calls[number] = call
-        self.running[number] = self.site.workers.submit(
+        self.running[number] = future = self.site.workers.submit(
             _work, call.assignment, call.problem, call.function, *call.arguments
         )
+        future.add_done_callback(lambda _: self._woken.set())
+
+    def _wait(self) -> None:
+        """Waits until something comes, or it is time to look at the report."""
+        self._woken.wait(_PULSE)
+        self._woken.clear()
 
     def drive(self, work: Work, report: Report) -> None:
         """Works until nothing is left, or the report says stop.
@@ -237,12 +266,12 @@ class Tasks:
             since = monotonic() - self._posted_at
             if since > _RENEW or (tree is not self._posted and since > _TELL):
                 self._post(None, tree)
-            sleep(_PULSE)
+            self._wait()
         self._post(stop, None)
         end = monotonic() + _GRACE
         while self.running and monotonic() < end:
             self._take(work)
-            sleep(_PULSE)
+            self._wait()
         self.cancel()
 
     def cancel(self) -> None:
@@ -451,12 +480,14 @@ class TaskReport:
         with self._lock:
             if now < self._next_look or self._asked is not None:
                 return
-            self._next_look = now + _LOOK
+            self._next_look = inf  # not while this one lasts
         try:
             count, asked, tree = self._told()
         except (OSError, TimeoutError, RuntimeError):  # withdrawn; the scheduler, or this worker, is gone
             self._asked = Stop.INTERRUPTED
             return
+        lasted = monotonic() - now
+        self._next_look = now + max(_LOOK, min(_LEAST_LOOKS, lasted / _LOOKING))
         if count != self._seen:
             self._seen, self._renewed = count, now
             self._asked = None if asked is None else Stop(asked)
