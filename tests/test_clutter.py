@@ -372,9 +372,17 @@ def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, nea
     # However few families the steps look at: a bound that fails for the others makes them look at more.
     monkeypatch.setattr(volume, "VOLUME", replace(volume.VOLUME, near=near))
     problem = named(from_network(1, 12, 4, rows=200))
-    result = solve(problem, replace(ALONE, simplex=600))
+    result = solve(problem, replace(ALONE, simplex=5))  # more families than that tie
     assert result.stats["steps"] > 0
     assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+
+
+def test_families_without_reduced_cost_have_the_tree_that_the_ascent_proves() -> None:
+    for seed in range(3):  # with hundreds of steps where these families were not searched first
+        problem = named(from_network(seed, 9, 3, rows=200))
+        result = solve(problem, replace(ALONE, simplex=100))
+        assert result.stats["steps"] == 0
+        assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
 
 
 def test_all_families_that_tie_at_the_least_reduced_cost_get_creep_capacity() -> None:

@@ -246,6 +246,9 @@ class BranchAndBound:
             bound, _ = ascend(subproblem, subproblem.multipliers, on_fall)
             if subproblem.feasible and not on_point(_NO_POINT, bound):
                 return False
+            many = int(subproblem.families.allowed.sum()) > self.few
+            if node is self.root and many and not subproblem.closed:
+                self._search_near(subproblem, should_continue)
         if not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few:
             volume = Volume(subproblem, node.creep, pool)
             finished = volume.run(self.few, on_point, should_continue)
@@ -260,6 +263,28 @@ class BranchAndBound:
             self.failures += simplex.failures
             return finished
         return True
+
+    def _search_near(self, subproblem: Subproblem, should_continue: Callable[[], bool]) -> None:
+        """Offers trees near the LP over the families of least reduced cost, if these are few.
+
+        On alarm at treewidth 3 the bound of the ascent is the optimum, whose families have reduced cost 0, as
+        3,000 of the 177,000 have. Rounding reduced costs did not find it in a minute, and this does in one
+        solve.
+        """
+        bound = subproblem.evaluate(subproblem.multipliers)
+        near = subproblem.nearest(bound, self.few)
+        if near is None or not near.feasible:
+            return
+
+        def on_point(point: Point, at: Bound) -> bool:
+            self._round(near, point, at)
+            return should_continue()
+
+        simplex = CuttingPlanes(near, None)
+        simplex.run(on_point, should_continue)
+        self.rounds += simplex.rounds
+        self.failures += simplex.failures
+        subproblem.set_centre()
 
     def _adopt(self, subproblem: Subproblem) -> None:
         """Offers the report's incumbent."""
