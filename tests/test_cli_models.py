@@ -398,6 +398,12 @@ def test_rows_are_drawn_to_the_output_or_a_file(command: Command, model: Path, t
     assert command("sample", model, "--rows", "2", "--json", "--output", tmp_path / "r.csv") == 2
 
 
+def test_more_rows_than_the_memory_holds_as_text_are_refused(command: Command, model: Path) -> None:
+    # Their codes alone, of one byte each, might fit.
+    assert command("sample", model, "--rows", str(1 << 31)) == 4
+    assert "draw fewer rows" in command.err
+
+
 # Files
 
 

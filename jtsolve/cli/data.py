@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import DrawSeed, Rows
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit, require_rows, require_writable
 from jtsolve.errors import ChoiceError
 
 data = typer.Typer(
@@ -109,5 +109,7 @@ def sample_network(
     from jtsolve.networks.bif import read_network
     from jtsolve.networks.sample import packed_for, sample_csv
 
-    content = sample_csv(read_network(network), rows, seed)
+    found = read_network(network)
+    require_rows(len(found.nodes), rows)
+    content = sample_csv(found, rows, seed)
     write_atomically(output, packed_for(output.name, content))

@@ -25,6 +25,8 @@ NOT_CONVERGED = 5
 INTERNAL = 70
 """EX_SOFTWARE of BSD's sysexits.h."""
 _LONGEST_LINE = 1000
+_CELL = 64
+"""Bytes of a drawn cell: its code or number, its place in a column of text, and the text that is written."""
 
 INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
@@ -92,6 +94,22 @@ def _abandon_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def require_rows(columns: int, rows: int) -> None:
+    """Checks that drawn rows fit in memory, as codes and as text.
+
+    Raises:
+        LimitError: they do not.
+    """
+    from jtsolve.core.machine import free_memory
+
+    needed, free = columns * rows * _CELL, free_memory()
+    if needed > free:
+        raise LimitError(
+            f"{rows} rows of {columns} columns need {needed / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB "
+            "are free. Fix: draw fewer rows, into several files"
+        )
 
 
 def require_writable(path: Path, *inputs: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import DrawSeed, Given, Likelihood, Model, Rows
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit, require_rows, require_writable
 
 
 def sample(
@@ -40,6 +40,8 @@ def sample(
     if json and output is not None:
         raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
     found = open_model(model)
+    width = len(found.names if isinstance(found, GaussianTreeModel) else columns_of_states(found))
+    require_rows(width, rows)
     if not isinstance(found, GaussianTreeModel):
         codes = sample_given(found, evidence(found, given, likelihood), rows, seed)
         series = [
