@@ -196,6 +196,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         ),
         (["--ess", "-1"], "the equivalent sample size is -1.0"),
         (["--missing", "guess"], "'guess' is not a treatment"),
+        (["--missing-values", "?,\udc91"], "is not valid text"),
         (["--discretise", "mdlp"], "none is named; give --discretise mdlp:CLASS or --class"),
         (["--discretise", "tree:4"], "no discretisation 'tree:4'"),
         (["--discretise", "width:" + "1" * 5001], "from 2 to 1000000"),

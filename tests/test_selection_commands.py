@@ -157,6 +157,7 @@ def test_a_forged_selection_fails_its_check(
         (["--screen", "net"], "there is no screen 'net'"),
         (["--screen", "correlation:x"], "the threshold is nan"),
         (["--screen", "pc:0.5"], "the depth is -1"),
+        (["--screen", "pc:-1e999:0.1"], "the depth is -1"),
         (["--over", "plain", "--separator-size", "2"], "a separator size is for the junction tree"),
         (["--criterion", "aic"], "there is no criterion 'aic'"),
         (["--above", "0.5"], "--above is for the edges of a posterior"),

@@ -39,7 +39,7 @@ def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
         seconds: that are left; the family bound is taken if it needs less, or at most about half a second.
     """
     n, width = problem.n, problem.max_clique_size
-    if _family_seconds(problem) <= max(_LATE, seconds):
+    if (needed := _family_seconds(problem)) < inf and needed <= max(_LATE, seconds):
         bound = family_bound(problem)
     else:
         bound = min(range_bound(problem), ceiling_bound(problem))
@@ -55,8 +55,8 @@ def early_bound(problem: Problem, seconds: float) -> float:
         problem: the scores and constraints.
         seconds: that are left for the whole run; the bound may take half of them.
     """
-    share = seconds / 2
-    return problem_bound(problem, share) if _LATE < _family_seconds(problem) <= share else inf
+    needed, share = _family_seconds(problem), seconds / 2
+    return problem_bound(problem, share) if _LATE < needed < inf and needed <= share else inf
 
 
 def _family_seconds(problem: Problem) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from math import nan
+from math import isfinite, nan
 from typing import TYPE_CHECKING, Literal, get_args
 
 from jtsolve.errors import ChoiceError
@@ -205,4 +205,4 @@ def _number(text: str) -> float:
 
 
 def _whole(value: float) -> int:
-    return int(value) if value == value and value == int(value) else -1  # noqa: PLR0124 - NaN
+    return int(value) if isfinite(value) and value == int(value) else -1

@@ -179,6 +179,9 @@ class Coding:
             raise ChoiceError(f"'{self.decimal}' is not a decimal mark; choose among {', '.join(DECIMALS)}")
         if self.max_states < 1:
             raise ChoiceError(f"the largest number of states is {self.max_states}; give 1 or more")
+        for word in self.gaps:  # which models remember, in files
+            if word != word.encode(errors="replace").decode():
+                raise ChoiceError(f"the missing value '{word}' is not valid text; give words in UTF-8")
 
     @property
     def classes(self) -> str | None:
