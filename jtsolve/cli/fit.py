@@ -133,7 +133,8 @@ def fit(
 
     --hidden K fits a hidden Chow–Liu tree by expectation-maximisation: above each column there is a variable
     of K states that no row shows, and these form the best forest of the data. It ends when the rows of
-    --validate, or else the data, are no likelier.
+    --validate, or else the data, are no likelier. With --components M, M of them from other first tables are
+    mixed with equal weights.
 
     --average M draws M trees of at most treewidth K from the posterior, that of the score bdeu unless you
     name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
@@ -150,7 +151,7 @@ def fit(
     given = {"--components": components, "--features": features, "--graph": graph, "--tree": tree}
     given["--executor"] = None if executor == LOCAL else executor
     if hidden is not None:
-        others = given | {"--treewidth": treewidth, "--average": average}
+        others = given | {"--components": None, "--treewidth": treewidth, "--average": average}
         _require_alone("--hidden learns its own forest", others, restarts, search)
     elif features is None:
         _require_structure(tree, graph, treewidth, columns, constrain)
@@ -174,7 +175,7 @@ def fit(
     shown = not (json or quiet) and is_watched()
     model: AnyModel
     table: AnyTable
-    if components is not None:
+    if components is not None and hidden is None:
         if treewidth is None:
             raise ChoiceError(
                 "--tree is for one tree, and a mixture learns its own; give --treewidth K instead"
@@ -187,7 +188,7 @@ def fit(
         assert treewidth is not None, "--tree has been refused"
         model, table = fit_average(task, average, treewidth, limits, constrain, shown=shown)
     elif hidden is not None:
-        model, table = fit_hidden(task, hidden, limits, constrain, shown=shown)
+        model, table = fit_hidden(task, hidden, components, limits, constrain, shown=shown)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
     elif features is not None:

@@ -1,4 +1,4 @@
-"""`jtsolve fit --hidden`: a hidden Chow–Liu tree from data."""
+"""`jtsolve fit --hidden`: a hidden Chow–Liu tree from data, or several."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -9,18 +9,26 @@ if TYPE_CHECKING:
     from jtsolve.cli.fit_task import FitTask
     from jtsolve.cli.options import ConstraintOptions
     from jtsolve.core.backend import Limits
+    from jtsolve.models.mixture import Mixture
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import DataTable
 
 
 def fit_hidden(
-    task: "FitTask", states: str, limits: "Limits", constrain: "ConstraintOptions", *, shown: bool
-) -> "tuple[JunctionTreeModel, DataTable]":
-    """Returns the fitted tree, and the data.
+    task: "FitTask",
+    states: str,
+    trees: str | None,
+    limits: "Limits",
+    constrain: "ConstraintOptions",
+    *,
+    shown: bool,
+) -> "tuple[JunctionTreeModel | Mixture, DataTable]":
+    """Returns the fitted tree, or a mixture, and the data.
 
     Args:
         task: the data, and the rows for validation, if any.
         states: numbers of hidden states, with commas.
+        trees: how many are mixed; None for one.
         limits: of time, memory and seed.
         constrain: constraints on the forest.
         shown: whether to show progress.
@@ -43,7 +51,10 @@ def fit_hidden(
             f"--hidden is for models of states, and the score '{score.name}' is of real numbers; take "
             "another, such as bic, with --discretise where columns are continuous"
         )
-    how = HiddenTrees(read_sizes(states, "--hidden"), task.ess, seed=limits.seed)
+    count, *more = (1,) if trees is None else read_sizes(trees)
+    if more:
+        raise ChoiceError(f"--components {trees}: give one number of hidden trees to mix")
+    how = HiddenTrees(read_sizes(states, "--hidden"), task.ess, seed=limits.seed, trees=count)
     if len(how.states) > 1 and task.validate is None:
         raise ChoiceError("--hidden with several numbers needs --validate DATA, rows that choose one")
     deadline = None if limits.time is None else limits.started + limits.time

@@ -8,7 +8,7 @@ The value is a `JunctionTreeModel` of treewidth 1 over the columns of the data a
 every query sums over where rows do not have them. EM takes the rows in small batches: expected counts move
 towards those of a batch by a step that shrinks as 1 / batches^0.6 to a constant, and the tables follow. Once
 rows for validation (or the data) are no likelier, the constant is cut, so that the counts average over more
-batches; the best tables are kept.
+batches; the best tables are kept. Several trees of other first tables may be mixed, with equal weights.
 
 References: Chow–Liu trees over hidden variables: A. Liu and G. Van den Broeck, Tractable regularization of
 probabilistic circuits, NeurIPS 2021. Steps: O. Cappé and E. Moulines, On-line expectation-maximization
@@ -35,6 +35,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column, codes_of, columns_of
 from jtsolve.models.layout import require_room
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.mixture import Mixture
 from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
@@ -77,6 +78,7 @@ class HiddenTrees:
         step: the least step before it is cut, above 0 and at most 1.
         seed: of the first tables and the order of the rows.
         learner: of the forest, of treewidth 1, with its constraints.
+        trees: how many are mixed, at least 1; the i-th has the seed plus i, and the states of the first.
 
     Raises:
         ChoiceError: a setting is out of range.
@@ -88,15 +90,18 @@ class HiddenTrees:
     step: float = 0.1
     seed: int = 0
     learner: Learner = field(default_factory=lambda: Learner(backend=REGISTRY["chowliu"], treewidth=1))
+    trees: int = 1
 
     def __post_init__(self) -> None:
         if not self.states or min(self.states) < 2:  # noqa: PLR2004 - one state hides nothing
             raise ChoiceError(f"the numbers of hidden states are {self.states}; give at least one, from 2 on")
-        if not (0 < self.ess < inf and 0 < self.step <= 1) or self.batch < 1 or self.seed < 0:
+        if not (0 < self.ess < inf and 0 < self.step <= 1) or self.seed < 0:
             raise ChoiceError(
-                "the equivalent sample size must be above 0, the step above 0 and at most 1, the batch at "
-                "least 1, and the seed 0 or more"
+                "the equivalent sample size must be above 0, the step above 0 and at most 1, and the seed at "
+                "least 0"
             )
+        if min(self.batch, self.trees) < 1:
+            raise ChoiceError("a batch must have at least one row, and at least one tree be mixed")
         if self.learner.treewidth > 1:
             raise ChoiceError(
                 f"hidden variables form a forest: give treewidth 1, not {self.learner.treewidth}"
@@ -110,8 +115,8 @@ def fit_hidden_tree(
     *,
     progress: ProgressMessage | None = None,
     deadline: float | None = None,
-) -> JunctionTreeModel:
-    """Returns a hidden Chow–Liu tree; of column "a" the hidden one is "hidden a".
+) -> JunctionTreeModel | Mixture:
+    """Returns a hidden Chow–Liu tree, or a mixture; of column "a" the hidden one is "hidden a".
 
     The deadline and Ctrl-C end it with the best tables so far; the provenance says under "stop" why it ended,
     and under "hidden_tree" what was tried.
@@ -154,13 +159,23 @@ def fit_hidden_tree(
             break
     if best is None:
         raise KeyboardInterrupt
+    every = [best]
+    for seed in range(how.seed + 1, how.seed + how.trees):
+        if stop is not Stop.FINISHED:
+            break
+        run = _Em(forest, rows, held, replace(how, states=(best.states,), seed=seed))
+        stop = run.go(progress or (lambda _words: None), deadline)
+        every += [] if run.best is None else [run.best]
     remarks = {
-        "hidden_tree": {"states": best.states, "tried": tried, "seed": how.seed},
+        "hidden_tree": {"states": best.states, "tried": tried, "seed": how.seed, "trees": len(every)},
         "smoothing_ess": how.ess,
         "stop": stop.value,
     }
-    model = best.model(forest, columns)
-    return replace(model, provenance=MappingProxyType({**table.provenance, **remarks}))
+    provenance = MappingProxyType({**table.provenance, **remarks})
+    models = tuple(tables.model(forest, columns) for tables in every)
+    if len(models) == 1:
+        return replace(models[0], provenance=provenance)
+    return Mixture(np.full(len(models), 1 / len(models)), models, provenance)
 
 
 def _hidden(name: str) -> str:
