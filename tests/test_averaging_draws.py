@@ -146,6 +146,11 @@ def test_junction_trees_are_drawn_uniformly() -> None:
     assert fits(Counter(counts), dict.fromkeys(every, 4000 / len(every)))
 
 
+def test_more_trees_than_the_memory_holds_are_refused() -> None:
+    with pytest.raises(LimitError, match=r"9223372036854775808 trees of 3 variables need .* Fix: draw fewer"):
+        draw_trees(named(gaussian(0, 3)), 1 << 63)
+
+
 def test_the_table_that_draws_need_is_predicted() -> None:
     sums, draws = Plan(14, 14), Plan(14, 14, drawn=True)
     table = 8 * sums.cells(14)

@@ -17,7 +17,7 @@ from jtsolve.averaging.weights import weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
-from jtsolve.errors import ChoiceError, NotConvergedError
+from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
 from jtsolve.solving import Recorder, interruptible
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class Draws:
     trees: tuple[JunctionTree, ...]
     method: Method
     diagnostics: Mapping[str, Any]
+
+
+_PER_VERTEX = 200
+"""Bytes of a drawn tree for each vertex."""
 
 
 def draw_trees(
@@ -78,6 +82,12 @@ def draw_trees(
     if count < 1:
         raise ChoiceError(f"{count} trees make no sample; draw at least 1")
     limits = limits or Limits()
+    needed = count * problem.n * _PER_VERTEX
+    if needed > limits.memory_bytes:
+        raise LimitError(
+            f"{count} trees of {problem.n} variables need {needed / 1e9:.3g} GB, but the memory limit is "
+            f"{limits.memory_bytes / 1e9:.3g} GB. Fix: draw fewer"
+        )
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:
