@@ -377,14 +377,6 @@ def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, nea
     assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
 
 
-def test_families_without_reduced_cost_have_the_tree_that_the_ascent_proves() -> None:
-    for seed in range(3):  # with hundreds of steps where these families were not searched first
-        problem = named(from_network(seed, 9, 3, rows=200))
-        result = solve(problem, replace(ALONE, simplex=100))
-        assert result.stats["steps"] == 0
-        assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
-
-
 def test_all_families_that_tie_at_the_least_reduced_cost_get_creep_capacity() -> None:
     families = families_of(named(gaussian(1, 16, 3)), 0)
     values = np.zeros(families.sizes.size, dtype=np.int64)

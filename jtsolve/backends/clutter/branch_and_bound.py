@@ -57,8 +57,6 @@ BRANCHING = BranchingConstants()
 _FLAT = -2000
 """Shift of a certificate at which every score is rounded to 0."""
 _HALF = 0.5
-_NEAR_SECONDS = 1.0
-"""The least time for the families of least reduced cost."""
 _BETWEEN_BOUNDS = 0.2
 """Seconds between two bounds told during an ascent."""
 _NO_POINT = Point(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -245,14 +243,9 @@ class BranchAndBound:
             return self.report(bound=self.bound, note="dual ascent")
 
         if subproblem.feasible:
-            began = monotonic()
             bound, _ = ascend(subproblem, subproblem.multipliers, on_fall)
-            as_long = monotonic() + max(_NEAR_SECONDS, monotonic() - began)
             if subproblem.feasible and not on_point(_NO_POINT, bound):
                 return False
-            many = int(subproblem.families.allowed.sum()) > self.few
-            if node is self.root and many and not subproblem.closed:
-                self._search_near(subproblem, lambda: should_continue() and monotonic() < as_long)
         if not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few:
             volume = Volume(subproblem, node.creep, pool)
             finished = volume.run(self.few, on_point, should_continue)
@@ -267,29 +260,6 @@ class BranchAndBound:
             self.failures += simplex.failures
             return finished
         return True
-
-    def _search_near(self, subproblem: Subproblem, should_continue: Callable[[], bool]) -> None:
-        """Offers trees near the LP over the families of least reduced cost, if these are few.
-
-        On alarm at treewidth 3 the bound of the ascent is the optimum, whose families have reduced cost 0, as
-        3,000 of the 177,000 have. Rounding reduced costs did not find it in a minute, and this does in one
-        solve. Where the ascent leaves a gap, it takes longer than it is worth: it ends after as long as the
-        ascent took.
-        """
-        bound = subproblem.evaluate(subproblem.multipliers)
-        near = subproblem.nearest(bound, self.few)
-        if near is None or not near.feasible:
-            return
-
-        def on_point(point: Point, at: Bound) -> bool:
-            self._round(near, point, at)
-            return should_continue()
-
-        simplex = CuttingPlanes(near, None)
-        simplex.run(on_point, should_continue)
-        self.rounds += simplex.rounds
-        self.failures += simplex.failures
-        subproblem.set_centre()
 
     def _adopt(self, subproblem: Subproblem) -> None:
         """Offers the report's incumbent."""

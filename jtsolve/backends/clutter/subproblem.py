@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.clutter.bound import (
-    Bound,
-    FixedPoint,
-    bound_of,
-    reduced_cost_fixing,
-    within_reduced_cost,
-)
+from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.core.result import optimality_tolerance
 from jtsolve.core.varset import members
@@ -34,8 +28,6 @@ if TYPE_CHECKING:
 
 _FIXING_THRESHOLD = 0.9
 """Share of the families: if reduced costs leave more, rebuilding the sets costs more than it saves."""
-_NEAR = (1 / 8, 1 / 64, 0.0)
-"""Shares of the gap, tried in turn: families of a smaller reduced cost are near."""
 _CLOSE = 0.5
 """Share of the tolerance of "optimal" above the best tree's score within which a bound counts as met."""
 
@@ -244,31 +236,6 @@ class Subproblem:
             both = (families.members == u).any(axis=1) & (families.members == v).any(axis=1)
             child._restrict(families.allowed & ~both[:, None])
         return child
-
-    def nearest(self, bound: Bound, most: int) -> Subproblem | None:
-        """Returns the subproblem with at most so many families, of least reduced cost; None if more tie at 0.
-
-        A tree of it is one of this subproblem. Its bound is not.
-        """
-        for share in _NEAR:
-            chosen = within_reduced_cost(self.families, bound, int(share * (self.units - self.best.target)))
-            if int(chosen.sum()) <= most:
-                break
-        else:
-            return None
-        used = np.flatnonzero(self.multipliers.cuts > 0)
-        near = Subproblem(
-            self.best,
-            self.families,
-            self.scores,
-            Rows(self.families, [self.rows.clutters[k] for k in used], self.rows.set_rows),
-            RowVector(self.multipliers.cuts[used], self.multipliers.set_rows),
-            self.sinks,
-            None,
-            self.units,
-        )
-        near._restrict(chosen)
-        return near
 
     def packed(self) -> dict[str, Any]:
         """Returns what can travel: all but the best tree, which knows the problem, and past stages."""
