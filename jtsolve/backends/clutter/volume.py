@@ -82,9 +82,9 @@ class VolumeConstants:
     near: float = 0.25
     fewer: float = 0.8
     more: float = 2.0
-    """The steps look at families with a reduced cost below this share of the gap, and the factors of the share
-    after a bound that holds over all families and after one that does not. On accidents, where a twentieth of
-    the families was enough, 296 nats were left after 67 s, and 374 by steps over all families."""
+    """The steps look at families with a reduced cost below this share of the gap; the factors of the share
+    after a bound that holds over all families, and after one that does not. On accidents, where a twentieth
+    of the families was enough, 296 nats were left after 67 s, and 374 by steps over all families."""
     least_progress: float = 0.05
     """The steps stall if the gap falls by a smaller share between two checks."""
     restart_threshold: float = 0.97
