@@ -13,14 +13,10 @@ Every message says what is wrong, where, why, and what to do about it.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# Control characters but newline, surrogates, and what breaks or reverses lines.
-_UNPRINTABLE = re.compile(r"[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _LONGEST_PART = 1000
 _LONGEST_MESSAGE = 8000
@@ -28,12 +24,16 @@ _LONGEST_MESSAGE = 8000
 
 
 def printable(text: str) -> str:
-    r"""Returns a text whose control characters, except newlines, are escaped as in JSON.
+    r"""Returns a text whose unprintable characters, except newlines, are escaped.
+
+    These are control characters, surrogates, and what breaks, reverses or hides text.
 
     >>> printable("a\x1b[2J")
     'a\\u001b[2J'
     """
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else f"\\u{ord(c):04x}" for c in text)
 
 
 def on_one_line(text: str, longest: int) -> str:

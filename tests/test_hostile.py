@@ -198,7 +198,7 @@ def test_damaged_columns_are_bad_input_and_leave_no_backtrace(
     assert "Traceback" not in said
 
 
-ESCAPES = "\x1b[2J\x00\u202e" + "x" * 200_000
+ESCAPES = "\x1b[2J\x00\u202e\u206e" + "x" * 200_000
 
 
 def test_a_message_quotes_input_escaped_and_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

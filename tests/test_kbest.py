@@ -273,6 +273,15 @@ def test_a_result_within_lacks_its_seconds(tmp_path: Path) -> None:
         read_ranking(path)
 
 
+def test_a_ranking_lists_trees(tmp_path: Path) -> None:
+    plain = json.loads(ranking_to_json(ranked()[1]))
+    plain["results"][1]["score"] = None
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(plain))
+    with pytest.raises(InputError, match=r"\$\.results\[1\]\.score"):
+        read_ranking(path)
+
+
 # The check.
 
 

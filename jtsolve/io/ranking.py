@@ -79,6 +79,11 @@ def read_ranking(path: str | Path) -> RankingDocument:
                 "the key 'total' is missing",
                 "add the seconds from start to finish",
             )
+    for i, result in enumerate(document.results):
+        if result.score is None:
+            raise InputError(
+                str(path), f"$.results[{i}].score", "null; a ranking lists trees", "write its score"
+            )
     return document
 
 
