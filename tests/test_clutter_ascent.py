@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
+from time import monotonic
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -20,9 +22,11 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, bound_of, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
+from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature, Problem
+from jtsolve.core.result import Stop
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve
 
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.core.backend import Report
     from jtsolve.families.families import Families
 
 EVERYTHING = 1 << 60
@@ -294,3 +299,53 @@ def test_a_survey_without_a_tree_has_no_gap() -> None:
     survey = ClutterCuts().survey(named(gaussian(3, 7, 3)), Limits(), Recording())
     assert survey.gap == inf
     assert survey.left > 0
+
+
+# Restarts.
+
+
+class Course:
+    """A search that has found a better tree by the end of its run, unless it is the last."""
+
+    def __init__(self, number: int, bound: float, report: Report, *, last: bool) -> None:
+        self.number, self.bound, self.report, self.last = number, bound, report, last
+        self.best, self.few = SimpleNamespace(score=-10.0 + number), 1
+        families = SimpleNamespace(allowed=np.ones(9, dtype=np.bool_))
+        self.root = SimpleNamespace(
+            proof=SimpleNamespace(edge=None), subproblem=SimpleNamespace(families=families)
+        )
+
+    def ascend(self) -> None:
+        assert self.report.stop is None
+
+    def run(self, _enough: object) -> Stop:
+        assert self.report.stop is None
+        if self.last:
+            return Stop.FINISHED
+        self.best.score += 0.5
+        end = monotonic() + 0.2
+        while self.report.stop is None and monotonic() < end:
+            pass
+        return self.report.stop or Stop.FINISHED
+
+
+@pytest.mark.parametrize(
+    ("bounds", "room", "taken"),
+    [((-3.0, -5.0, -4.0), True, 1), ((-3.0, -5.0, -6.0), True, 2), ((-3.0, -5.0), False, 0)],
+)
+def test_of_searches_with_better_trees_the_best_bound_goes_on(
+    *, bounds: tuple[float, ...], room: bool, taken: int
+) -> None:
+    begun: list[Course] = []
+
+    def begin(report: Report) -> Any:
+        course = Course(len(begun), bounds[len(begun)], report, last=len(begun) == len(bounds) - 1)
+        begun.append(course)
+        if course.last:
+            begun[taken].last = True
+        return course
+
+    search, stop = search_with_restarts(begin, Limits(), Recording(), lambda _: False, room=room)
+    assert stop is Stop.FINISHED
+    assert cast("Any", search).number == taken
+    assert len(begun) == (len(bounds) if room else 1)

@@ -7,7 +7,8 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
 1. A start backend gives the first tree; the root is a vertex with the most neighbours in it. Without a tree,
    a search with all scores 0 finds one, or proves that there is none, however large the scores are.
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
-   the way (`volume`). Both give bounds, and families that a bound rules out are dropped for good.
+   the way (`volume`). Both give bounds, and families that a bound rules out are dropped for good. When a
+   better tree comes meanwhile, the search may begin anew with it (`restarts`).
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
 4. If a gap remains: branch and bound on edges (`branch_and_bound`).
 
@@ -46,6 +47,7 @@ from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
+from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.clutter.sparsest import sparsest, ties_with
 from jtsolve.backends.clutter.spread import Spread
 from jtsolve.backends.support.report import with_deadline
@@ -259,8 +261,18 @@ class ClutterCuts:
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
-            search, families = self._begin(problem, limits, report, keep_stages=keep_stages)
-            stop = search.run(lambda: tasks is not None and search.nodes > 0 and tasks.site.wanted(limits))
+            families = 0
+
+            def begin(report: Report) -> BranchAndBound:
+                nonlocal families
+                search, families = self._begin(problem, limits, report, keep_stages=keep_stages)
+                return search
+
+            def enough(search: BranchAndBound) -> bool:
+                return tasks is not None and search.nodes > 0 and tasks.site.wanted(limits)
+
+            room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
+            search, stop = search_with_restarts(begin, limits, report, enough, room=room)
         bound, on_workers = search.bound, {}
         if tasks is not None and search.open and report.stop is None:
             spread = Spread(tasks, search, limits, report)

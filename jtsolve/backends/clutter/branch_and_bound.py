@@ -83,12 +83,16 @@ class ProofNode:
 
 @dataclass(slots=True)
 class OpenNode:
-    """A subproblem with its decided pairs, the creep of its steps, its last point, and its proof."""
+    """A subproblem with its decided pairs, the creep of its steps, its last point, and its proof.
+
+    `ascended` tells whether its multipliers are those of an ascent, or better.
+    """
 
     subproblem: Subproblem
     decided: dict[tuple[int, int], bool]
     creep: float
     point: Point = _NO_POINT
+    ascended: bool = False
     proof: ProofNode = field(init=False)
 
     def __post_init__(self) -> None:
@@ -233,18 +237,9 @@ class BranchAndBound:
         def should_continue() -> bool:
             return self.report.stop is None
 
-        told = monotonic()
-
-        def on_fall(units: int) -> bool:
-            nonlocal told
-            if monotonic() < told + _BETWEEN_BOUNDS:
-                return should_continue()
-            told, self.current = monotonic(), units
-            return self.report(bound=self.bound, note="dual ascent")
-
-        if subproblem.feasible:
-            bound, _ = ascend(subproblem, subproblem.multipliers, on_fall)
-            if subproblem.feasible and not on_point(_NO_POINT, bound):
+        if not node.ascended:
+            bound = self._ascend(node)
+            if bound is not None and not on_point(_NO_POINT, bound):
                 return False
         if not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few:
             volume = Volume(subproblem, node.creep, pool)
@@ -260,6 +255,33 @@ class BranchAndBound:
             self.failures += simplex.failures
             return finished
         return True
+
+    def ascend(self) -> None:
+        """Bounds the root by dual ascent, before a run."""
+        subproblem = self.root.subproblem
+        subproblem.set_centre()
+        if not subproblem.closed:
+            self._ascend(self.root)
+            self.current, self.open = None, []
+            self._push(self.root)
+
+    def _ascend(self, node: OpenNode) -> Bound | None:
+        """Bounds a node by dual ascent; returns the bound, or None if the node has no tree."""
+        subproblem = node.subproblem
+        if not subproblem.feasible:
+            return None
+        told = monotonic()
+
+        def on_fall(units: int) -> bool:
+            nonlocal told
+            if monotonic() < told + _BETWEEN_BOUNDS:
+                return self.report.stop is None
+            told, self.current = monotonic(), units
+            return self.report(bound=self.bound, note="dual ascent")
+
+        bound, _ = ascend(subproblem, subproblem.multipliers, on_fall)
+        node.ascended = self.report.stop is None
+        return bound if subproblem.feasible else None
 
     def _adopt(self, subproblem: Subproblem) -> None:
         """Offers the report's incumbent."""
