@@ -49,8 +49,10 @@ class BranchingConstants:
     few: int = 3000
     """Families up to which the simplex method needs no steps before it: plants' last 37 nats took it 2.4 s
     with 3700 families, and the steps more than 5 s."""
-    many: int = 30_000
-    """Families above which a simplex solve would take too long; the subproblem branches without one."""
+    many: int = 100_000
+    """Families above which a simplex solve would take too long; the subproblem branches without one. On
+    accidents (111 variables, treewidth 2) the steps gained little below 90,000, and the simplex method then
+    proved the optimum within a minute."""
 
 
 BRANCHING = BranchingConstants()
@@ -243,7 +245,7 @@ class BranchAndBound:
                 return False
         if not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few:
             volume = Volume(subproblem, node.creep, pool)
-            finished = volume.run(self.few, on_point, should_continue)
+            finished = volume.run(self.few, BRANCHING.many, on_point, should_continue)
             self.steps += volume.steps
             node.creep = volume.creep
             if not finished:

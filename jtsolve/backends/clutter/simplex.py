@@ -3,6 +3,9 @@
 Solve the LP over the rows at hand (`master`); evaluate its multipliers in exact arithmetic, which gives a
 bound and fixes families; drop rows that have been slack for long; add rows that the solution violates. When
 none is violated, the LP is solved, and its bound is the best that its rows give.
+
+The steps leave thousands of rows, of which a solution has some hundreds with a multiplier. The LP begins with
+the heaviest; the others wait, and join it when a solution violates them, before new rows are sought.
 """
 
 from __future__ import annotations
@@ -39,6 +42,10 @@ class SimplexConstants:
         InOutPoint(0.0, 0.0, 1e-6),
     )
     """Tried in turn until one gives a cut: far inside, cuts are deeper; at the solution, none is missed."""
+    first: int = 2000
+    fresh: int = 300
+    """Rows to begin with, and the most that join in a round. With all 8,226 rows of accidents (111
+    variables) and 77,000 families, the first solve did not end within 150 s."""
     check: int = 8
     least_progress: float = 0.05
     """If the gap falls by a smaller share in `check` rounds, branching does more."""
@@ -71,7 +78,14 @@ class CuttingPlanes:
         if subproblem.closed:
             return True
         try:
-            master = Master(subproblem.families, subproblem.rows, SIMPLEX.escape)
+            families, rows = subproblem.families, subproblem.rows
+            order = np.argsort(-subproblem.multipliers.cuts, kind="stable").tolist()
+            first, others = (
+                [rows.clutters[k] for k in sorted(part)]
+                for part in (order[: SIMPLEX.first], order[SIMPLEX.first :])
+            )
+            self.waiting = Rows(families, others)
+            master = Master(families, Rows(families, first, rows.set_rows), SIMPLEX.escape)
             master.age[:] = SIMPLEX.patience  # of the many rows of the steps, those slack at first go at once
             return self._rounds(master, on_point, should_continue)
         except LPFailure:  # the best multipliers stay, and branching goes on from them
@@ -103,7 +117,7 @@ class CuttingPlanes:
             master.purge(SIMPLEX.patience)
             if not self._cut(master, point, bound, should_continue):
                 return True
-            gaps.append(float(subproblem.units - subproblem.best.target))
+            gaps.append(min([float(bound.units - subproblem.best.target), *gaps[-1:]]))
             if len(gaps) > SIMPLEX.check and not subproblem.best.flat:  # whose bound falls at the end only
                 before = gaps[-1 - SIMPLEX.check]
                 if before - gaps[-1] < SIMPLEX.least_progress * gaps[-1]:
@@ -122,12 +136,22 @@ class CuttingPlanes:
         bound, position = subproblem.improve(bound, multipliers, rows)
         if position is not None and subproblem.feasible:
             master.follow(subproblem.families, position)
+            self.waiting = self.waiting.moved(subproblem.families, position)
         return bound
 
     def _cut(self, master: Master, point: Point, bound: Bound, should_continue: Callable[[], bool]) -> bool:
         """Adds rows that the point violates, found at or near it; tells whether there were any."""
         families = self.subproblem.families
         parents = families.facets[point.union, point.slot].astype(np.int64)
+        violation = self.waiting.violation(point.union, parents, point.value).cuts
+        deepest = np.argsort(-violation, kind="stable")[: SIMPLEX.fresh]
+        joining = deepest[violation[deepest] > SIMPLEX.tolerance]
+        if joining.size:
+            master.add_cuts([self.waiting.clutters[k] for k in joining.tolist()])
+            stays = np.ones(violation.size, dtype=np.bool_)
+            stays[joining] = False
+            self.waiting.keep(stays)
+            return True
         for where in SIMPLEX.points:
             found = separate(
                 self.subproblem,

@@ -114,12 +114,17 @@ class Volume:
         self.since, self.units_then = perf_counter(), subproblem.units  # at the end of the last ascent
 
     def run(
-        self, enough: int, on_point: Callable[[Point, Bound], bool], should_continue: Callable[[], bool]
+        self,
+        enough: int,
+        many: int,
+        on_point: Callable[[Point, Bound], bool],
+        should_continue: Callable[[], bool],
     ) -> bool:
         """Takes steps until the bound stalls or meets the best tree, or few families are left.
 
         Args:
             enough: how many families are few.
+            many: how many are not too many for another method, once the steps gain little.
             on_point: is called with the average point and the last bound after each separation; answers
                 whether to continue.
             should_continue: is asked at every step, and during separation.
@@ -141,11 +146,11 @@ class Volume:
             self._ascend(should_continue)
             if subproblem.closed:
                 return True
-            if int(subproblem.families.allowed.sum()) <= enough:
-                return True
             if self.rounds == check:
                 check += VOLUME.check
                 gap = subproblem.gap
+                if before - gap < VOLUME.poor_progress * gap and self.alpha <= VOLUME.last_alpha:
+                    enough = many
                 if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
                     if gap > VOLUME.restart_threshold * stalled:
                         if self.creep <= VOLUME.last_creep:
@@ -156,6 +161,8 @@ class Volume:
                 elif before - gap < VOLUME.poor_progress * gap:
                     self.alpha = max(VOLUME.last_alpha, self.alpha / 2)
                 before = gap
+            if int(subproblem.families.allowed.sum()) <= enough:
+                return True
             self._choose_near()
             for _ in range(VOLUME.between_cuts):
                 self._step()
