@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Lines
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "blank": " "}
-"""By their names on the command line; a blank matches any run of blanks and tabs."""
-
 _LINES_AHEAD = 20
 """Lines after the first that are looked at to find the separator."""
 
