@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import many_ties
 
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -193,15 +194,6 @@ def test_no_optimal_tree_has_fewer_edges_or_as_many_and_fewer_parameters(backend
         assert found[:decided] == sparsest_of_all(seed, kind)[:decided]
         assert result.status is Status.OPTIMAL
         assert check(problem, result) == ()
-
-
-def many_ties(n: int, seed: int) -> Problem:
-    rng = np.random.default_rng(seed)
-    width = int(rng.integers(2, 5))
-    values = rng.integers(-1, 2, count_bounded_subsets(n, width)).astype(float)
-    values[0] = 0
-    variables = tuple(Variable(str(v), int(rng.integers(1, 4))) for v in range(n))
-    return Problem(variables, DenseScores(n, width, values))
 
 
 @pytest.mark.parametrize(("backend", "n", "seeds"), [("clutter", 8, range(8)), ("cpsat", 7, range(4))])
