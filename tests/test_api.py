@@ -659,8 +659,13 @@ def test_a_separator_is_named_or_given_itself(tmp_path: Path) -> None:
     path.write_text("a,b;c\n" + "0;1\n1;0\n" * 9)
     for separator in ("semicolon", ";"):
         assert jt.learn(path, 1, separator=separator).result.names == ("a,b", "c")
+    path.write_text("a/b\n" + "0/1\n1/0\n" * 9)
+    assert jt.learn(path, 1, separator="/").result.names == ("a", "b")
+    assert jt.learn(path, 1).result.names == ("a/b",)
     path.write_text("a|b\n" + "0|1\n1|0\n" * 9)
-    assert jt.learn(path, 1, separator="|").result.names == ("a", "b")
+    assert jt.learn(path, 1).result.names == ("a", "b")
+    path.write_text("a|b\n" + "01\n10\n" * 9)
+    assert jt.learn(path, 1).result.names == ("a|b",)
 
 
 @pytest.mark.parametrize(

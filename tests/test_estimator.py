@@ -6,6 +6,7 @@ import json
 import pickle
 import sys
 import time
+import warnings
 from importlib import import_module
 from itertools import product
 from math import log
@@ -534,9 +535,8 @@ def test_findings_of_the_data_check_are_warnings_where_fit_was_called() -> None:
 def test_advice_names_features_and_never_the_class() -> None:
     x = np.arange(300) % 15
     frame = pd.DataFrame({"x": x, "y": (x > 6).astype(int)})
-    with pytest.warns(
-        DataWarning, match=r"'y' \(of 'class'\)\. Fix: leave out with X\.drop\(columns=\"y\"\)"
-    ):
+    advice = r"'y' \(of 'class'\)\. Fix: leave out with X\.drop\(columns=\"y\"\)"
+    with pytest.warns(DataWarning, match=advice):
         JunctionTreeClassifier().fit(frame, frame["y"].to_numpy())
     for target in (x // 5, np.zeros(300)):  # a function of a feature, and a constant
         with warnings.catch_warnings():

@@ -146,7 +146,7 @@ def learn(
         require_graph: a graph in the same forms, all of whose edges are to be there.
         constraints: further ones, as an instance file has them: {"max_cliques": 5}.
         header: whether the first line of a text file names the columns; otherwise they are V1, V2, ….
-        separator: of a text file: comma, semicolon, tab, blank, or the character itself; None to guess.
+        separator: of a text file: comma, semicolon, tab, pipe, blank, or the mark itself; None to guess.
         encoding: of a text file.
         strict: whether warnings of the data check are errors; otherwise they are logged, and kept with the
             result.

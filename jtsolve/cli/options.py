@@ -141,7 +141,7 @@ Separator = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="comma, semicolon, tab, blank, or a mark such as '|'; default: found out.",
+        help="comma, semicolon, tab, pipe, blank, or the mark itself; default: found out.",
         autocompletion=completion.among(completion.separators),
     ),
 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from jtsolve.errors import ChoiceError
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "blank": " "}
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "blank": " "}
 """By their names on the command line; a blank matches any run of blanks and tabs."""
 
 UTF_8 = "utf-8"
@@ -19,7 +19,7 @@ class Dialect:
     Args:
         header: whether the first line names the columns; otherwise they are V1, V2, ….
         separator: a name in `SEPARATORS`, or the character itself: one of these, or another ASCII mark such
-            as "|"; None to guess.
+            as "/"; None to guess.
         encoding: a name that Python knows.
 
     Raises:
