@@ -62,7 +62,9 @@ def test_a_constant_column_gets_no_edge_by_any_score(score: DiscreteScore, backe
     assert check(problem, result) == ()
 
 
-@pytest.mark.parametrize("score", [DISCRETE["bdeu"], DISCRETE["ml"]], ids=lambda score: score.name)
+@pytest.mark.parametrize(
+    "score", [DISCRETE[name] for name in ("bdeu", "ml", "mdl")], ids=lambda one: one.name
+)
 @pytest.mark.parametrize("backend", REGISTRY)
 def test_a_constant_column_gets_no_edge_by_any_backend(score: DiscreteScore, backend: str) -> None:
     every = problem_from_table(table(), score, treewidth=4)
@@ -91,7 +93,7 @@ def test_no_edge_is_left_that_costs_nothing(n: int, seed: int, constant: bool) -
         values[:] = 0
     values[0] = 0
     problem = Problem(
-        tuple(Variable(str(v), int(rng.integers(1, 4))) for v in range(n)), DenseScores(n, n, values)
+        tuple(Variable(str(v), int(rng.integers(2, 5))) for v in range(n)), DenseScores(n, n, values)
     )
     graph = nx.complete_to_chordal_graph(nx.gnp_random_graph(n, 0.6, seed=seed))[0]
     tree = JunctionTree.from_graph(graph)
