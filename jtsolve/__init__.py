@@ -39,7 +39,7 @@ too little time or memory. They say what is wrong and what to do:
 there is no backend 'db'
 """
 
-from jtsolve.core.notebook import show_with
+from jtsolve.core.notebook import show_with as _show_with
 from jtsolve.core.version import __version__ as __version__
 
 __all__ = [
@@ -67,7 +67,7 @@ def _drawn(*what) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN002 - as `
     return as_html(*what)
 
 
-show_with(_drawn)
+_show_with(_drawn)
 
 
 def __getattr__(name: str) -> object:

@@ -104,7 +104,7 @@ class Recorder:
         return None
 
     def thin(self) -> None:
-        """Removes the edges of the best tree that change nothing in its score; see `core.sparsity`.
+        """Removes the edges of the best tree that add nothing to its score; see `core.sparsity`.
 
         Skipped if the time is up and the scores are many and computed on demand.
         """
@@ -114,7 +114,7 @@ class Recorder:
         is_table = isinstance(self._problem.scores, DenseScores | SparseScores)
         if not is_table and sets > _FEW_SCORES and self.stop is not None:
             return
-        self.tree = sparser(self._problem, self.tree)
+        self(tree=sparser(self._problem, self.tree))
 
     def settle(self, tree: JunctionTree) -> None:
         """Takes the tree of a backend that broke ties, though another may score more by rounding."""

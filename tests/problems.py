@@ -150,6 +150,16 @@ def from_network(seed: int, n: int, max_size: int, rows: int = 500) -> DenseScor
     return dense(n, max_size, np.round(1e6 * np.array(values)))
 
 
+def many_ties(n: int, seed: int) -> Problem:
+    """Returns a problem whose scores are −1, 0 and 1, with 1 to 3 states a variable."""
+    rng = np.random.default_rng(seed)
+    width = int(rng.integers(2, 5))
+    values = rng.integers(-1, 2, count_bounded_subsets(n, width)).astype(float)
+    values[0] = 0
+    variables = tuple(Variable(str(v), int(rng.integers(1, 4))) for v in range(n))
+    return Problem(variables, DenseScores(n, width, values))
+
+
 def draw_constraints(random: Random, n: int, features: frozenset[Feature]) -> Constraints:
     """Returns random constraints that use exactly the given features, where n has room for them."""
     everything = list(range(1, 1 << n))

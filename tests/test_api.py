@@ -427,6 +427,9 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
         ({"discretise": 4}, "no discretisation '4:0'; give quantile:B"),
         ({"forbid": ("Age", "Coin")}, r"forbid=\('Age', 'Coin'\) is not a list of pairs of names"),
         ({"require": "Age,Coin"}, r"require='Age,Coin' is not a list of pairs of names; give one, such as"),
+        ({"header": 0}, "header=0 is neither True nor False"),
+        ({"separator": ";;"}, "there is no separator ';;'; there are comma, semicolon"),
+        ({"separator": 5}, "there is no separator '5'"),
     ],
     ids=str,
 )
@@ -649,3 +652,40 @@ def test_a_file_may_have_another_encoding(tmp_path: Path) -> None:
     with pytest.raises(InputError, match='encoding="cp1252"'):
         jt.learn(path, 1)
     assert jt.learn(path, 1, encoding="cp1252").result.names == ("größe", "b")
+
+
+def test_a_separator_is_named_or_given_itself(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b;c\n" + "0;1\n1;0\n" * 9)
+    for separator in ("semicolon", ";"):
+        assert jt.learn(path, 1, separator=separator).result.names == ("a,b", "c")
+    path.write_text("a/b\n" + "0/1\n1/0\n" * 9)
+    assert jt.learn(path, 1, separator="/").result.names == ("a", "b")
+    assert jt.learn(path, 1).result.names == ("a/b",)
+    path.write_text("a|b\n" + "0|1\n1|0\n" * 9)
+    assert jt.learn(path, 1).result.names == ("a", "b")
+    path.write_text("a|b\n" + "01\n10\n" * 9)
+    assert jt.learn(path, 1).result.names == ("a|b",)
+
+
+@pytest.mark.parametrize(
+    ("option", "flag"),
+    [
+        ({"separator": ","}, "separator="),
+        ({"header": False}, "header=False"),
+        ({"encoding": "cp1252"}, "encoding="),
+    ],
+)
+def test_data_that_are_no_text_take_no_options_of_text(
+    option: dict[str, Any], flag: str, tmp_path: Path
+) -> None:
+    paths = {suffix: tmp_path / f"t.{suffix}" for suffix in ("parquet", "arff", "dat")}
+    pl.DataFrame({"a": ["0", "1"] * 9, "b": ["1", "0"] * 9}).write_parquet(paths["parquet"])
+    paths["arff"].write_text("@relation t\n@attribute a {0,1}\n@data\n0\n1\n")
+    paths["dat"].write_text("a b\n2 2\n0 1\n1 0\n")
+    texts = () if "encoding" in option else ("arff", "dat")  # which are text, but always have one form
+    for data in (SURVEY, *(paths[suffix] for suffix in ("parquet", *texts))):
+        with pytest.raises(jt.ChoiceError, match=f"leave out {flag}$"):
+            jt.learn(data, 1, **option)
+    for suffix in ("arff", "dat"):
+        assert jt.learn(paths[suffix], 1, encoding="cp1252").status == "optimal"

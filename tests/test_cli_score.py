@@ -202,7 +202,7 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         (["--discretise", "width:" + "1" * 5001], "from 2 to 1000000"),
         (["--discretise", "quantile:1000000000"], "no discretisation 'quantile:0'"),
         (["--class", "z"], "there is none called 'z'"),
-        (["--separator", "dot"], "there is no separator 'dot'; there are comma, semicolon, tab, blank"),
+        (["--separator", "dot"], "there is no separator 'dot'; there are comma, semicolon, tab, pipe, blank"),
         (["--also", "jkl,xml"], "scores are also written for junctor, jkl, pss, not for 'xml'"),
         (["--drop", "z"], "there is none called 'z'"),
         (["--weights", ""], "there is none called ''"),

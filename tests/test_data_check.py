@@ -25,9 +25,10 @@ from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 from jtsolve.selection.request import Request
 from jtsolve.tables.check import KINDS, Finding, examine, judge, require_none
+from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.raw import RawColumn, RawTable
-from jtsolve.tables.reading import Dialect, read_checked, read_raw
+from jtsolve.tables.reading import read_checked, read_raw
 from jtsolve.tables.source import Source
 from jtsolve.wording import in_python, names_as_words
 
@@ -219,7 +220,7 @@ def test_the_uci_sets_raise_no_false_alarm(
     name: str, dropped: tuple[str, ...], expected: dict[str, tuple[str, ...]], shared: Path
 ) -> None:
     path = shared / "data" / "uci" / name
-    raw = read_raw(Source(path), header=False)
+    raw = read_raw(Source(path), dialect=Dialect(header=False))
     findings = examine(raw, Coding(drop=dropped), name, size=3)
     assert {finding.kind: finding.columns for finding in findings} == expected
 

@@ -6,6 +6,7 @@ import json
 import pickle
 import sys
 import time
+import warnings
 from importlib import import_module
 from itertools import product
 from math import log
@@ -529,6 +530,18 @@ def test_findings_of_the_data_check_are_warnings_where_fit_was_called() -> None:
         JunctionTreeDensity().fit(frame)
     with pytest.raises(InputError, match=advice):
         JunctionTreeDensity(strict=True).fit(frame)
+
+
+def test_advice_names_features_and_never_the_class() -> None:
+    x = np.arange(300) % 15
+    frame = pd.DataFrame({"x": x, "y": (x > 6).astype(int)})
+    advice = r"'y' \(of 'class'\)\. Fix: leave out with X\.drop\(columns=\"y\"\)"
+    with pytest.warns(DataWarning, match=advice):
+        JunctionTreeClassifier().fit(frame, frame["y"].to_numpy())
+    for target in (x // 5, np.zeros(300)):  # a function of a feature, and a constant
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DataWarning)
+            JunctionTreeClassifier().fit(frame, target)
 
 
 def test_scores_and_backends_are_names_or_values() -> None:

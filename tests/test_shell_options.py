@@ -118,7 +118,7 @@ def test_constraints_are_read_from_a_file(
     ("words", "message"),
     [
         (["--forbid", "a"], "--forbid a: an edge joins two variables"),
-        (["--forbid", "a,z"], "there is no variable 'z'"),
+        (["--forbid", "a,z"], "there is no variable 'z'. Fix: use one of 'a', 'b', 'c', 'd'."),
         (["--forbid", "a,b", "--require", "a,b"], "edge a – b is both required and forbidden"),
         (["--constraints", "c.toml", "--require", "a,b"], "edge a – b is both required and forbidden"),
         (["--constraints", "wrong.toml"], "docs/formats.md"),

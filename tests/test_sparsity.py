@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from problems import many_ties
 
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -61,7 +62,9 @@ def test_a_constant_column_gets_no_edge_by_any_score(score: DiscreteScore, backe
     assert check(problem, result) == ()
 
 
-@pytest.mark.parametrize("score", [DISCRETE["bdeu"], DISCRETE["ml"]], ids=lambda score: score.name)
+@pytest.mark.parametrize(
+    "score", [DISCRETE[name] for name in ("bdeu", "ml", "mdl")], ids=lambda one: one.name
+)
 @pytest.mark.parametrize("backend", REGISTRY)
 def test_a_constant_column_gets_no_edge_by_any_backend(score: DiscreteScore, backend: str) -> None:
     every = problem_from_table(table(), score, treewidth=4)
@@ -90,7 +93,7 @@ def test_no_edge_is_left_that_costs_nothing(n: int, seed: int, constant: bool) -
         values[:] = 0
     values[0] = 0
     problem = Problem(
-        tuple(Variable(str(v), int(rng.integers(1, 4))) for v in range(n)), DenseScores(n, n, values)
+        tuple(Variable(str(v), int(rng.integers(2, 5))) for v in range(n)), DenseScores(n, n, values)
     )
     graph = nx.complete_to_chordal_graph(nx.gnp_random_graph(n, 0.6, seed=seed))[0]
     tree = JunctionTree.from_graph(graph)
@@ -193,15 +196,6 @@ def test_no_optimal_tree_has_fewer_edges_or_as_many_and_fewer_parameters(backend
         assert found[:decided] == sparsest_of_all(seed, kind)[:decided]
         assert result.status is Status.OPTIMAL
         assert check(problem, result) == ()
-
-
-def many_ties(n: int, seed: int) -> Problem:
-    rng = np.random.default_rng(seed)
-    width = int(rng.integers(2, 5))
-    values = rng.integers(-1, 2, count_bounded_subsets(n, width)).astype(float)
-    values[0] = 0
-    variables = tuple(Variable(str(v), int(rng.integers(1, 4))) for v in range(n))
-    return Problem(variables, DenseScores(n, width, values))
 
 
 @pytest.mark.parametrize(("backend", "n", "seeds"), [("clutter", 8, range(8)), ("cpsat", 7, range(4))])

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from jtsolve.errors import InputError, LimitError
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
+from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.distinct import DistinctRows, distinct_rows
 from jtsolve.tables.options import Coding, Discretisation
-from jtsolve.tables.reading import Dialect, read_checked, read_numbers, read_states
+from jtsolve.tables.reading import read_checked, read_numbers, read_states
 
 if TYPE_CHECKING:
     from pathlib import Path

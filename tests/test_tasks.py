@@ -8,11 +8,12 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
-from problems import gaussian, named
+from problems import gaussian, many_ties, named
 
 from jtsolve.backends.clutter import spread
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.subproblem import Subproblem
+from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support import tasks as tasks_module
@@ -22,6 +23,7 @@ from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers
 from jtsolve.core.backend import Capabilities, Limits, Report
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.sparsity import size_of
 from jtsolve.errors import LimitError
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
@@ -85,6 +87,20 @@ def test_nodes_on_workers_make_one_certificate(
     there = proved_by(problem, tmp_path / "c.json", workers)
     assert agrees(here, there)
     assert there.stats["tasks"] == there.stats["nodes"] - 1 > 1, "the first is bounded here"
+
+
+def test_a_proof_by_workers_ends_with_the_sparsest_tree(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spread, "_SECONDS", 0.0)
+    problem = many_ties(9, 4)
+    there = solve(problem, ALONE, cluster=Cluster(client=workers.client))
+    here = solve(problem, DynamicProgramming("int64"))
+    assert there.stats["tasks"] > 1
+    assert there.stats["ties"] == here.stats["ties"] == "edges, parameters"
+    assert here.tree is not None
+    assert there.tree is not None
+    assert (there.score, size_of(problem, there.tree)) == (here.score, size_of(problem, here.tree))
 
 
 def test_workers_prove_that_there_is_no_tree(workers: Workers, tmp_path: Path) -> None:

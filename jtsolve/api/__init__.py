@@ -44,9 +44,9 @@ from jtsolve.selection.request import Request
 from jtsolve.selection.running import within_limits
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
+from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.frames import FRAME, is_path
-from jtsolve.tables.partitions import PartitionedTable, read_partitioned
-from jtsolve.tables.reading import Dialect
+from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, read_partitioned
 from jtsolve.tables.suffixes import title_of
 from jtsolve.wording import python_words
 
@@ -145,8 +145,8 @@ def learn(
             edge outside a triangulation of it; of a selection, what its screen left.
         require_graph: a graph in the same forms, all of whose edges are to be there.
         constraints: further ones, as an instance file has them: {"max_cliques": 5}.
-        header: see `tables.reading.read_raw`.
-        separator: see `tables.reading.read_raw`.
+        header: whether the first line of a text file names the columns; otherwise they are V1, V2, ….
+        separator: of a text file: comma, semicolon, tab, pipe, blank, or the mark itself; None to guess.
         encoding: of a text file.
         strict: whether warnings of the data check are errors; otherwise they are logged, and kept with the
             result.
@@ -189,6 +189,7 @@ def learn(
             table = read_table(data, of, coding_of(coding), dialect, size=size, strict=strict, watch=watch)
         else:
             heed = finding_handler(data, strict=strict)
+            dialect.refuse(name, IN_PARTITIONS)
             table = read_partitioned(data, coding_of(coding), held, size=size, tell=heed, watch=watch)
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
@@ -241,9 +242,9 @@ def select(
             subsamples of stars as tasks; None for this process.
         time: seconds from start to finish, reading included; None for no limit.
         seed: of everything random.
-        header: see `tables.reading.read_raw`.
-        separator: see `tables.reading.read_raw`.
-        encoding: of a text file.
+        header: see `learn`.
+        separator: see `learn`.
+        encoding: see `learn`.
         strict: see `learn`.
         show_progress: on standard error; None for in terminals and notebooks.
         options: the other fields of `selection.request.Request`: kind, criterion, rule, adaptive, depth,

@@ -27,11 +27,12 @@ from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
 from jtsolve.solving import LOGGER
 from jtsolve.tables.check import require_none
+from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, FrameStyle, is_listing, is_path, label_of
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, is_dask_frame
-from jtsolve.tables.reading import Dialect, read_checked, read_declarations
+from jtsolve.tables.reading import read_checked, read_declarations
 from jtsolve.tables.table import ContinuousTable
 from jtsolve.wording import in_python
 

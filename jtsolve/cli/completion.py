@@ -40,7 +40,7 @@ def missing() -> Iterable[str]:
 
 def separators() -> Iterable[str]:
     """Returns the names of separators."""
-    from jtsolve.tables.csv_text import SEPARATORS
+    from jtsolve.tables.dialect import SEPARATORS
 
     return SEPARATORS
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Constraints, Problem
     from jtsolve.io.documents import ConstraintsDocument
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.tables.dialect import Dialect
     from jtsolve.tables.options import Coding
-    from jtsolve.tables.reading import Dialect
 
 AUTO = "auto"
 
@@ -141,7 +141,7 @@ Separator = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="comma, semicolon, tab or blank; default: found out.",
+        help="comma, semicolon, tab, pipe, blank, or the mark itself; default: found out.",
         autocompletion=completion.among(completion.separators),
     ),
 ]
@@ -304,9 +304,9 @@ class DataOptions:
 
     def dialect(self) -> "Dialect":
         """Returns how the file is written."""
-        from jtsolve.tables.reading import Dialect
+        from jtsolve.tables.dialect import Dialect
 
-        return Dialect(not self.no_header, separator_named(self.separator), self.encoding)
+        return Dialect(not self.no_header, self.separator, self.encoding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,15 +411,6 @@ def held(cluster: "Cluster | None") -> "Iterator[Cluster | None]":
         return
     with cluster.held() as connected:
         yield connected
-
-
-def separator_named(name: str | None) -> str | None:
-    """Returns the character between values, or None to detect it."""
-    from jtsolve.tables.csv_text import SEPARATORS
-
-    if name is not None and name not in SEPARATORS:
-        raise ChoiceError(f"there is no separator '{name}'; there are {', '.join(SEPARATORS)}")
-    return None if name is None else SEPARATORS[name]
 
 
 def make_score(name: str | None, ess: float | None) -> "LocalScore":

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from jtsolve.scoring.tabulate import TableEstimate
     from jtsolve.solving import Listener
     from jtsolve.tables.check import Finding
+    from jtsolve.tables.dialect import Dialect
     from jtsolve.tables.options import Coding
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.reading import Dialect
     from jtsolve.tables.table import Table
 
 Say = Callable[[str], None]
@@ -105,8 +105,9 @@ class DataFile:
         if self.cluster is None:
             return self.read(limits, listener, size)
         from jtsolve.progress import reading_watch
-        from jtsolve.tables.partitions import read_partitioned
+        from jtsolve.tables.partitions import IN_PARTITIONS, read_partitioned
 
+        self.dialect.refuse(str(self.path), IN_PARTITIONS)
         return read_partitioned(
             self.path,
             self.coding,

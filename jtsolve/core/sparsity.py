@@ -12,7 +12,8 @@ maximal clique C holds both. The score then changes by
 
 Where that is exactly 0, the edge is removed, those with the most states first, until none is left; the score
 stays the same bit for bit. A column with a single state has s(A ∪ v) = s(A) bit for bit under every score
-without a term for edges, and so loses all its edges. Ties that rounding hides stay as they are.
+without a term for edges, and so loses all its edges. Where edges cost, an edge to it lowers the score, and is
+removed for that. Ties that rounding hides stay as they are.
 
 Time: O(Σ |C|²) scores, and O(n) for each removed edge.
 """
@@ -97,6 +98,8 @@ class SetSizes:
 def sparser(problem: Problem, tree: JunctionTree) -> JunctionTree:
     """Returns a tree of the same score from which no single edge can be removed at exactly this score.
 
+    If edges to columns of a single state lowered the score, it is higher without them.
+
     Args:
         problem: the scores and constraints, which the tree meets.
         tree: returned as it is if it does not meet the constraints.
@@ -112,13 +115,14 @@ def sparser(problem: Problem, tree: JunctionTree) -> JunctionTree:
             gains[clique, pair] = -inf if {inf, -inf} & set(terms) else fsum(terms)
         return gains[clique, pair]
 
+    constant = varset(v for v, arity in enumerate(arities_of(problem) or ()) if arity == 1)
     found = tree if problem.permits(tree) else None
     while found is not None:
         tree = found
         removed = (
             _without(tree, at, pair)
             for at, pair in _removable(problem, tree)
-            if gain(tree.cliques[at], pair) == 0
+            if (change := gain(tree.cliques[at], pair)) == 0 or (change > 0 and pair & constant)
         )
         found = next(filter(problem.permits, removed), None)
     return tree

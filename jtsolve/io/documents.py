@@ -22,6 +22,7 @@ from jtsolve.core.files import ask_guard
 from jtsolve.core.problem import Constraints
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import InputError
+from jtsolve.tables.selection import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -155,7 +156,7 @@ def set_of_names(entry: Iterable[str], index: Mapping[str, int], source: str, pl
                 source,
                 f"{place}[{position}]",
                 f"there is no variable '{name}'",
-                "use a name from 'variables'",
+                f"use one of {name_list(list(index))}",
             )
         if mask >> v & 1:
             raise InputError(

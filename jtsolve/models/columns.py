@@ -12,10 +12,11 @@ import numpy as np
 from jtsolve.errors import InputError
 from jtsolve.tables.check import OF_ROWS, examine
 from jtsolve.tables.coding import GAP_STATE
+from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS, Coding, gap_words
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
-from jtsolve.tables.reading import Dialect, opened_data, read_raw
+from jtsolve.tables.reading import opened_data, read_raw
 from jtsolve.tables.selection import name_list, row_weights
 from jtsolve.tables.table import code_type
 
@@ -315,7 +316,7 @@ def _raw_columns(
     It may lack those that are hidden.
     """
     intake = Intake(lambda one: not dialect.header or one in names or one == weights, together=False)
-    raw = read_raw(source, intake, header=dialect.header, separator=dialect.separator)
+    raw = read_raw(source, intake, dialect)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     wanted = [name for name in names if name in place or name not in hidden]
     if not dialect.header and not all(name in place for name in wanted):

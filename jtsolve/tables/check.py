@@ -181,7 +181,9 @@ def examine(
             found["many-states"].append((one.name, reason))
     crowded = {name for name, _ in found["many-states"]}
     if not {"duplicate", "function"}.isdisjoint(kinds):
-        for kind, name, reason in _dependent([one for one in plain if one.name not in crowded]):
+        for kind, name, reason in _dependent(
+            [one for one in plain if one.name not in crowded], coding.classes
+        ):
             found[kind].append((name, reason))
     findings = [_finding(kind, found[kind], words, raw, coding) for kind in KINDS if found.get(kind)]
     if coding.weights is not None:
@@ -249,7 +251,7 @@ def _faults(one: _ColumnSummary, coding: Coding, *, discrete: bool) -> Iterator[
     if one.present <= _NEARLY_NONE * one.total and (one.present == 0 or one.total >= _LEAST_ROWS):
         yield "near-empty", f"{one.present} of {one.total} values"
     as_state = coding.missing == "state" and one.present < one.total
-    if one.different == 1 and not as_state:
+    if one.different == 1 and not as_state and one.name != coding.classes:
         yield "constant", f"always {_short(one.labels[0])}"
     if one.handled:
         return
@@ -336,15 +338,17 @@ def _overfull(
             yield one, f"{one.different} states, so at least {cells} cells in a clique of {size}"
 
 
-def _dependent(plain: Sequence[_ColumnSummary]) -> Iterator[tuple[str, str, str]]:
+def _dependent(plain: Sequence[_ColumnSummary], classes: str | None) -> Iterator[tuple[str, str, str]]:
     """Yields copies and functions of other columns, with the column that determines each.
 
+    Of the class column another one is the copy, wherever it stands; what determines it is what one looks for.
     Only complete columns are compared. A two-valued function is not reported: it is as often a property, such
     as the feathers of birds, as a derived column. A function on the data may be chance where the other column
     has many values: the probability that independent columns would show it, Π over its values of Σ_k p_k^m
     with m the rows of the value, must be below `_CHANCE` for all pairs together.
     """
     full = [one for one in plain if one.present == one.total and one.different > 1]
+    full.sort(key=lambda one: one.name != classes)
     least = log(_CHANCE / max(1, len(full)) ** 2)
     copies: set[str] = set()
     for first, other in _equal(full):
@@ -352,7 +356,7 @@ def _dependent(plain: Sequence[_ColumnSummary]) -> Iterator[tuple[str, str, str]
             copies.add(other.name)
             yield "duplicate", other.name, f"of '{first.name}'"
     for one, other in _candidates([one for one in full if one.name not in copies]):
-        if other.name not in copies and _determines(one, other, least):
+        if other.name not in copies and other.name != classes and _determines(one, other, least):
             copies.add(other.name)
             yield "function", other.name, f"of '{one.name}'"
 

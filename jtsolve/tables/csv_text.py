@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Lines
 
-SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "blank": " "}
-"""By their names on the command line; a blank matches any run of blanks and tabs."""
-
 _LINES_AHEAD = 20
 """Lines after the first that are looked at to find the separator."""
 
@@ -59,16 +56,18 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
 
 
 def _guess_separator(line: str, ahead: Sequence[str] = ()) -> str:
-    """Returns the first of tab, comma, semicolon and blank outside quotes; comma if there is none.
+    """Returns the first of tab, comma, semicolon, pipe and blank outside quotes; comma if there is none.
 
     Where every comma is within a number and there are semicolons, the commas are decimal marks. A mark that
     occurs equally often in all lines, if the first one does not, is the separator: the others are in names.
+    A pipe is one only if it does.
     """
     text, *others = (re.sub(r'"[^"]*"', "", one.strip()) for one in (line, *ahead))
     marks = [mark for mark in "\t,;" if mark in text]
     if ";" in marks and "\t" not in marks and not re.search(r"(?<!\d),|,(?!\d)", text):
         return ";"
-    even = [mark for mark in marks if all(other.count(mark) == text.count(mark) for other in others)]
+    found = [*marks, *(["|"] if "|" in text and others else [])]
+    even = [mark for mark in found if all(other.count(mark) == text.count(mark) for other in others)]
     return next(iter(even or marks), " " if " " in text else ",")
 
 

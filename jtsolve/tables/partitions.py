@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 ROWS = KEPT
 """Most rows of a file in a partition."""
 
+IN_PARTITIONS = "partitions are no text"
+"""Why they have no dialect."""
+
 
 Weighting: TypeAlias = "Callable[[DataTable, int], DataTable | None]"
 """Takes a partition and its place; returns its rows with other weights, None if none is left."""

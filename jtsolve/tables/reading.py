@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from numbers import Real
 from pathlib import Path
@@ -28,6 +28,7 @@ from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import examine, plain_finding
 from jtsolve.tables.coding import to_numbers, to_states
 from jtsolve.tables.csv_text import read_dat, read_separated
+from jtsolve.tables.dialect import UTF_8, Dialect
 from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, Frame, is_path
 from jtsolve.tables.gatherer import Intake
@@ -46,53 +47,41 @@ SomeTable = TypeVar("SomeTable", "DataTable", "ContinuousTable", "Table")
 
 
 def read_raw(
-    data: Source | Frame, intake: Intake | None = None, *, header: bool = True, separator: str | None = None
+    data: Source | Frame,
+    intake: Intake | None = None,
+    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
 ) -> RawTable:
     """Returns the columns of a file or frame, uncoded.
 
     Args:
         data: the file, whose suffix determines the format, or a data frame.
         intake: what to read; None for everything.
-        header: whether the first line of delimited text names the columns; otherwise they are V1, V2, ….
-        separator: of delimited text: a character, " " for any run of blanks; None to guess.
+        dialect: how it is written, if it is text; its encoding is that of the source.
 
     Raises:
         InputError: the content does not match the suffix; names the line and the fault.
+        ChoiceError: the dialect says what its format has not.
     """
     intake = intake or Intake()
     if not isinstance(data, Source):
+        dialect.refuse(FRAME, "it is not text")
         return read_frame(data, intake)
     source = data
     suffix = source.files[0].name.removesuffix(".gz").rpartition(".")[2].lower()
     if suffix in ("parquet", "arrow", "feather", "ipc"):
+        dialect.refuse(source.name, "it is not text")
         return read_columnar(source, suffix, intake)
     lines = Lines(source)
-    if suffix == "arff":
-        return read_arff(lines, intake)
-    if suffix == "dat":
-        return read_dat(lines, intake)
+    if suffix in ("arff", "dat"):
+        replace(dialect, encoding=UTF_8).refuse(source.name, f"the format .{suffix} fixes how it is written")
+        return read_arff(lines, intake) if suffix == "arff" else read_dat(lines, intake)
     usual = "\t" if suffix in ("tsv", "tab") else None
-    return read_separated(lines, intake, header=header, separator=separator or usual)
+    return read_separated(lines, intake, header=dialect.header, separator=dialect.separator or usual)
 
 
-def opened_data(data: str | Path | Frame, encoding: str = "utf-8") -> tuple[Source | Frame, str]:
+def opened_data(data: str | Path | Frame, encoding: str = UTF_8) -> tuple[Source | Frame, str]:
     """Returns a source for a path, or the frame itself, and its name in messages."""
     return (Source(data, encoding), str(data)) if is_path(data) else (data, FRAME)
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How a text is written.
-
-    Args:
-        header: whether the first line names the columns; otherwise they are V1, V2, ….
-        separator: a character, " " for any run of blanks; None to guess.
-        encoding: a name that Python knows.
-    """
-
-    header: bool = True
-    separator: str | None = None
-    encoding: str = "utf-8"
 
 
 def read_checked(
@@ -122,7 +111,7 @@ def read_checked(
     """
     source, name = opened_data(data, dialect.encoding)
     intake = Intake(coding.reads, together=discrete, watch=watch)
-    raw = read_raw(source, intake, header=dialect.header, separator=dialect.separator)
+    raw = read_raw(source, intake, dialect)
     table = checked(raw, coding, name, discrete=discrete, size=size, tell=tell, watch=watch)
     return _described(table, source)
 
@@ -165,8 +154,8 @@ def read_states(
     Args:
         data: the path of the file, or the frame.
         coding: how to code its cells.
-        header: see `read_raw`.
-        separator: see `read_raw`.
+        header: see `Dialect`.
+        separator: see `Dialect`.
         watch: called with the progress; stops the reading by raising an error.
 
     Raises:
@@ -174,7 +163,7 @@ def read_states(
     """
     coding = coding or Coding()
     source, name = opened_data(data)
-    raw = read_raw(source, Intake(coding.reads, watch=watch), header=header, separator=separator)
+    raw = read_raw(source, Intake(coding.reads, watch=watch), Dialect(header, separator))
     return _described(to_states(raw, coding, name), source)
 
 
@@ -190,7 +179,7 @@ def read_numbers(
     coding = coding or Coding()
     source, name = opened_data(data)
     intake = Intake(coding.reads, together=False, watch=watch)
-    raw = read_raw(source, intake, header=header, separator=separator)
+    raw = read_raw(source, intake, Dialect(header, separator))
     return _described(to_numbers(raw, coding, name), source)
 
 
