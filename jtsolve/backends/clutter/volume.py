@@ -149,7 +149,7 @@ class Volume:
             if self.rounds == check:
                 check += VOLUME.check
                 gap = subproblem.gap
-                if before - gap < VOLUME.poor_progress * gap and self.alpha <= VOLUME.last_alpha:
+                if before - gap < VOLUME.poor_progress * gap:
                     enough = many
                 if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
                     if gap > VOLUME.restart_threshold * stalled:
