@@ -25,7 +25,7 @@ from jtsolve.core.kernels.renaming import rename, unname
 PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
 """Kinds of choices for a pair (S, R): see `_scan` and `_list_cliques`."""
 
-SLOTS = 1 << 15
+SLOTS = 1 << 14
 """Pairs that are remembered."""
 
 KEY, BEGIN, END, SPENT = 0, 1, 2, 3
@@ -139,7 +139,7 @@ def arrange_cliques(size, first, last, layout, weights, terms):
             r = (r - others) & others
 
 
-@kernel
+@kernel(allocates=False)
 def _around(kind, s, r, layout):
     """Returns the set within which what is chosen is renamed."""
     if kind == CLIQUE:
@@ -147,7 +147,7 @@ def _around(kind, s, r, layout):
     return ((1 << layout.n) - 1) ^ (s if kind == PART else r)
 
 
-@kernel
+@kernel(allocates=False)
 def _total(kind, s, r, layout, terms):
     """Returns the number of choices for a pair, and the word of the sum of their terms."""
     at = terms.below[s] + rename(r, ((1 << layout.n) - 1) ^ s, layout)
@@ -156,7 +156,7 @@ def _total(kind, s, r, layout, terms):
     return 1 << (size_of(r, layout) - 1), np.int64(terms.parts[at])
 
 
-@kernel
+@kernel(allocates=False)
 def _scan(kind, s, r, aim, scale, layout, terms, memory):
     """Lists the choices for a pair, if `aim` is negative; else goes on until their terms exceed it.
 
@@ -167,6 +167,8 @@ def _scan(kind, s, r, aim, scale, layout, terms, memory):
         The choice, and how many terms were looked at.
     """
     bits, base = layout.bits, layout.base
+    links, parts, joints, small = terms.links, terms.parts, terms.joints, terms.small
+    choices, sums = memory.choices, memory.sums
     listing = aim < 0.0
     at, total, found = memory.used[1], 0.0, 0
     among = rename(r if kind == PART else s, _around(kind, s, r, layout), layout)
@@ -180,11 +182,11 @@ def _scan(kind, s, r, aim, scale, layout, terms, memory):
         if nth & 1:
             part = (part - rest) & rest
         if kind == PART:
-            first = np.int64(terms.links[begins + choice])
-            second = np.int64(terms.parts[begins + (among ^ choice)])
+            first, second = np.int64(links[begins + choice]), np.int64(parts[begins + (among ^ choice)])
+        elif choice != among:
+            first, second = np.int64(joints[begins + small[choice]]), np.int64(-base) << bits  # times 1
         else:
-            first = np.int64(terms.joints[begins + terms.small[choice]]) if choice != among else 0
-            second = np.int64(-base) << bits  # 1
+            continue
         if first == 0 or second == 0:
             continue
         exponent = exponent_of(first, bits, base) + exponent_of(second, bits, base) - scale
@@ -192,7 +194,7 @@ def _scan(kind, s, r, aim, scale, layout, terms, memory):
         if listing:
             if term >= NEGLIGIBLE:
                 total += term
-                memory.choices[at], memory.sums[at] = choice, total
+                choices[at], sums[at] = choice, total
                 at += 1
         elif term > 0.0:
             found = choice
@@ -204,10 +206,12 @@ def _scan(kind, s, r, aim, scale, layout, terms, memory):
     return found, count  # by rounding
 
 
-@kernel
+@kernel(allocates=False)
 def _list_cliques(s, r, layout, terms, memory):
     """Lists the C = S ∪ D, ∅ ≠ D ⊆ R, D ∋ min R if S = ∅, renamed within S ∪ R, and c(C) P°(C,R∖D)."""
     bits = layout.bits
+    choices, sums, found = memory.choices, memory.sums, memory.found
+    cliques, bounded = terms.cliques, terms.bounded
     whole = s | r
     own = rename(s or r & -r, whole, layout)
     rest = rename(whole, whole, layout) ^ own
@@ -216,11 +220,11 @@ def _list_cliques(s, r, layout, terms, memory):
     highest, part = np.int64(0), rest
     while True:
         clique = own | part
-        position = terms.bounded[clique]
+        position = bounded[clique]
         if position >= 0 and (part or not s):
-            word = np.int64(terms.cliques[row + position])
+            word = np.int64(cliques[row + position])
             if word:
-                memory.choices[at], memory.found[at - begin] = clique, word
+                choices[at], found[at - begin] = clique, word
                 highest = max(highest, word)
                 at += 1
         if part == 0:
@@ -228,50 +232,55 @@ def _list_cliques(s, r, layout, terms, memory):
         part = (part - 1) & rest
     total, kept, reference = 0.0, begin, highest >> bits
     for i in range(begin, at):
-        word = memory.found[i - begin]
+        word = found[i - begin]
         term = mantissa(word, bits) * power(max(-1023, (word >> bits) - reference))
         if term >= NEGLIGIBLE:
             total += term
-            memory.choices[kept], memory.sums[kept] = memory.choices[i], total
+            choices[kept], sums[kept] = choices[i], total
             kept += 1
     memory.used[1] = kept
 
 
-@kernel
+@kernel(allocates=False)
 def _choose(kind, s, r, state, layout, terms, memory):
     """Draws a choice for a pair in proportion to its term."""
     if kind == PART and r & (r - 1) == 0:
         return r
     if 2 * memory.used[0] > SLOTS or memory.used[1] + (2 << layout.n) > memory.choices.size:
         memory.slots[:], memory.used[0], memory.used[1] = 0, 0, 1
+    slots, sums = memory.slots, memory.sums
     key = ((s << layout.n | r) << 2 | kind) + 1
     at = (key * 691752902764108185 >> 20) & (SLOTS - 1)
-    while memory.slots[at, KEY] and memory.slots[at, KEY] != key:
+    while slots[at, KEY] and slots[at, KEY] != key:
         at = (at + 1) & (SLOTS - 1)
-    slot = memory.slots[at]
-    if slot[KEY] == 0:
-        slot[KEY] = key
+    if slots[at, KEY] == 0:
+        slots[at, KEY] = key
         memory.used[0] += 1
-    if slot[BEGIN] == 0:
+    if slots[at, BEGIN] == 0:
         begin = memory.used[1]
         if kind == CLIQUE:
             _list_cliques(s, r, layout, terms, memory)
         else:
             count, word = _total(kind, s, r, layout, terms)
-            aim = mantissa(word, layout.bits) * uniform(state) if slot[SPENT] < count else -1.0
+            aim = mantissa(word, layout.bits) * uniform(state) if slots[at, SPENT] < count else -1.0
             scale = exponent_of(word, layout.bits, layout.base)
             found, looked = _scan(kind, s, r, aim, scale, layout, terms, memory)
             if aim >= 0.0:
-                slot[SPENT] += looked
+                slots[at, SPENT] += looked
                 return unname(found, _around(kind, s, r, layout), layout)
-        slot[BEGIN], slot[END] = begin, memory.used[1]
-    begin, end = slot[BEGIN], slot[END]
-    aim = memory.sums[end - 1] * uniform(state)
-    found = memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
-    return unname(found, _around(kind, s, r, layout), layout)
+        slots[at, BEGIN], slots[at, END] = begin, memory.used[1]
+    low, high = slots[at, BEGIN], slots[at, END] - 1
+    aim = sums[high] * uniform(state)
+    while low < high:  # the first sum above it
+        middle = (low + high) >> 1
+        if sums[middle] > aim:
+            high = middle
+        else:
+            low = middle + 1
+    return unname(memory.choices[low], _around(kind, s, r, layout), layout)
 
 
-@kernel
+@kernel(allocates=False)
 def _partition(c, r, s, mark, luck, parts, seps, state, layout, terms, memory):
     """Partitions R below the clique C, and draws the neighbourhood of each part; returns how many there are.
 
@@ -306,6 +315,65 @@ the stack; those first of which the number of cliques depends that hold S.
 """
 
 
+@kernel(allocates=False)
+def _draw(state, connected, layout, terms, memory, frames, pieces, luck, cliques):
+    """Writes the cliques of one graph; returns their number."""
+    stage, first, second, counts, checked, following, begins = frames
+    parts, seps = pieces
+    everything = (1 << layout.n) - 1
+    top, size = 0, 0
+    stage[0], following[0], counts[0] = GROWING, 0, 1
+    parts[0, 0], seps[0, 0] = everything, 0
+    if not connected:
+        no = int64(0)
+        counts[0], _ = _partition(
+            no, everything, no, no, 0.0, parts[0], seps[0], state, layout, terms, memory
+        )
+    while top >= 0:
+        s, r = first[top], second[top]
+        mark = s or r & -r
+        if stage[top] == PROPOSING:
+            clique = _choose(int64(CLIQUE), s, r, state, layout, terms, memory)
+            size = begins[top] + 1
+            cliques[size - 1] = clique
+            luck[top] = uniform(state)
+            counts[top], checked[top] = _partition(
+                clique,
+                r & ~clique,
+                s,
+                mark,
+                luck[top],
+                parts[top],
+                seps[top],
+                state,
+                layout,
+                terms,
+                memory,
+            )
+            if counts[top] < 0:
+                continue
+            stage[top], following[top] = GROWING, 0
+        if top and 0 < following[top] <= checked[top]:
+            holding = checked[top] - following[top]  # one at least in each
+            for j in range(begins[top], size):
+                holding += cliques[j] & mark == mark
+            if luck[top] * holding >= 1.0:
+                stage[top] = PROPOSING
+                continue
+        if following[top] == counts[top]:
+            top -= 1
+            continue
+        s, r = seps[top, following[top]], parts[top, following[top]]
+        following[top] += 1
+        if r & (r - 1) == 0:  # one vertex
+            cliques[size] = s | r
+            size += 1
+            continue
+        top += 1
+        stage[top], first[top], second[top], begins[top] = PROPOSING, s, r, size
+    return size
+
+
 @kernel
 def draw_graphs(state, connected, layout, terms, graphs):
     """Draws graphs.
@@ -321,12 +389,9 @@ def draw_graphs(state, connected, layout, terms, graphs):
     """
     n = layout.n
     depth = n + 2
-    frames = np.zeros((7, depth), np.int64)
-    stage, first, second, counts, checked, following, begins = frames
-    parts, seps = np.zeros((depth, n), np.int64), np.zeros((depth, n), np.int64)
-    luck = np.zeros(depth)
-    cliques = np.zeros(n + 1, np.int64)
-    entries = (1 << 20) + (4 << n)
+    frames, pieces = np.zeros((7, depth), np.int64), np.zeros((2, depth, n), np.int64)
+    luck, cliques = np.zeros(depth), np.zeros(n + 1, np.int64)
+    entries = (1 << 17) + (4 << n)
     memory = Memory(
         np.zeros((SLOTS, 4), np.int64),
         np.empty(entries, np.int64),
@@ -334,58 +399,8 @@ def draw_graphs(state, connected, layout, terms, graphs):
         np.empty(1 << n, np.int64),
         np.array([0, 1]),
     )
-    everything = (1 << n) - 1
     for i in range(graphs.shape[0]):
-        top, size = 0, 0
-        stage[0], following[0], counts[0] = GROWING, 0, 1
-        parts[0, 0], seps[0, 0] = everything, 0
-        if not connected:
-            no = int64(0)
-            counts[0], _ = _partition(
-                no, everything, no, no, 0.0, parts[0], seps[0], state, layout, terms, memory
-            )
-        while top >= 0:
-            s, r = first[top], second[top]
-            mark = s or r & -r
-            if stage[top] == PROPOSING:
-                clique = _choose(int64(CLIQUE), s, r, state, layout, terms, memory)
-                size = begins[top] + 1
-                cliques[size - 1] = clique
-                luck[top] = uniform(state)
-                counts[top], checked[top] = _partition(
-                    clique,
-                    r & ~clique,
-                    s,
-                    mark,
-                    luck[top],
-                    parts[top],
-                    seps[top],
-                    state,
-                    layout,
-                    terms,
-                    memory,
-                )
-                if counts[top] < 0:
-                    continue
-                stage[top], following[top] = GROWING, 0
-            if top and 0 < following[top] <= checked[top]:
-                holding = checked[top] - following[top]  # one at least in each
-                for j in range(begins[top], size):
-                    holding += cliques[j] & mark == mark
-                if luck[top] * holding >= 1.0:
-                    stage[top] = PROPOSING
-                    continue
-            if following[top] == counts[top]:
-                top -= 1
-                continue
-            s, r = seps[top, following[top]], parts[top, following[top]]
-            following[top] += 1
-            if r & (r - 1) == 0:  # one vertex
-                cliques[size] = s | r
-                size += 1
-                continue
-            top += 1
-            stage[top], first[top], second[top], begins[top] = PROPOSING, s, r, size
+        size = _draw(state, connected, layout, terms, memory, frames, pieces, luck, cliques)
         for j in range(size):
             for u in range(n):
                 if cliques[j] >> u & 1:
