@@ -32,7 +32,7 @@ from reference_averaging import enumerated
 
 from jtsolve.averaging.average import average
 from jtsolve.averaging.chains import Ladder, run_chains
-from jtsolve.averaging.draws import draw_graphs
+from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sampling import draw_trees
@@ -68,7 +68,7 @@ def warm_up() -> None:
     """Loads or compiles the kernels."""
     sums = compute(weights_of(named(gaussian(0, 5))), Limits(), Recording())
     features_of(sums, Limits(), Recording())
-    draw_graphs(sums, 1, Limits(), Recording())
+    draw_graphs(arrange(sums, Limits(), Recording()), 1, Limits(), Recording())
 
 
 def sums(sizes: list[str]) -> None:
@@ -87,17 +87,25 @@ def sums(sizes: list[str]) -> None:
         memory = f"{peak_memory() / 1e9:.2f} GB | {predicted.memory / 1e9:.2f} GB"
         seconds = f"{wall:.2f} | {processor:.2f} | {features:.2f}"
         print(f"| {n} | {width or n} | {seconds} | {memory} | {predicted.seconds:.2f} |", flush=True)
+        del found  # or the next would be measured with the tables of this one
 
 
 def draws(sizes: list[str]) -> None:
-    """Prints exact draws a second of wall clock and of processor, for normal scores of two scales."""
-    print("| n | scale of the scores | draws a second | a second of processor |\n|---|---|---|---|")
+    """Prints the cost of exact draws, for normal scores of two scales: first what all draws share."""
+    print("| n | scale of the scores | draws | seconds | processor | a second of processor |")
+    print("|---|---|---|---|---|---|")
     for size in sizes or ["10", "13", "15"]:
         for scale in (1.0, 20.0):
             problem = named(gaussian(1, int(size), scale=scale))
             found = compute(weights_of(problem), Limits(), Recording())
-            _, wall, processor = timed(lambda f=found: draw_graphs(f, 5000, Limits(), Recording()))
-            print(f"| {size} | {scale:g} | {5000 / wall:.0f} | {5000 / processor:.0f} |", flush=True)
+            ready, wall, processor = timed(lambda f=found: arrange(f, Limits(), Recording()))
+            print(f"| {size} | {scale:g} | 0 | {wall:.2f} | {processor:.2f} | |", flush=True)
+            for count in (1000, 10_000, 100_000):
+                _, wall, processor = timed(
+                    lambda r=ready, count=count: draw_graphs(r, count, Limits(), Recording())
+                )
+                speed = f"{wall:.2f} | {processor:.2f} | {count / processor:.0f}"
+                print(f"| {size} | {scale:g} | {count} | {speed} |", flush=True)
 
 
 def chains(sizes: list[str]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from problems import Recording, gaussian, named, random_problem, repeatable
 from scipy.stats import chi2
 
-from jtsolve.averaging.draws import draw_graphs
+from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees, trees_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sampling import draw_trees
@@ -46,7 +46,9 @@ def draws_fit(problem: Problem, seed: int, count: int = 5000) -> None:
     if sums.log_total == -inf:
         assert not scores
         return
-    graphs = draw_graphs(sums, count, Limits(threads=1, seed=seed), Recording())
+    graphs = draw_graphs(
+        arrange(sums, Limits(threads=1), Recording()), count, Limits(threads=1, seed=seed), Recording()
+    )
     trees = trees_of(map(tuple, graphs.tolist()))
     assert fits(Counter(trees), {tree: count * exp(s - sums.log_total) for tree, s in scores.items()})
 
@@ -101,8 +103,9 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 def test_draws_end_as_soon_as_the_report_says_so() -> None:
     sums = compute(weights_of(named(gaussian(1, 4))), Limits(threads=1), Recording())
+    arranged = arrange(sums, Limits(threads=1), Recording())
     with pytest.raises(StoppedError):
-        draw_graphs(sums, 3000, Limits(threads=1), Recording(patience=1, reason=Stop.TIME))
+        draw_graphs(arranged, 3000, Limits(threads=1), Recording(patience=1, reason=Stop.TIME))
 
 
 def junction_trees(tree: JunctionTree) -> set[tuple[tuple[int, int], ...]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.chains import Ladder, run_chains
-from jtsolve.averaging.draws import draw_graphs
+from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
@@ -137,7 +137,9 @@ def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     began = limits.elapsed
     features = features_of(sums, limits, recorder)
     seconds["features"] = limits.elapsed - began
-    graphs = draw_graphs(sums, query.draws, limits, recorder) if query.draws else None
+    graphs = None
+    if query.draws:
+        graphs = draw_graphs(arrange(sums, limits, recorder), query.draws, limits, recorder)
     del sums  # gigabytes
     _require_identity(features)
     diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.averaging.draws import draw_graphs
+from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import weights_of
 from jtsolve.core.backend import Limits
@@ -76,7 +76,7 @@ class Blocks(NamedTuple):
         problem = self._problem(names, [varset(place[v] for v in members(mask)) for mask in complete])
         limits = Limits(threads=1, seed=int(generator.integers(1 << 31)))
         sums = compute(weights_of(problem, self.odds), limits, _Unwatched())
-        drawn = draw_graphs(sums, 1, limits, _Unwatched())[0].tolist()
+        drawn = draw_graphs(arrange(sums, limits, _Unwatched()), 1, limits, _Unwatched())[0].tolist()
         before = tuple(varset(place[u] for u in members(neighbours[v] & block)) for v in names)
         after = list(neighbours)
         for v, mask in zip(names, drawn, strict=True):

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
+from math import comb
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from jtsolve.averaging.sums import pieces_of
 from jtsolve.core.threads import run_tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from jtsolve.averaging.sums import Sums
@@ -38,11 +41,87 @@ _TASKS, _LONGEST = 8, 4000
 """Tasks, whose draws share what has been listed (`kernels.draws`); the draws of one at most: Ctrl-C waits."""
 
 
-def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
-    """Draws graphs from tables whose total is not 0; the same seed draws the same graphs.
+class Arranged(NamedTuple):
+    """The tables as draws read them.
+
+    Attributes:
+        layout: as of the sums.
+        terms: `kernels.draws.Terms`.
+        connected: whether all graphs are.
+    """
+
+    layout: Any
+    terms: Any
+    connected: bool
+
+
+def arrange(sums: Sums, limits: Limits, report: Report) -> Arranged:
+    """Rearranges the tables, whose total is not 0, in their own place: `sums` is of no more use.
+
+    Raises:
+        StoppedError: the report asked to end.
+    """
+    from jtsolve.averaging.kernels.draws import Terms, arrange_cliques, arrange_joints, arrange_parts
+    from jtsolve.averaging.kernels.sums import NO_SEPARATOR
+
+    layout, local, tables = sums.layout, sums.local, sums.tables
+    n, plan = sums.weights.n, Plan(sums.weights.n, sums.weights.width)
+    sizes = np.bitwise_count(np.arange(1 << n)).astype(np.int64)
+    small, bounded = (
+        np.where(sizes <= most, np.cumsum(sizes <= most) - 1, -1) for most in (plan.width - 1, plan.width)
+    )
+    around, within = (
+        np.cumsum(rows) - rows for rows in (layout.first[n - sizes, -2], layout.first[sizes, -1])
+    )
+    lane = layout.offset % LANES
+    below = np.where(sizes <= plan.width, layout.offset - lane + (lane << (n - sizes)), -1)
+    cliques = np.zeros(layout.first[sizes, -1].sum(), np.uint64)
+    terms = Terms(
+        tables.links,
+        tables.parts,
+        below,
+        tables.f,
+        around,
+        small.astype(np.int32),
+        cliques,
+        within,
+        bounded.astype(np.int32),
+    )
+
+    def run(tasks: list[Callable[[], object]]) -> None:
+        _run(tasks, limits, report, "preparing the draws")
+
+    run(
+        [
+            partial(arrange_parts, size, first, last, sums.total, layout, local, tables, terms)
+            for size in range(plan.width + 1)
+            for first, last in pieces_of(plan.groups(size), 0.5 * LANES * 3.0 ** (n - size))
+        ]
+    )
+    run(
+        [
+            partial(arrange_joints, first, last, layout, local, tables, cliques, around, terms.small)
+            for first, last in pieces_of(1 << n, 20.0 * 1.5**n)
+        ]
+    )
+    joints = int(layout.first[n - sizes, -2].sum())
+    tables.f[:joints] = cliques[:joints]
+    cliques[:] = 0
+    run(
+        [
+            partial(arrange_cliques, size, first, last, layout, local, terms)
+            for size in range(1, plan.width + 1)
+            for first, last in pieces_of(comb(n, size), 20.0 * 2.0 ** (n - size))
+        ]
+    )
+    return Arranged(layout, terms, local.kind[0] == NO_SEPARATOR)
+
+
+def draw_graphs(arranged: Arranged, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
+    """Draws graphs; the same seed draws the same graphs.
 
     Args:
-        sums: the tables.
+        arranged: the tables.
         count: how many, at least 1.
         limits: of which the threads and the seed are used.
         report: is asked whether to go on.
@@ -53,40 +132,31 @@ def draw_graphs(sums: Sums, count: int, limits: Limits, report: Report) -> NDArr
     Raises:
         StoppedError: the report asked to end.
     """
-    from jtsolve.averaging.kernels.draws import Alone, prepare
     from jtsolve.averaging.kernels.draws import draw_graphs as draw
 
-    n, plan = sums.weights.n, Plan(sums.weights.n, sums.weights.width)
-    sizes = sums.layout.first[np.bitwise_count(np.arange(1 << n)), -1]
-    none = Alone(np.zeros(sizes.sum(), np.uint64), np.cumsum(sizes) - sizes)
-    tables = (sums.layout, sums.local, sums.tables, none)
-    preparing = [
-        partial(prepare, size, first, last, sums.total, *tables)
-        for size in range(1, plan.width + 1)
-        for first, last in pieces_of(plan.groups(size), 0.5 * LANES * 3.0 ** (n - size))
-    ]
-    graphs = np.zeros((count, n), np.int64)
+    graphs = np.zeros((count, int(arranged.layout.n)), np.int64)
     each = min(_LONGEST, -(-count // _TASKS))
     starts = range(0, count, each)
     states = np.random.SeedSequence(limits.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
-    order = _order(n)
     drawing = [
-        partial(draw, states[i : i + 1], *tables, order, graphs[start : start + each])
+        partial(
+            draw,
+            states[i : i + 1],
+            arranged.connected,
+            arranged.layout,
+            arranged.terms,
+            graphs[start : start + each],
+        )
         for i, start in enumerate(starts)
     ]
-    pool = ThreadPoolExecutor(limits.workers)
-    try:
-        for tasks in (preparing, drawing):
-            run_tasks(pool, tasks, lambda _i: report(note=f"{count} draws"))
-    finally:
-        pool.shutdown(cancel_futures=True)
+    _run(drawing, limits, report, f"{count} draws")
     return graphs
 
 
-def _order(n: int) -> NDArray[np.int64]:
-    """Returns the subsets of m elements at 2^m, those that are nearly ∅ or nearly everything first."""
-    parts = [np.zeros(1, np.int64)]
-    for m in range(n + 1):
-        sizes = np.bitwise_count(np.arange(1 << m)).astype(np.int64)
-        parts.append(np.argsort(np.minimum(sizes, m - sizes), kind="stable"))
-    return np.concatenate(parts)
+def _run(tasks: Sequence[Callable[[], object]], limits: Limits, report: Report, note: str) -> None:
+    """Runs tasks on all threads."""
+    pool = ThreadPoolExecutor(limits.workers)
+    try:
+        run_tasks(pool, tasks, lambda _i: report(note=note))
+    finally:
+        pool.shutdown(cancel_futures=True)

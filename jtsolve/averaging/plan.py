@@ -117,7 +117,7 @@ class Plan:
 
     def estimate(self, workers: int) -> Estimate:
         """Returns the predicted peak memory of the process and seconds of wall clock, features included."""
-        lists = self.drawn * workers * (20_000_000 + (90 << self.n))  # `kernels.draws.Memory`
+        lists = self.drawn * ((32 << self.n) + workers * (3_000_000 + (72 << self.n)))  # see `kernels.draws`
         features = self.products * COSTS.product / 3
         seconds = COSTS.start + (self.core_seconds + features) / workers
         return Estimate(resident_memory() + COSTS.kernels + self.memory + lists, seconds)

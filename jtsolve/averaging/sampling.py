@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.chains import Ladder, neighbours_of, run_chains
-from jtsolve.averaging.draws import draw_graphs
+from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.running import ended, first_tree, is_exact
 from jtsolve.averaging.sums import compute
@@ -100,7 +100,16 @@ def draw_trees(
             if sums.log_total == -inf:
                 return None
             return Draws(
-                tuple(trees_of(map(tuple, draw_graphs(sums, count, limits, recorder).tolist()))), "exact", {}
+                tuple(
+                    trees_of(
+                        map(
+                            tuple,
+                            draw_graphs(arrange(sums, limits, recorder), count, limits, recorder).tolist(),
+                        )
+                    )
+                ),
+                "exact",
+                {},
             )
         except StoppedError:
             raise ended(recorder) from None

@@ -1,9 +1,12 @@
 """Independent graphs from the posterior: each choice in proportion to its term in the sums.
 
-A choice of which the total is known is looked for term by term, those that are often large first. Once as
-many terms have been looked at as a pair (S, R) has, they are listed with the sums of all up to each, and
-looked up from then on: in a posterior of few likely graphs, nearly all are. In one of many, most pairs are
-new; then the time goes into the cliques C of S ∪ R that hold S, whose words therefore lie side by side.
+Before the first draw, the tables are rearranged so that the terms of one choice lie side by side: parts of R
+by the clique C below which they are, neighbourhoods Q by the part K, cliques by S ∪ R.
+
+A choice of which the total is known is looked for term by term, small and large sets in turn. Once as many
+terms have been looked at as a pair (S, R) has, they are listed with the sums of all up to each, and looked up
+from then on: in a posterior of few likely graphs, nearly all are. In one of many, most pairs are new; then
+half of the time goes into listing the cliques of S ∪ R that hold S.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 from numba import int64, uint64
 
 from jtsolve.averaging.kernels.random import uniform
-from jtsolve.averaging.kernels.sums import NO_SEPARATOR, cell_of, divide_properly, proper_link, size_of
+from jtsolve.averaging.kernels.sums import cell_of, divide_properly, size_of
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, pack, power
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
@@ -22,7 +25,7 @@ from jtsolve.core.kernels.renaming import rename, unname
 PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
 """Kinds of choices for a pair (S, R): see `_scan` and `_list_cliques`."""
 
-SLOTS = 1 << 15
+SLOTS = 1 << 14
 """Pairs that are remembered."""
 
 KEY, BEGIN, END, SPENT = 0, 1, 2, 3
@@ -35,9 +38,21 @@ NEGLIGIBLE = 2.0**-60
 UNLIKELY = 1e-15
 """Groups of sets of which none is a clique with this probability are never drawn."""
 
-Alone = namedtuple("Alone", ["words", "begins"])
-"""The words of c(S) P°(S,R), by S ∪ R, then by S renamed within it as in `layout.masks`; shape (2^n,): where
-those of a union begin."""
+Terms = namedtuple(
+    "Terms",
+    [
+        "links",  # L°(C,K), at below[C] + K renamed within V ∖ C; L(∅,K)
+        "parts",  # P°(C,R), likewise; P(∅,R)
+        "below",  # shape (2^n,)
+        "joints",  # F(Q,K)/s(Q), at around[K] + position of Q renamed within V ∖ K
+        "around",  # shape (2^n,)
+        "small",  # shape (2^n,): the position of a set among those of less than w members, by mask
+        "cliques",  # c(C) P°(C,R), at within[C ∪ R] + position of C renamed within C ∪ R
+        "within",  # shape (2^n,)
+        "bounded",  # shape (2^n,): the position of a set among those of at most w members; -1 of others
+    ],
+)
+"""The words of the terms, by what is chosen."""
 
 Memory = namedtuple(
     "Memory",
@@ -47,120 +62,139 @@ Memory = namedtuple(
         "sums",  # shape (entries,): of the terms up to a choice's own
         "found",  # shape (2^n,): words, while a list is made
         "used",  # [slots, entries]; the first entry is of no list
-        "order",  # shape (2^(n+1),): at 2^m, the subsets of m, the smallest and the largest first
     ],
 )
 
 
 @kernel
-def _place_of(s, r, layout, none):
-    """Returns where c(S) P°(S,R) is."""
-    whole = s | r
-    within = layout.first[size_of(whole, layout), size_of(s, layout)]
-    return none.begins[whole] + within + layout.rank[rename(s, whole, layout)]
+def arrange_parts(size, first_group, last_group, total, layout, weights, tables, terms):
+    """Puts L°(C,·) and P°(C,·) in the place of L and P, for groups of sets C of one size; see `Terms`.
 
-
-@kernel
-def prepare(size, first_group, last_group, total, layout, weights, tables, none):
-    """Writes c(S) P°(S,·) of the S of one size to `none`; see `divide_properly`.
-
-    `total` is (number, exponent) of Z. Of S that are hardly ever cliques, it is left 0.
+    `total` is (number, exponent) of Z. Of C that are hardly ever cliques, P° is 0.
     """
-    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    n, bits, base = layout.n, layout.bits, layout.base
     begins = layout.first[n, size]
     sets = layout.first[n, size + 1] - begins
-    everything = (1 << n) - 1
-    cells = LANES << (n - size)
-    proper, parts = np.zeros(cells, np.uint64), np.zeros(cells, np.uint64)
+    count = 1 << (n - size)
+    cells = LANES * count
+    proper, none = np.zeros(cells, np.uint64), np.zeros(cells, np.uint64)
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]]
+        links, parts = terms.links[start : start + cells], terms.parts[start : start + cells]
         highest = 0.0
         for lane in range(min(LANES, sets - group * LANES)):
             s = layout.masks[begins + group * LANES + lane]
-            word = np.int64(tables.parts[start + cells - LANES + lane])
+            word = np.int64(parts[cells - LANES + lane])
             exponent = exponent_of(word, bits, base) + weights.clique_exponent[s] - total[1]
             share = mantissa(word, bits) * weights.clique[s] / total[0] * power(min(exponent, 64))
             highest = max(highest, share)
-        if highest > UNLIKELY:
-            divide_properly(size, group, layout, weights, tables, proper, parts)
-            for lane in range(min(LANES, sets - group * LANES)):
-                s = layout.masks[begins + group * LANES + lane]
-                factor, shift = weights.clique[s], weights.clique_exponent[s]
-                for part in range(1 << (n - size)):
-                    word = np.int64(parts[LANES * part + lane])
-                    word = pack(
-                        mantissa(word, bits) * factor,
-                        exponent_of(word, bits, base) + shift,
-                        bits,
-                        base,
-                        lowest,
-                    )
-                    none.words[_place_of(s, unname(part, everything ^ s, layout), layout, none)] = uint64(
-                        word
-                    )
+        if size == 0:
+            proper[:], none[:] = links, parts
+        elif highest > UNLIKELY:
+            divide_properly(size, group, layout, weights, tables, proper, none)
+        else:
+            none[:] = 0
+        for lane in range(LANES):
+            links[lane * count : (lane + 1) * count] = proper[lane::LANES]
+            parts[lane * count : (lane + 1) * count] = none[lane::LANES]
 
 
 @kernel
-def _proper(s, cell, layout, weights, tables):
-    """Returns L°(S,K) as a number and an exponent, K by its cell."""
-    own = np.int64(tables.f[cell]) if cell < tables.f.size else 0
-    return proper_link(np.int64(tables.links[cell]), own, s, layout, weights)
+def arrange_joints(first, last, layout, weights, tables, joints, around, small):
+    """Writes F(Q,K)/s(Q) for the K from `first` to `last` - 1; see `Terms`."""
+    bits, base, lowest = layout.bits, layout.base, layout.lowest
+    everything = (1 << layout.n) - 1
+    for k in range(max(1, first), last):
+        others = everything ^ k
+        q = 0
+        for name in range(1 << size_of(others, layout)):
+            if size_of(name, layout) < layout.width:
+                word = np.int64(tables.f[cell_of(q, k, layout)])
+                exponent = exponent_of(word, bits, base) + weights.inverse_exponent[q]
+                number = mantissa(word, bits) * weights.inverse[q]
+                joints[around[k] + small[name]] = uint64(pack(number, exponent, bits, base, lowest))
+            q = (q - others) & others
 
 
 @kernel
-def _total(kind, s, r, layout, weights, tables, none):
-    """Returns the number of choices for a pair, and the sum of their terms as a number and an exponent."""
+def arrange_cliques(size, first, last, layout, weights, terms):
+    """Writes c(C) P°(C,·) for the sets C of one size from `first` to `last` - 1; see `Terms`."""
+    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
+    everything = (1 << n) - 1
+    for nth in range(first, last):
+        c = layout.masks[layout.first[n, size] + nth]
+        begins = terms.below[c]
+        factor, shift = weights.clique[c], weights.clique_exponent[c]
+        if terms.parts[begins] == 0 or factor == 0.0:
+            continue
+        others = everything ^ c
+        r = 0
+        for name in range(1 << (n - size)):
+            word = np.int64(terms.parts[begins + name])
+            word = pack(
+                mantissa(word, bits) * factor, exponent_of(word, bits, base) + shift, bits, base, lowest
+            )
+            whole = c | r
+            terms.cliques[terms.within[whole] + terms.bounded[rename(c, whole, layout)]] = uint64(word)
+            r = (r - others) & others
+
+
+@kernel(allocates=False)
+def _around(kind, s, r, layout):
+    """Returns the set within which what is chosen is renamed."""
+    if kind == CLIQUE:
+        return s | r
+    return ((1 << layout.n) - 1) ^ (s if kind == PART else r)
+
+
+@kernel(allocates=False)
+def _total(kind, s, r, layout, terms):
+    """Returns the number of choices for a pair, and the word of the sum of their terms."""
+    at = terms.below[s] + rename(r, ((1 << layout.n) - 1) ^ s, layout)
     if kind == NEIGHBOURHOOD:
-        number, exponent = _proper(s, cell_of(s, r, layout), layout, weights, tables)
-        return 1 << size_of(s, layout), number, exponent
-    word = np.int64(none.words[_place_of(s, r, layout, none)] if s else tables.parts[cell_of(s, r, layout)])
-    return (
-        1 << (size_of(r, layout) - 1),
-        mantissa(word, layout.bits),
-        exponent_of(word, layout.bits, layout.base),
-    )
+        return 1 << size_of(s, layout), np.int64(terms.links[at])
+    return 1 << (size_of(r, layout) - 1), np.int64(terms.parts[at])
 
 
-@kernel
-def _scan(kind, s, r, aim, scale, layout, weights, tables, none, memory):
+@kernel(allocates=False)
+def _scan(kind, s, r, aim, scale, layout, terms, memory):
     """Lists the choices for a pair, if `aim` is negative; else goes on until their terms exceed it.
 
-    PART: a K ⊆ R that holds min R, of a partition of R below S: c(S) L°(S,K) P°(S,R∖K), or L(∅,K) P(∅,R∖K).
+    PART: a K ⊆ R that holds min R, of a partition of R below S: L°(S,K) P°(S,R∖K), or L(∅,K) P(∅,R∖K).
     NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q). Terms are divided by 2^scale.
 
     Returns:
         The choice, and how many terms were looked at.
     """
     bits, base = layout.bits, layout.base
+    links, parts, joints, small = terms.links, terms.parts, terms.joints, terms.small
+    choices, sums = memory.choices, memory.sums
     listing = aim < 0.0
     at, total, found = memory.used[1], 0.0, 0
-    low = r & -r if kind == PART else 0
-    among = r ^ low if kind == PART else s
-    count = 1 << size_of(among, layout)
-    others, begins = ((1 << layout.n) - 1) ^ s, layout.offset[s]
+    among = rename(r if kind == PART else s, _around(kind, s, r, layout), layout)
+    begins = terms.below[s] if kind == PART else terms.around[r]
+    low = among & -among if kind == PART else 0
+    rest = among ^ low
+    count = 1 << size_of(rest, layout)
+    part = 0
     for nth in range(count):
-        choice = low | unname(memory.order[count + nth], among, layout)
-        number, exponent, word = 0.0, 0, np.int64(0)
-        if kind == NEIGHBOURHOOD:
-            if choice != s and weights.inverse[choice] != 0.0:
-                number, exponent = weights.inverse[choice], weights.inverse_exponent[choice]
-                word = np.int64(tables.f[cell_of(choice, r, layout)])
-        elif s:
-            word = np.int64(none.words[_place_of(s, r ^ choice, layout, none)])
-            if word:
-                cell = begins + LANES * rename(choice, others, layout)
-                number, exponent = _proper(s, cell, layout, weights, tables)
+        choice = low | (rest ^ part if nth & 1 else part)
+        if nth & 1:
+            part = (part - rest) & rest
+        if kind == PART:
+            first, second = np.int64(links[begins + choice]), np.int64(parts[begins + (among ^ choice)])
+        elif choice != among:
+            first, second = np.int64(joints[begins + small[choice]]), np.int64(-base) << bits  # times 1
         else:
-            word, link = np.int64(tables.parts[LANES * (r ^ choice)]), np.int64(tables.links[LANES * choice])
-            number, exponent = mantissa(link, bits), exponent_of(link, bits, base)
-        if word == 0 or number == 0.0:
             continue
-        exponent += exponent_of(word, bits, base) - scale
-        term = number * mantissa(word, bits) * power(min(exponent, 1000))
+        if first == 0 or second == 0:
+            continue
+        exponent = exponent_of(first, bits, base) + exponent_of(second, bits, base) - scale
+        term = mantissa(first, bits) * mantissa(second, bits) * power(min(exponent, 1000))
         if listing:
             if term >= NEGLIGIBLE:
                 total += term
-                memory.choices[at], memory.sums[at] = choice, total
+                choices[at], sums[at] = choice, total
                 at += 1
         elif term > 0.0:
             found = choice
@@ -172,75 +206,82 @@ def _scan(kind, s, r, aim, scale, layout, weights, tables, none, memory):
     return found, count  # by rounding
 
 
-@kernel
-def _list_cliques(s, r, layout, none, memory):
+@kernel(allocates=False)
+def _list_cliques(s, r, layout, terms, memory):
     """Lists the C = S ∪ D, ∅ ≠ D ⊆ R, D ∋ min R if S = ∅, renamed within S ∪ R, and c(C) P°(C,R∖D)."""
     bits = layout.bits
+    choices, sums, found = memory.choices, memory.sums, memory.found
+    cliques, bounded = terms.cliques, terms.bounded
     whole = s | r
     own = rename(s or r & -r, whole, layout)
     rest = rename(whole, whole, layout) ^ own
-    first = layout.first[size_of(whole, layout)]
-    row = none.words[none.begins[whole] : none.begins[whole] + first[layout.width + 1]]
+    row = terms.within[whole]
     begin = at = memory.used[1]
     highest, part = np.int64(0), rest
     while True:
         clique = own | part
-        size = size_of(clique, layout)
-        if size <= layout.width and (part or not s):
-            word = np.int64(row[first[size] + layout.rank[clique]])
+        position = bounded[clique]
+        if position >= 0 and (part or not s):
+            word = np.int64(cliques[row + position])
             if word:
-                memory.choices[at], memory.found[at - begin] = clique, word
-                highest = word if word > highest else highest
+                choices[at], found[at - begin] = clique, word
+                highest = max(highest, word)
                 at += 1
         if part == 0:
             break
         part = (part - 1) & rest
     total, kept, reference = 0.0, begin, highest >> bits
     for i in range(begin, at):
-        word = memory.found[i - begin]
+        word = found[i - begin]
         term = mantissa(word, bits) * power(max(-1023, (word >> bits) - reference))
         if term >= NEGLIGIBLE:
             total += term
-            memory.choices[kept], memory.sums[kept] = memory.choices[i], total
+            choices[kept], sums[kept] = choices[i], total
             kept += 1
     memory.used[1] = kept
 
 
-@kernel
-def _choose(kind, s, r, state, layout, weights, tables, none, memory):
+@kernel(allocates=False)
+def _choose(kind, s, r, state, layout, terms, memory):
     """Draws a choice for a pair in proportion to its term."""
     if kind == PART and r & (r - 1) == 0:
         return r
     if 2 * memory.used[0] > SLOTS or memory.used[1] + (2 << layout.n) > memory.choices.size:
         memory.slots[:], memory.used[0], memory.used[1] = 0, 0, 1
+    slots, sums = memory.slots, memory.sums
     key = ((s << layout.n | r) << 2 | kind) + 1
     at = (key * 691752902764108185 >> 20) & (SLOTS - 1)
-    while memory.slots[at, KEY] and memory.slots[at, KEY] != key:
+    while slots[at, KEY] and slots[at, KEY] != key:
         at = (at + 1) & (SLOTS - 1)
-    slot = memory.slots[at]
-    if slot[KEY] == 0:
-        slot[KEY] = key
+    if slots[at, KEY] == 0:
+        slots[at, KEY] = key
         memory.used[0] += 1
-    if slot[BEGIN] == 0:
+    if slots[at, BEGIN] == 0:
         begin = memory.used[1]
         if kind == CLIQUE:
-            _list_cliques(s, r, layout, none, memory)
+            _list_cliques(s, r, layout, terms, memory)
         else:
-            count, number, scale = _total(kind, s, r, layout, weights, tables, none)
-            aim = number * uniform(state) if slot[SPENT] < count else -1.0
-            found, looked = _scan(kind, s, r, aim, scale, layout, weights, tables, none, memory)
+            count, word = _total(kind, s, r, layout, terms)
+            aim = mantissa(word, layout.bits) * uniform(state) if slots[at, SPENT] < count else -1.0
+            scale = exponent_of(word, layout.bits, layout.base)
+            found, looked = _scan(kind, s, r, aim, scale, layout, terms, memory)
             if aim >= 0.0:
-                slot[SPENT] += looked
-                return found
-        slot[BEGIN], slot[END] = begin, memory.used[1]
-    begin, end = slot[BEGIN], slot[END]
-    aim = memory.sums[end - 1] * uniform(state)
-    found = memory.choices[min(end - 1, begin + np.searchsorted(memory.sums[begin:end], aim, side="right"))]
-    return unname(found, s | r, layout) if kind == CLIQUE else found
+                slots[at, SPENT] += looked
+                return unname(found, _around(kind, s, r, layout), layout)
+        slots[at, BEGIN], slots[at, END] = begin, memory.used[1]
+    low, high = slots[at, BEGIN], slots[at, END] - 1
+    aim = sums[high] * uniform(state)
+    while low < high:  # the first sum above it
+        middle = (low + high) >> 1
+        if sums[middle] > aim:
+            high = middle
+        else:
+            low = middle + 1
+    return unname(memory.choices[low], _around(kind, s, r, layout), layout)
 
 
-@kernel
-def _partition(c, r, s, mark, luck, parts, seps, state, layout, weights, tables, none, memory):
+@kernel(allocates=False)
+def _partition(c, r, s, mark, luck, parts, seps, state, layout, terms, memory):
     """Partitions R below the clique C, and draws the neighbourhood of each part; returns how many there are.
 
     Returns -1 as soon as a neighbourhood is within `s`, or more cliques hold `mark` than `luck` allows. The
@@ -249,9 +290,9 @@ def _partition(c, r, s, mark, luck, parts, seps, state, layout, weights, tables,
     count, front = 0, 0
     while r:
         # int64(…): numba compiles a variant for each constant.
-        k, q = _choose(int64(PART), c, r, state, layout, weights, tables, none, memory), 0
+        k, q = _choose(int64(PART), c, r, state, layout, terms, memory), 0
         if c:
-            q = _choose(int64(NEIGHBOURHOOD), c, k, state, layout, weights, tables, none, memory)
+            q = _choose(int64(NEIGHBOURHOOD), c, k, state, layout, terms, memory)
             if q & ~s == 0:
                 return -1, 0
         parts[count], seps[count] = k, q
@@ -274,96 +315,93 @@ the stack; those first of which the number of cliques depends that hold S.
 """
 
 
+@kernel(allocates=False)
+def _draw(state, connected, layout, terms, memory, frames, pieces, luck, cliques):
+    """Writes the cliques of one graph; returns their number."""
+    stage, first, second, counts, checked, following, begins = frames
+    parts, seps = pieces
+    everything = (1 << layout.n) - 1
+    top, size = 0, 0
+    stage[0], following[0], counts[0] = GROWING, 0, 1
+    parts[0, 0], seps[0, 0] = everything, 0
+    if not connected:
+        no = int64(0)
+        counts[0], _ = _partition(
+            no, everything, no, no, 0.0, parts[0], seps[0], state, layout, terms, memory
+        )
+    while top >= 0:
+        s, r = first[top], second[top]
+        mark = s or r & -r
+        if stage[top] == PROPOSING:
+            clique = _choose(int64(CLIQUE), s, r, state, layout, terms, memory)
+            size = begins[top] + 1
+            cliques[size - 1] = clique
+            luck[top] = uniform(state)
+            counts[top], checked[top] = _partition(
+                clique,
+                r & ~clique,
+                s,
+                mark,
+                luck[top],
+                parts[top],
+                seps[top],
+                state,
+                layout,
+                terms,
+                memory,
+            )
+            if counts[top] < 0:
+                continue
+            stage[top], following[top] = GROWING, 0
+        if top and 0 < following[top] <= checked[top]:
+            holding = checked[top] - following[top]  # one at least in each
+            for j in range(begins[top], size):
+                holding += cliques[j] & mark == mark
+            if luck[top] * holding >= 1.0:
+                stage[top] = PROPOSING
+                continue
+        if following[top] == counts[top]:
+            top -= 1
+            continue
+        s, r = seps[top, following[top]], parts[top, following[top]]
+        following[top] += 1
+        if r & (r - 1) == 0:  # one vertex
+            cliques[size] = s | r
+            size += 1
+            continue
+        top += 1
+        stage[top], first[top], second[top], begins[top] = PROPOSING, s, r, size
+    return size
+
+
 @kernel
-def draw_graphs(state, layout, weights, tables, none, order, graphs):
-    """Draws graphs; returns the proposals for connected parts, and the number of such parts.
+def draw_graphs(state, connected, layout, terms, graphs):
+    """Draws graphs.
 
     R is connected iff no part of R ∖ C has its neighbourhood within S.
 
     Args:
         state: see `random`.
-        layout: see `sums`; as weights and tables.
-        weights: see there.
-        tables: see there.
-        none: see `Alone`; as `prepare` wrote it.
-        order: see `Memory`.
+        connected: whether all graphs are.
+        layout: see `sums`.
+        terms: see there.
         graphs: shape (count, n), int64: the neighbours of each vertex, 0 as yet; written.
     """
     n = layout.n
-    proposals = np.zeros(2, np.int64)
     depth = n + 2
-    frames = np.zeros((7, depth), np.int64)
-    stage, first, second, counts, checked, following, begins = frames
-    parts, seps = np.zeros((depth, n), np.int64), np.zeros((depth, n), np.int64)
-    luck = np.zeros(depth)
-    cliques = np.zeros(n + 1, np.int64)
-    entries = (1 << 20) + (4 << n)
+    frames, pieces = np.zeros((7, depth), np.int64), np.zeros((2, depth, n), np.int64)
+    luck, cliques = np.zeros(depth), np.zeros(n + 1, np.int64)
+    entries = (1 << 17) + (4 << n)
     memory = Memory(
         np.zeros((SLOTS, 4), np.int64),
         np.empty(entries, np.int64),
         np.empty(entries),
         np.empty(1 << n, np.int64),
         np.array([0, 1]),
-        order,
     )
-    everything = (1 << n) - 1
     for i in range(graphs.shape[0]):
-        top, size = 0, 0
-        stage[0], following[0], counts[0] = GROWING, 0, 1
-        parts[0, 0], seps[0, 0] = everything, 0
-        if weights.kind[0] != NO_SEPARATOR:
-            no = int64(0)
-            counts[0], _ = _partition(
-                no, everything, no, no, 0.0, parts[0], seps[0], state, layout, weights, tables, none, memory
-            )
-        while top >= 0:
-            s, r = first[top], second[top]
-            mark = s or r & -r
-            if stage[top] == PROPOSING:
-                proposals[0] += 1
-                clique = _choose(int64(CLIQUE), s, r, state, layout, weights, tables, none, memory)
-                size = begins[top] + 1
-                cliques[size - 1] = clique
-                luck[top] = uniform(state)
-                counts[top], checked[top] = _partition(
-                    clique,
-                    r & ~clique,
-                    s,
-                    mark,
-                    luck[top],
-                    parts[top],
-                    seps[top],
-                    state,
-                    layout,
-                    weights,
-                    tables,
-                    none,
-                    memory,
-                )
-                if counts[top] < 0:
-                    continue
-                stage[top], following[top] = GROWING, 0
-            if top and 0 < following[top] <= checked[top]:
-                holding = checked[top] - following[top]  # one at least in each
-                for j in range(begins[top], size):
-                    holding += cliques[j] & mark == mark
-                if luck[top] * holding >= 1.0:
-                    stage[top] = PROPOSING
-                    continue
-            if following[top] == counts[top]:
-                top -= 1
-                continue
-            s, r = seps[top, following[top]], parts[top, following[top]]
-            following[top] += 1
-            if r & (r - 1) == 0:  # one vertex
-                cliques[size] = s | r
-                size += 1
-                continue
-            top += 1
-            proposals[1] += 1
-            stage[top], first[top], second[top], begins[top] = PROPOSING, s, r, size
+        size = _draw(state, connected, layout, terms, memory, frames, pieces, luck, cliques)
         for j in range(size):
             for u in range(n):
                 if cliques[j] >> u & 1:
                     graphs[i, u] |= cliques[j] & ~(1 << u)
-    return proposals
