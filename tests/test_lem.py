@@ -583,6 +583,26 @@ def test_a_mixture_of_context_trees_on_the_command_line(command: Command, tmp_pa
     assert command("show", model) == 2
 
 
+def test_mixtures_of_lem_on_the_command_line(command: Command, tmp_path: Path) -> None:
+    train = written(tmp_path / "train.csv", contexts(1, 300)[0])
+    valid = written(tmp_path / "valid.csv", contexts(2, 150)[0])
+    model = tmp_path / "m.json"
+    base = ("fit", train, "--output", model, "--features", "lem:support=10", "--components")
+    facts = command.json(*base, "2,3", "--validate", valid)
+    assert facts["sizes_tried"][0]["components"] == 2
+    assert "treewidth" not in facts["sizes_tried"][0]
+    found = read_model(model)
+    assert isinstance(found, Mixture)
+    assert all(one.splits for one in found.feature_trees)
+    assert found.provenance["method"] == "lem:support=10"
+    assert "backend" not in found.provenance
+    answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
+    assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
+    assert command(*base, "1", "--validate", valid) == 0
+    assert "1 component: " in command.out
+    assert isinstance(read_model(model), FeatureTree)
+
+
 def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command, tmp_path: Path) -> None:
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
@@ -601,7 +621,9 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
         (("--features", "lem", "--treewidth", "2"), "leave out --treewidth"),
         (("--features", "lem:q=x"), "not of type int"),
         (("--features", "lem:foo=1"), "no option 'foo'"),
-        (("--features", "lem", "--components", "2", "--treewidth", "1"), "mixes junction trees or"),
+        (("--features", "lem", "--components", "2", "--treewidth", "1"), "leave out --treewidth"),
+        (("--features", "trees", "--components", "2"), "give --treewidth K"),
+        (("--components", "2"), "--treewidth K"),
         ((*trees, "--components", "2", "--tree", "x.json"), "a mixture learns its own"),
         (("--features", "lem", "--score", "bge"), "real numbers"),
         ((*trees, "--tree", result, "--drop", "V1"), "not the columns"),
