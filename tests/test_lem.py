@@ -293,6 +293,17 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
         float(np.mean(queries.log_likelihood(lem, valid)))
     )
+    for rows in (valid, holes):  # one circuit for all priors is as good as a tree for each
+        priors = (0.1, 1.0, 10.0)
+        single = [fit_lem_validated(train, rows, thresholds=(0.01,), candidates=(ess,)) for ess in priors]
+        found = fit_lem_validated(train, rows, thresholds=(0.01,), candidates=priors)
+        means = [float(np.mean(queries.log_likelihood(tree, rows))) for tree in single]
+        assert [tree.provenance["validation_log_likelihood"] for tree in single] == pytest.approx(means)
+        assert found.provenance["validation_log_likelihood"] == pytest.approx(max(means))
+        assert found.provenance["smoothing_ess"] == priors[int(np.argmax(means))]
+    tried = fit_lem_validated(train, valid, Lem(test="delta"), thresholds=(0.002, 5.0, 0.002))
+    first, worse = [one["validation_log_likelihood"] for one in tried.provenance["thresholds_tried"]]
+    assert first > worse
     with pytest.raises(ChoiceError, match="no threshold"):
         fit_lem_validated(train, valid, thresholds=())
     with pytest.raises(ChoiceError, match="no penalty"):
@@ -462,12 +473,12 @@ def test_ctrl_c_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> N
 def test_ctrl_c_while_priors_are_tried_leaves_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = iter((KeyboardInterrupt, None))
 
-    def interrupted(tree: FeatureTree, rows: DataTable) -> NDArray[np.float64]:
+    def interrupted(tree: FeatureTree, rows: DataTable, logs: list[NDArray[np.float64]]) -> object:
         if error := next(calls, None):
             raise error
-        return queries.log_likelihood(tree, rows)
+        return queries.log_likelihoods(tree, rows, logs)
 
-    monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihood", interrupted)
+    monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihoods", interrupted)
     train, valid = contexts(1, 200)[0], contexts(2, 200)[0]
     tree = fit_lem_validated(train, valid)
     assert tree.provenance["stop"] == "interrupted"
