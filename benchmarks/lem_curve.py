@@ -296,7 +296,7 @@ def means_of(rows: Sequence[Row], learner: str, size: int) -> list[float]:
 
 
 def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
-    """Draws a panel for each set, means and ranges over the folds, and one for the seconds."""
+    """Draws a panel for each set, means and ranges over the folds, and one for the seconds, means."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -313,7 +313,10 @@ def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
         for learner in learners:
             at, means, low, high = [], [], [], []
             for size in sizes:
-                found = means_of(own, learner, size) if name else seconds_of(own, learner, size)
+                found = means_of(own, learner, size)
+                if name is None:  # the mean of the sets' means: some may have more folds than others
+                    each = [seconds_of([r for r in rows if r["set"] == s], learner, size) for s in names]
+                    found = [statistics.mean(map(statistics.mean, filter(None, each)))] if any(each) else []
                 if found:
                     at.append(size)
                     means.append(statistics.mean(found))
