@@ -257,7 +257,10 @@ def warm(source: Source) -> None:
 
 
 def summary(rows: Sequence[Row], truths: dict[str, float]) -> str:
-    """Returns a table for each set: means over the folds, a row for each learner, a column for each size."""
+    """Returns a table for each set: a row for each learner, a column for each size.
+
+    Cells are means over the folds, with standard deviations.
+    """
     lines = []
     for name in SETS:
         own = [row for row in rows if row["set"] == name]
@@ -272,7 +275,8 @@ def summary(rows: Sequence[Row], truths: dict[str, float]) -> str:
             for size, count in zip(sizes, folds, strict=True):
                 found = means_of(own, learner, size)
                 left_out = f" ({len(found)} of {count})" if len(found) < count else ""
-                cells.append(f"{statistics.mean(found):.3f}{left_out}" if found else "")
+                spread = f" ± {statistics.stdev(found):.3f}" if len(found) > 1 else ""
+                cells.append(f"{statistics.mean(found):.3f}{spread}{left_out}" if found else "")
             spent = seconds_of(own, learner, sizes[-1])
             seconds = f"{statistics.mean(spent):.1f}" if spent else ""
             lines.append(f"| {learner} | {' | '.join(cells)} | {seconds} |")
@@ -292,7 +296,7 @@ def means_of(rows: Sequence[Row], learner: str, size: int) -> list[float]:
 
 
 def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
-    """Draws a panel for each set, means and ranges over the folds, and one for the seconds."""
+    """Draws a panel for each set, means and ranges over the folds, and one for the seconds, means."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -309,7 +313,10 @@ def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
         for learner in learners:
             at, means, low, high = [], [], [], []
             for size in sizes:
-                found = means_of(own, learner, size) if name else seconds_of(own, learner, size)
+                found = means_of(own, learner, size)
+                if name is None:  # the mean of the sets' means: some may have more folds than others
+                    each = [seconds_of([r for r in rows if r["set"] == s], learner, size) for s in names]
+                    found = [statistics.mean(map(statistics.mean, filter(None, each)))] if any(each) else []
                 if found:
                     at.append(size)
                     means.append(statistics.mean(found))
@@ -369,8 +376,8 @@ def main() -> None:
     machine = describe(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     text = (
-        f"Test log-likelihood in nats a row, means over folds; processor seconds of one thread. "
-        f"{machine['processor']}; jtsolve {machine['jtsolve']}.\n\n"
+        "Test log-likelihood in nats a row, means and standard deviations over folds; processor seconds of "
+        f"one thread. {machine['processor']}; jtsolve {machine['jtsolve']}.\n\n"
         f"Command: `{' '.join(['python', 'benchmarks/lem_curve.py', *shown])}`\n\n{summary(rows, truths)}"
     )
     print(text)

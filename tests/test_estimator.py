@@ -158,8 +158,9 @@ def test_feature_trees_are_densities_with_gaps_and_rows_to_draw(features: str) -
     clone(density).fit(X)
 
 
-def test_context_trees_are_mixed() -> None:
-    density = JunctionTreeDensity(treewidth=1, features="trees:support=20", components=2).fit(switched(200))
+@pytest.mark.parametrize("features", ["trees:support=20", "lem"])
+def test_feature_trees_are_mixed(features: str) -> None:
+    density = JunctionTreeDensity(treewidth=1, features=features, components=2).fit(switched(200))
     rows = np.array(list(product((0, 1), repeat=4)))
     assert isinstance(density.model_.model, Mixture)
     assert len(density.model_.model.feature_trees) == 2
@@ -170,8 +171,6 @@ def test_wrong_feature_trees_are_refused() -> None:
     X = switched(50)
     with pytest.raises(ChoiceError, match="there are trees, lem"):
         JunctionTreeDensity(features="forest").fit(X)
-    with pytest.raises(ChoiceError, match="mixes junction trees"):
-        JunctionTreeDensity(features="lem", components=2).fit(X)
     with pytest.raises(ChoiceError, match="whole weights"):
         JunctionTreeDensity(features="lem").fit(X, sample_weight=np.full(50, 0.5))
 

@@ -293,6 +293,17 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
         float(np.mean(queries.log_likelihood(lem, valid)))
     )
+    for rows in (valid, holes):  # one circuit for all priors is as good as a tree for each
+        priors = (0.1, 1.0, 10.0)
+        single = [fit_lem_validated(train, rows, thresholds=(0.01,), candidates=(ess,)) for ess in priors]
+        found = fit_lem_validated(train, rows, thresholds=(0.01,), candidates=priors)
+        means = [float(np.mean(queries.log_likelihood(tree, rows))) for tree in single]
+        assert [tree.provenance["validation_log_likelihood"] for tree in single] == pytest.approx(means)
+        assert found.provenance["validation_log_likelihood"] == pytest.approx(max(means))
+        assert found.provenance["smoothing_ess"] == priors[int(np.argmax(means))]
+    tried = fit_lem_validated(train, valid, Lem(test="delta"), thresholds=(0.002, 5.0, 0.002))
+    first, worse = [one["validation_log_likelihood"] for one in tried.provenance["thresholds_tried"]]
+    assert first > worse
     with pytest.raises(ChoiceError, match="no threshold"):
         fit_lem_validated(train, valid, thresholds=())
     with pytest.raises(ChoiceError, match="no penalty"):
@@ -462,12 +473,12 @@ def test_ctrl_c_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> N
 def test_ctrl_c_while_priors_are_tried_leaves_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = iter((KeyboardInterrupt, None))
 
-    def interrupted(tree: FeatureTree, rows: DataTable) -> NDArray[np.float64]:
+    def interrupted(tree: FeatureTree, rows: DataTable, logs: list[NDArray[np.float64]]) -> object:
         if error := next(calls, None):
             raise error
-        return queries.log_likelihood(tree, rows)
+        return queries.log_likelihoods(tree, rows, logs)
 
-    monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihood", interrupted)
+    monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihoods", interrupted)
     train, valid = contexts(1, 200)[0], contexts(2, 200)[0]
     tree = fit_lem_validated(train, valid)
     assert tree.provenance["stop"] == "interrupted"
@@ -583,6 +594,26 @@ def test_a_mixture_of_context_trees_on_the_command_line(command: Command, tmp_pa
     assert command("show", model) == 2
 
 
+def test_mixtures_of_lem_on_the_command_line(command: Command, tmp_path: Path) -> None:
+    train = written(tmp_path / "train.csv", contexts(1, 300)[0])
+    valid = written(tmp_path / "valid.csv", contexts(2, 150)[0])
+    model = tmp_path / "m.json"
+    base = ("fit", train, "--output", model, "--features", "lem:support=10", "--components")
+    facts = command.json(*base, "2,3", "--validate", valid)
+    assert facts["sizes_tried"][0]["components"] == 2
+    assert "treewidth" not in facts["sizes_tried"][0]
+    found = read_model(model)
+    assert isinstance(found, Mixture)
+    assert all(one.splits for one in found.feature_trees)
+    assert found.provenance["method"] == "lem:support=10"
+    assert "backend" not in found.provenance
+    answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
+    assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
+    assert command(*base, "1", "--validate", valid) == 0
+    assert "1 component: " in command.out
+    assert isinstance(read_model(model), FeatureTree)
+
+
 def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command, tmp_path: Path) -> None:
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
@@ -601,7 +632,9 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
         (("--features", "lem", "--treewidth", "2"), "leave out --treewidth"),
         (("--features", "lem:q=x"), "not of type int"),
         (("--features", "lem:foo=1"), "no option 'foo'"),
-        (("--features", "lem", "--components", "2", "--treewidth", "1"), "mixes junction trees or"),
+        (("--features", "lem", "--components", "2", "--treewidth", "1"), "leave out --treewidth"),
+        (("--features", "trees", "--components", "2"), "give --treewidth K"),
+        (("--components", "2"), "--treewidth K"),
         ((*trees, "--components", "2", "--tree", "x.json"), "a mixture learns its own"),
         (("--features", "lem", "--score", "bge"), "real numbers"),
         ((*trees, "--tree", result, "--drop", "V1"), "not the columns"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import inf, log
+from random import Random
 
 import numpy as np
 import pytest
@@ -22,9 +23,11 @@ from jtsolve.models.inference.information import (
     entropy,
     independences,
 )
+from jtsolve.models.inference.likelihood import forest_rows, log_likelihood
 from jtsolve.models.inference.marginals import marginal, marginal_cells, marginals
 from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.inference.sampling import sample
+from jtsolve.models.kernels.rows import partial_rows
 from jtsolve.models.model import JunctionTreeModel
 
 SEEDS = range(200)
@@ -297,3 +300,35 @@ def test_all_configurations_of_a_model_are_listed_if_so_many_are_asked_for() -> 
     found = most_probable(model, 10_000)
     assert len(found) == brute(model).size
     assert sum(np.exp(best.log_probability) for best in found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_matrix_products_give_the_rows_of_forests_as_messages_one_by_one(seed: int) -> None:
+    random, generator = Random(seed), np.random.default_rng(seed)  # noqa: S311 - not for secrets
+    arities = [random.choice((1, 2, 3, 5)) for _ in range(random.randint(1, 5))]
+    joint = generator.random(arities)
+    if seed % 3 == 0:
+        joint[generator.random(arities) < 0.4] = 0
+        joint.flat[0] += 1e-3
+    model = projected(joint / joint.sum(), random_tree(len(arities), 1, random))
+    codes = np.array([generator.integers(-1, arity, 50) for arity in arities], dtype=np.int32)
+    expected = np.zeros(50)
+    partial_rows(codes, model.families, model.layout.shape, expected)
+    assert log_likelihood(model, codes) == pytest.approx(expected)
+    found = forest_rows(model, codes)
+    known = ~np.isnan(found)
+    assert known.all() or seed % 3 == 0
+    assert found[known] == pytest.approx(expected[known])
+
+
+def test_messages_too_far_apart_for_numbers_are_added_in_logarithms() -> None:
+    # Half of the leaves tell for one state of the hub, 1,000 to 1 each, the other half for the other one.
+    leaves = 3000
+    tree = JunctionTree(
+        leaves + 1, tuple(1 | 2 << i for i in range(leaves)), tuple((0, i) for i in range(1, leaves))
+    )
+    table = np.array([[0.4995, 0.0005], [0.0005, 0.4995]])
+    model = JunctionTreeModel(columns_for([2] * (leaves + 1)), tree, (table,) * leaves)
+    row = np.repeat([-1, 0, 1], [1, leaves // 2, leaves // 2])[:, None]
+    assert np.isnan(forest_rows(model, row)).all()
+    assert log_likelihood(model, row)[0] == pytest.approx(leaves / 2 * (log(0.999) + log(0.001)))

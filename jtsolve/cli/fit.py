@@ -126,10 +126,11 @@ def fit(
     the coding of the columns, so that it can be applied to new rows.
 
     --components K fits a mixture by expectation-maximisation; its trees are learned by the backend forward
-    unless you name another, and are context trees with --features trees. --features trees --treewidth K alone
-    fits a feature tree: it branches where the data pay for it, with junction trees at the leaves, the first
-    that of --tree if there is one. --features lem has tables at the leaves; --validate chooses thresholds as
-    well. Ctrl-C and the time limit end both with the best model so far.
+    unless you name another. With --features trees or lem it mixes feature trees.
+
+    --features trees --treewidth K fits a feature tree: it branches where the data pay for it, with junction
+    trees at the leaves, the first that of --tree if there is one. --features lem has tables at the leaves;
+    --validate chooses thresholds as well. Ctrl-C and the time limit end both with the best model so far.
 
     --hidden K fits a hidden Chow–Liu tree by expectation-maximisation: above each column there is a variable
     of K states that no row shows, and these form the best forest of the data. It ends when the rows of
@@ -168,6 +169,9 @@ def fit(
         score = structure_of_graph.score
     if average is not None:
         score = score or "bdeu"
+    grown = (
+        None if features is None else FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
+    )
     file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet).on(
         context.with_resource(held(cluster_named(executor, spend.threads)))
     )
@@ -176,7 +180,7 @@ def fit(
     model: AnyModel
     table: AnyTable
     if components is not None and hidden is None:
-        if treewidth is None:
+        if treewidth is None and features is None:
             raise ChoiceError(
                 "--tree is for one tree, and a mixture learns its own; give --treewidth K instead"
             )
@@ -191,9 +195,8 @@ def fit(
         model, table = fit_hidden(task, hidden, components, limits, constrain, shown=shown)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
-    elif features is not None:
-        how = FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
-        model, table = fit_features(task, how, limits, shown=shown)
+    elif grown is not None:
+        model, table = fit_features(task, grown, limits, shown=shown)
     else:
         given_tree = structure_of_graph if tree is None else _of_result(tree)
         model, table = _fit_tree(task, given_tree, treewidth, limits, search, constrain, shown=shown)
@@ -433,10 +436,10 @@ def _words(name: str, fact: Any) -> str:
     if name == "stop" and fact != "finished":
         return f"{fact}: the best model so far"
     if name == "sizes_tried":
+        from jtsolve.models.learning.mixture_em import words_of
+
         return "; ".join(
-            f"{one['components']} of treewidth {one['treewidth']}: "
-            f"{one['validation_log_likelihood']:.4f} nats per row"
-            for one in fact
+            f"{words_of(one)}: {one['validation_log_likelihood']:.4f} nats per row" for one in fact
         )
     if name == "validation_log_likelihood":
         return f"{fact:.4f} nats per row"

@@ -1,4 +1,4 @@
-"""`jtsolve fit --components`: a mixture of junction trees from data."""
+"""`jtsolve fit --components`: a mixture of junction trees, or of feature trees, from data."""
 
 import re
 import signal
@@ -31,27 +31,18 @@ class MixtureOptions:
     Attributes:
         sizes: numbers of components; the validation rows choose among several.
         restarts: the number of starts.
-        treewidth: of the trees.
+        treewidth: of the junction trees; None for LEM, which has none.
         backend: learns the trees; None for `forward`: they are learned again and again, which needs speed.
         constrain: constraints on every tree.
-        features: "trees", with options, for a mixture of context trees; None for one of junction trees.
-
-    Raises:
-        ChoiceError: the feature trees are others.
+        features: method and options of feature trees, as in `FeatureOptions`; None for junction trees.
     """
 
     sizes: tuple[int, ...]
     restarts: int
-    treewidth: int
+    treewidth: int | None
     backend: "Backend | None"
     constrain: ConstraintOptions
-    features: str | None = None
-
-    def __post_init__(self) -> None:
-        from jtsolve.models.learning.feature_trees import feature_method
-
-        if self.features is not None and feature_method(self.features) != "trees":
-            raise ChoiceError("--components mixes junction trees or, by --features trees, context trees")
+    features: str | None
 
 
 def read_sizes(text: str, option: str = "--components") -> tuple[int, ...]:
@@ -80,7 +71,6 @@ def fit_components(
             number is out of range.
         LimitError: the time ended before there was a mixture.
     """
-    from jtsolve.models.learning.context_trees import ContextTrees
     from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
     from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
     from jtsolve.progress import progress, tell
@@ -96,11 +86,9 @@ def fit_components(
         def told(words: str) -> None:
             tell(listener, words)
 
-        table, rows = task.read(limits, listener, options.treewidth + 1)
+        table, rows = task.read(limits, listener, (options.treewidth or 1) + 1)
         assert not isinstance(table, ContinuousTable), "a score of states has read states"
-        trees = replace(how.trees, constraints=options.constrain.of(table.names))
-        own = how.learner
-        how = replace(how, learner=replace(own, learner=trees) if isinstance(own, ContextTrees) else trees)
+        how = how.with_trees(constraints=options.constrain.of(table.names))
         if isinstance(table, partitions.PartitionedTable):
             if rows is not None:
                 raise ChoiceError(
@@ -133,7 +121,7 @@ def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> 
     learner = Learner(
         score,
         options.backend or REGISTRY["forward"],
-        options.treewidth,
+        options.treewidth or 0,
         threads=limits.threads,
         seed=limits.seed,
         memory=limits.memory,
@@ -148,15 +136,14 @@ def _with_provenance(
     """Returns the mixture with its provenance; a mixture of one tree is that tree."""
     from jtsolve.core.version import __version__
 
-    backend = how.trees.backend
-    assert backend is not None, "never auto"
-    remarks = {
-        **mixture.provenance,
-        "score": task.data.score.name,
-        "treewidth_allowed": options.treewidth,
-        "backend": backend.name,
-        "jtsolve": __version__,
-    }
+    remarks = {**mixture.provenance, "jtsolve": __version__}
+    if options.features is not None:
+        remarks["method"] = options.features
+    if options.treewidth is not None:
+        backend = how.trees.backend
+        assert backend is not None, "never auto"
+        score = task.data.score.name
+        remarks |= {"score": score, "treewidth_allowed": options.treewidth, "backend": backend.name}
     if len(mixture.components) == 1:
         return replaced(mixture.components[0], remarks)
     return replace(mixture, provenance=remarks)

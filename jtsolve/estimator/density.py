@@ -18,7 +18,6 @@ from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
-from jtsolve.models.learning.lem import Lem
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
 from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.scoring.score import DEFAULT_SCORE
@@ -49,7 +48,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             else 1.
         backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
             stands for "forward" in mixtures and feature trees.
-        components: 1 for a single tree, more for a mixture, of context trees if `features` says so.
+        components: 1 for a single tree, more for a mixture, of feature trees if `features` says so.
         features: None, or a feature tree, as `jtsolve fit --features` has them: "trees", with junction trees
             at the leaves, "lem" or "published", with tables, whose `treewidth` and `backend` have no meaning;
             with options as in "trees:support=50".
@@ -170,8 +169,6 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         deadline = None if self.time is None or how is None else monotonic() + self.time
         if how is not None and self.components == 1:
             return fit_feature_tree(table, how, deadline=deadline)
-        if isinstance(how, Lem):
-            raise ChoiceError("components mixes junction trees, or with features='trees' context trees")
         options = EmOptions(how or learner, ess=self._smoothing, seed=learner.seed)
         return fit_mixture(table, self.components, options, deadline=deadline)
 

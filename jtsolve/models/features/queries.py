@@ -40,21 +40,32 @@ if TYPE_CHECKING:
 
 def log_likelihood(tree: FeatureTree, rows: DataTable | Codes) -> NDArray[np.float64]:
     """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
+    (logs,) = log_likelihoods(tree, rows, [tree.circuit.log_weight])
+    return logs
+
+
+def log_likelihoods(
+    tree: FeatureTree, rows: DataTable | Codes, log_weights: Sequence[NDArray[np.float64]]
+) -> list[NDArray[np.float64]]:
+    """Returns `log_likelihood` for each of several `Circuit.log_weight` in place of the tree's own."""
     from jtsolve.models.features.kernels.circuits import complete_rows, partial_rows
 
     codes = codes_of(tree.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
     gaps = gaps_of(tree.columns, codes)
     codes = codes.astype(np.int32)
     circuit, first = tree.circuit, _first_states(tree)
-    out = np.empty(codes.shape[1])
-    if not gaps.any():
-        complete_rows(np.ascontiguousarray(codes.T), circuit.log_weight, circuit.arrays, circuit.visits, out)
-        return out
-    out[~gaps] = log_likelihood(tree, codes[:, ~gaps])
-    partial = np.empty(int(gaps.sum()))
-    partial_rows(np.ascontiguousarray(codes[:, gaps]), first, circuit.log_weight, circuit.arrays, partial)
-    out[gaps] = partial
-    return out
+    whole = np.ascontiguousarray(codes.T if not gaps.any() else codes[:, ~gaps].T)
+    open_rows = np.ascontiguousarray(codes[:, gaps])
+    found = []
+    for weights in log_weights:
+        complete, partial = np.empty(len(whole)), np.empty(open_rows.shape[1])
+        complete_rows(whole, weights, circuit.arrays, circuit.visits, complete)
+        if partial.size:
+            partial_rows(open_rows, first, weights, circuit.arrays, partial)
+            out = np.empty(len(gaps))
+            out[~gaps], out[gaps] = complete, partial
+        found.append(out if partial.size else complete)
+    return found
 
 
 def condition(tree: FeatureTree, evidence: Evidence) -> Conditioned[FeatureTree]:

@@ -2,7 +2,8 @@
 
 ln P(x) = Σ_C ln P(x_C) - ln P(x_S), S the separator to the parent. Missing values are summed out by messages
 towards the root over the cells consistent with the row (`kernels.rows`). Time for a row: Σ |C|, plus the
-consistent cells if values are missing.
+consistent cells if values are missing. In a tree of treewidth 1, hidden Chow–Liu trees among them, messages
+are matrix products over many rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes
+
+
+_BLOCK = 1 << 22
+"""Entries of messages alive at a time, states × rows."""
+_SMALL = 1e-250
+"""Above this, terms that are too small for 64 bits make no difference to a sum."""
 
 
 def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray[np.float64]:
@@ -51,10 +58,65 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
     # Complete and incomplete rows go to different kernels.
     whole = np.zeros(int((~gaps).sum()))
     complete_rows(np.ascontiguousarray(codes[:, ~gaps]), model.families, shape, whole)
+    out[~gaps] = whole
+    if model.tree.treewidth <= 1:
+        out[gaps] = forest_rows(model, codes[:, gaps])
+        gaps &= np.isnan(out)
     partial = np.zeros(int(gaps.sum()))
     partial_rows(np.ascontiguousarray(codes[:, gaps]), model.families, shape, partial)
-    out[~gaps], out[gaps] = whole, partial
+    out[gaps] = partial
     return out
+
+
+def forest_rows(model: JunctionTreeModel, codes: Codes) -> NDArray[np.float64]:
+    """Returns ln P(observed values) of rows with missing values, for a model of treewidth 1.
+
+    Messages are those of `kernels.rows.partial_rows`, without logarithms: one matrix product for all rows.
+
+    Args:
+        model: the distribution.
+        codes: shape (variables, rows), negative for missing values.
+
+    Returns:
+        Shape (rows,); NaN where a probability is 0, or too small beside others.
+    """
+    layout = model.layout
+    out = np.zeros(codes.shape[1])
+    block = max(1, _BLOCK // sum(layout.arities))
+    for start in range(0, len(out), block):
+        own, logs = codes[:, start : start + block], out[start : start + block]
+        # P(values below v | v), up to a factor that goes to `logs`; 0 for states that the row does not have.
+        below = [
+            ((row == np.arange(arity)[:, None]) | (row < 0)).astype(np.float64)
+            for row, arity in zip(own, layout.arities, strict=True)
+        ]
+        for i in reversed(range(len(layout.cliques))):
+            clique, separator = layout.cliques[i], layout.separators[i]
+            if clique == separator:
+                continue
+            table = np.exp(layout.table(model.families, i))
+            above = separator or clique[:-1]  # the first clique has two variables without a separator
+            message = table if clique[:1] == above else table.T
+            for v in set(clique).difference(above):
+                message = message @ below[v]
+            if above:
+                message = below[above[0]] * message
+            if not separator:
+                logs += _log(message.sum(axis=0) if above else message)
+                continue
+            largest = message.max(axis=0)
+            logs += _log(largest)
+            message /= np.where(largest > _SMALL, largest, 1.0)
+            states = np.where(own[above[0]] < 0, layout.arities[above[0]], 1)
+            logs[(message > _SMALL).sum(axis=0) < states] = np.nan
+            below[above[0]] = message
+    return out
+
+
+def _log(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the logarithms of positive numbers; NaN for numbers that are too small."""
+    logs: NDArray[np.float64] = np.log(np.where(values > _SMALL, values, np.nan))
+    return logs
 
 
 def gaps_of(columns: Sequence[Column], codes: Codes) -> NDArray[np.bool_]:

@@ -41,7 +41,7 @@ from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.context import Literal as FeatureLiteral
 from jtsolve.models.features.nodes import Product, Split, TableLeaf
-from jtsolve.models.features.queries import log_likelihood
+from jtsolve.models.features.queries import log_likelihoods
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.fit import CANDIDATES
 from jtsolve.tables.distinct import distinct_rows
@@ -179,7 +179,8 @@ def fit_lem_validated(
 ) -> FeatureTree:
     """Returns the feature tree with the threshold and the prior under which validation rows are likeliest.
 
-    Ctrl-C and the deadline end the trials; the partitions in hand are compared.
+    Thresholds are tried in their order, each with every prior, until one is no better than the best. Ctrl-C
+    and the deadline end the trials; the partitions in hand are compared.
 
     Args:
         table: the training data.
@@ -197,43 +198,44 @@ def fit_lem_validated(
         thresholds = {"delta": DELTAS, "g": LEVELS, "bic": (0.5,)}[how.test]
     if not thresholds or not candidates:
         raise ChoiceError("there is no threshold or no prior to try; give at least one of each")
-    weights = validation.weights if isinstance(validation, DataTable) else None
-    best: tuple[float, FeatureTree] | None = None
+    rows = distinct_rows(validation) if isinstance(validation, DataTable) else validation
+    best: tuple[float, float, _Growth] | None = None
     tried = []
     for value in thresholds:
         growth = _Growth(table, _with(how, value), progress, deadline)
         growth.grow()
-        here = -inf
         try:
-            for ess in candidates:
-                mean, tree = _measured(growth, ess, validation, weights)
-                here = max(here, mean)
-                if best is None or mean > best[0]:
-                    best = mean, tree
+            means = _means(growth, rows, candidates)
         except KeyboardInterrupt:
             growth.stop = Stop.INTERRUPTED
-            best = best or _measured(growth, candidates[0], validation, weights)
-            here = max(here, best[0])
-        tried.append({"threshold": value, "validation_log_likelihood": here})
-        if growth.stop is not Stop.FINISHED:
+            if best is not None:
+                break
+            means = _means(growth, rows, candidates[:1])
+        k = int(np.argmax(means))
+        tried.append({"threshold": value, "validation_log_likelihood": means[k]})
+        is_better = best is None or means[k] > best[0]
+        if is_better:
+            best = means[k], candidates[k], growth
+        if not is_better or growth.stop is not Stop.FINISHED:
             break
     assert best is not None, "there is something to try"
+    mean, ess, chosen = best
     remarks = {
-        **best[1].provenance,
-        "validation_log_likelihood": best[0],
+        "validation_log_likelihood": mean,
         "thresholds_tried": tried,
         "smoothing_candidates": list(candidates),
         "stop": growth.stop.value,
     }
-    return FeatureTree(best[1].columns, best[1].nodes, remarks)
+    return chosen.tree(ess, remarks)
 
 
-def _measured(
-    growth: _Growth, ess: float, validation: DataTable | Codes, weights: NDArray[np.int64] | None
-) -> tuple[float, FeatureTree]:
-    """Returns the tree with one prior, and the mean log-likelihood of the rows for validation."""
-    tree = growth.tree(ess, {})
-    return float(np.average(log_likelihood(tree, validation), weights=weights)), tree
+def _means(growth: _Growth, rows: DataTable | Codes, candidates: Sequence[float]) -> list[float]:
+    """Returns the mean log-likelihood of rows under each prior; one circuit serves all of them."""
+    weights = rows.weights if isinstance(rows, DataTable) else None
+    with np.errstate(divide="ignore"):
+        logs = [np.log(growth.probabilities(ess)) for ess in candidates]
+    found = log_likelihoods(growth.tree(candidates[0], {}), rows, logs)
+    return [float(np.average(one, weights=weights)) for one in found]
 
 
 def _with(how: Lem, threshold: float) -> Lem:
@@ -258,6 +260,18 @@ class _Branch(NamedTuple):
     total: float
     holds: float
     kids: tuple[int, int]
+
+
+def _weights(node: _Branch | _Counted) -> NDArray[np.float64]:
+    """Returns the weights of the rows on the branches of a node."""
+    return (
+        node.counts.ravel() if isinstance(node, _Counted) else np.array([node.total - node.holds, node.holds])
+    )
+
+
+def _shares(node: _Branch | _Counted) -> NDArray[np.float64]:
+    """Returns the shares of the prior on the branches of a node."""
+    return node.mask.ravel() / node.mask.sum() if isinstance(node, _Counted) else np.full(2, 0.5)
 
 
 class _Candidate(NamedTuple):
@@ -324,15 +338,17 @@ class _Growth:
     def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
         """Returns the tree with the probabilities for a prior."""
         nodes: list[Node] = []
+        probabilities, start = self.probabilities(ess), 1
         for node in self.nodes:
-            if isinstance(node, _Branch):
-                share = (node.holds + ess / 2) / (node.total + ess)
-                nodes.append(Split(node.feature, share, node.kids))
-            elif isinstance(node, _Counted):
-                values = np.where(node.mask, node.counts + ess / node.mask.sum(), 0.0)
-                nodes.append(TableLeaf(node.variables, values / values.sum()))
-            else:
+            if isinstance(node, Product):
                 nodes.append(node)
+                continue
+            own = probabilities[start : start + _weights(node).size]
+            start += own.size
+            if isinstance(node, _Branch):
+                nodes.append(Split(node.feature, float(own[1]), node.kids))
+            else:
+                nodes.append(TableLeaf(node.variables, own.reshape(node.counts.shape)))
         settings = {field.name: getattr(self.how, field.name) for field in fields(self.how)}
         remarks = {
             **self.source.provenance,
@@ -342,6 +358,14 @@ class _Growth:
             **facts,
         }
         return FeatureTree(self.columns, tuple(nodes), MappingProxyType(remarks))
+
+    def probabilities(self, ess: float) -> NDArray[np.float64]:
+        """Returns the probabilities of the circuit's branches for a prior; the first leads to the root."""
+        nodes = [node for node in self.nodes if not isinstance(node, Product)]
+        weights = [np.zeros(1), *map(_weights, nodes)]
+        shares = [np.ones(1), *map(_shares, nodes)]
+        totals = np.repeat([own.sum() for own in weights], [own.size for own in weights])
+        return (np.concatenate(weights) + ess * np.concatenate(shares)) / (totals + ess)
 
     def place(self, context: Context, rows: NDArray[np.int64], parts: Sequence[Sequence[int]]) -> int:
         """Appends an A-node, its parts to be filled later; returns its position."""

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from math import inf, log
 from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -98,12 +98,12 @@ class EmOptions:
             return Learner(treewidth=0)
         return self.learner.learner if isinstance(self.learner, ContextTrees) else self.learner
 
-    def of_treewidth(self, treewidth: int) -> EmOptions:
-        """Returns the options with another bound on the treewidth of the junction trees."""
+    def with_trees(self, **changes: Any) -> EmOptions:
+        """Returns the options with another learner of junction trees: some of its fields changed."""
         own = self.learner
         if isinstance(own, Lem):
             return self
-        trees = replace(self.trees, treewidth=treewidth)
+        trees = replace(self.trees, **changes)
         return replace(self, learner=replace(own, learner=trees) if isinstance(own, ContextTrees) else trees)
 
 
@@ -263,7 +263,7 @@ class _BestMixture:
         """
         mixture = None
         try:
-            how = self.how.of_treewidth(treewidth)
+            how = self.how.with_trees(treewidth=treewidth)
             mixture = fit_mixture(self.table, size, how, self.progress, deadline=self.deadline)
             self.stop = mixture.provenance["stop"]
             mixture, mean = self.tuned(mixture, self.candidates if self.stop == Stop.FINISHED.value else ())
@@ -275,8 +275,11 @@ class _BestMixture:
                 raise
             self.stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
             return False
-        self.tried.append({"components": size, "treewidth": treewidth, "validation_log_likelihood": mean})
-        self.progress(f"{size} components of treewidth {treewidth}: {mean:.4f} nats per row of validation")
+        shape = {"components": size}
+        if not isinstance(self.how.learner, Lem):
+            shape["treewidth"] = treewidth
+        self.tried.append({**shape, "validation_log_likelihood": mean})
+        self.progress(f"{words_of(shape)}: {mean:.4f} nats per row of validation")
         if self.best is not None and mean <= self.likelihood:
             return False
         self.best, self.likelihood = mixture, mean
@@ -294,6 +297,17 @@ class _BestMixture:
     def mean(self, mixture: Mixture) -> float:
         """Returns the mean log-likelihood per row of validation."""
         return _mean(log_likelihood(mixture, self.validation), self.times)
+
+
+def words_of(shape: Mapping[str, float]) -> str:
+    """Returns the size of a mixture that was tried in words.
+
+    >>> words_of({"components": 4, "treewidth": 2})
+    '4 components of treewidth 2'
+    """
+    components = shape["components"]
+    of = f" of treewidth {shape['treewidth']}" if "treewidth" in shape else ""
+    return f"{components} component{'s' * (components > 1)}{of}"
 
 
 def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
