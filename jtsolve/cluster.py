@@ -16,7 +16,8 @@ import importlib.util
 import logging
 import signal
 import threading
-from contextlib import ExitStack, closing, contextmanager
+from concurrent.futures import CancelledError
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import resource_tracker
 from time import monotonic, sleep
@@ -38,6 +39,8 @@ _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
 RESTART = 60
 """Seconds until a worker that died has started again."""
+_LOOK = 10.0
+"""Seconds between two looks whether there are workers."""
 _PULSE = 0.02
 """Seconds between two looks at what has finished."""
 _FAN_IN = 8
@@ -206,10 +209,27 @@ class Workers:
 
     client: Any
 
+    @contextmanager
+    def reaching(self) -> Iterator[None]:
+        """Turns what Dask raises of a call that its scheduler does not answer into ClusterLostError."""
+        try:
+            yield
+        except OSError:
+            raise lost() from None
+        except Exception:  # of various types, of a client that has given up
+            if self.client.status == "running":
+                raise
+            raise lost() from None
+
     @property
     def threads(self) -> int:
-        """The number of tasks that run at a time."""
-        return max(1, sum(map(int, self.client.nthreads().values())))
+        """The number of tasks that run at a time.
+
+        Raises:
+            ClusterLostError: the scheduler is gone.
+        """
+        with self.reaching():
+            return max(1, sum(map(int, self.client.nthreads().values())))
 
     def memory(self, free: int) -> float:
         """Returns the bytes that a task may take on the smallest worker.
@@ -230,11 +250,9 @@ class Workers:
         Raises:
             ClusterLostError: it is gone.
         """
-        try:
+        with self.reaching():
             if self.client.status == "running":
                 return bool(self.client.nthreads())
-        except (OSError, TimeoutError):
-            pass
         raise lost()
 
     @property
@@ -268,14 +286,17 @@ class Workers:
         patience = RESTART if patience is None else patience
         end = monotonic() + patience
         while True:
-            try:
-                return self.client.scatter(value, broadcast=True, hash=False, timeout=max(1, patience))
-            except (ValueError, KeyError, TimeoutError):  # of Dask, where a worker has gone or none is there
-                if monotonic() >= end:
-                    raise self.loss() from None
-                sleep(_PULSE)
-            except OSError:
-                raise lost() from None
+            with self.reaching():
+                try:
+                    return self.client.scatter(value, broadcast=True, hash=False, timeout=max(1, patience))
+                except (
+                    ValueError,
+                    KeyError,
+                    TimeoutError,
+                ):  # of Dask, where a worker has gone or none is there
+                    if monotonic() >= end:
+                        raise self.loss() from None
+                    sleep(_PULSE)
 
     def as_completed(
         self, futures: Sequence[Future], stop: Callable[[], bool] = lambda: False
@@ -287,16 +308,22 @@ class Workers:
             stop: is asked again and again while none has finished; True leaves early.
 
         Raises:
-            ClusterLostError: the scheduler is gone.
+            ClusterLostError: the scheduler is gone, or there have been no workers for a minute.
             WorkersLostError: all workers that had what a task needs have died.
         """
         left = {future.key: future for future in futures}
         finished = _distributed().as_completed(list(futures))
+        looked = manned = monotonic()
         try:
             while not finished.is_empty():
                 if not finished.has_ready():
                     if stop():
                         return
+                    now = monotonic()
+                    if now - looked > _LOOK:
+                        looked, manned = now, now if self.present else manned
+                        if now - manned > RESTART:
+                            raise lost()
                     sleep(_PULSE)
                     continue
                 future = next(finished)
@@ -309,8 +336,26 @@ class Workers:
                 self.cancel(list(left.values()))
 
     def cancel(self, futures: Sequence[Future]) -> None:
-        """Cancels tasks that have not started, and forgets results."""
-        self.client.cancel(futures)
+        """Cancels tasks that have not started, and forgets results; without the scheduler there are none."""
+        with suppress(ClusterLostError), self.reaching():
+            self.client.cancel(futures)
+
+    def taken(self, future: Future) -> Any:
+        """Returns the result of a future that has finished.
+
+        Raises:
+            ClusterLostError, WorkersLostError: as `as_completed`.
+            Exception: what the task raised.
+        """
+        if future.status == "error":
+            if _is_killed(future.exception()):
+                raise _deaths()
+            return future.result()
+        try:
+            with self.reaching():
+                return future.result()
+        except CancelledError:
+            raise self.loss() from None
 
     def loss(self) -> LimitError:
         """Returns why a task that nobody cancelled was cancelled."""
@@ -318,10 +363,7 @@ class Workers:
             _ = self.present
         except ClusterLostError as error:
             return error
-        return WorkersLostError(
-            "all Dask workers that had what a task needs have died, as they do for want of memory; give them "
-            "more, or start more of them"
-        )
+        return _deaths()
 
     def result(self, future: Future) -> Any:
         """Returns the result of one future, waiting for it; Ctrl-C cancels it.
@@ -331,7 +373,7 @@ class Workers:
             Exception: what the task raised.
         """
         for finished in self.as_completed([future]):
-            return finished.result()
+            return self.taken(finished)
         raise lost()
 
     def map(self, function: Callable[[Any, Any], Any], value: Any, items: Sequence[Any]) -> list[Any]:
@@ -344,7 +386,7 @@ class Workers:
         shared = self.share(value)
         futures = [self.submit(function, shared, item) for item in items]
         with closing(self.as_completed(futures)) as finished:
-            found = {future.key: future.result() for future in finished}
+            found = {future.key: self.taken(future) for future in finished}
         return [found[future.key] for future in futures]
 
     def total(
@@ -393,7 +435,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
                     dashboard_address=None,
                     scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                     memory_limit=0,
-                    silence_logs=logging.ERROR,  # not a slow end of a worker
+                    silence_logs=logging.CRITICAL,  # not how workers end: slowly, or with a traceback
                 )
         except (OSError, RuntimeError, TimeoutError) as error:
             raise ClusterLostError(
@@ -423,15 +465,28 @@ def _deaf() -> Iterator[None]:
 
 def lost_memory(error: BaseException) -> bool:
     """Tells whether a task failed for want of memory: in its own words, or by the death of its workers."""
-    return isinstance(error, MemoryError | WorkersLostError) or type(error).__name__ == "KilledWorker"
+    return isinstance(error, MemoryError | WorkersLostError) or _is_killed(error)
+
+
+def _is_killed(error: BaseException) -> bool:
+    """Tells whether Dask has given up a task because of the workers that died during it."""
+    return type(error).__name__ == "KilledWorker"
+
+
+def _deaths() -> WorkersLostError:
+    """Returns the error of a task whose workers have died."""
+    return WorkersLostError(
+        "all Dask workers that had what a task needs have died, as they do for want of memory; give them "
+        "more, or start more of them"
+    )
 
 
 def lost() -> ClusterLostError:
     """Returns the error of a cluster without its scheduler, or without workers for good."""
     return ClusterLostError(
         "the Dask cluster has lost its tasks: its scheduler or all its workers have ended, or cannot be "
-        "reached. Start them again, and repeat the call; `jtsolve compare --resume` and `jtsolve score "
-        "--keep` go on from there"
+        "reached. Start them again, and repeat the call; `jtsolve compare --resume`, and `jtsolve score` and "
+        "`fit` with --keep, go on from there"
     )
 
 
@@ -451,13 +506,15 @@ def _checked(client: Any, place: str) -> Workers:
     Raises:
         ChoiceError: there are none, or one has others.
     """
-    try:
-        client.wait_for_workers(1, timeout=_PATIENCE)
-    except TimeoutError:
-        raise ChoiceError(
-            f"the Dask scheduler {place} has no workers; start some with 'dask worker'"
-        ) from None
-    known = client.get_versions(packages=["jtsolve"])
+    workers = Workers(client)
+    with workers.reaching():
+        try:
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except TimeoutError:
+            raise ChoiceError(
+                f"the Dask scheduler {place} has no workers; start some with 'dask worker'"
+            ) from None
+        known = client.get_versions(packages=["jtsolve"])
     ours = _versions(known["client"])
     for address, facts in sorted(known["workers"].items()):
         theirs = _versions(facts)
@@ -466,7 +523,7 @@ def _checked(client: Any, place: str) -> Workers:
                 f"the Dask worker {address} has {_in_words(theirs)}, but here is {_in_words(ours)}; install "
                 "the same versions there"
             )
-    return Workers(client)
+    return workers
 
 
 def _versions(facts: Mapping[str, Any]) -> tuple[str, str | None]:

@@ -83,8 +83,16 @@ def test_nodes_on_workers_make_one_certificate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     problem, here = branching
+    share, shared = Workers.share, []
+
+    def watched(self: Workers, value: Any, patience: float | None = None) -> Any:
+        shared.append(value)
+        return share(self, value, patience)
+
+    monkeypatch.setattr(Workers, "share", watched)
     monkeypatch.setattr(spread, "_SECONDS", 0.0)
     there = proved_by(problem, tmp_path / "c.json", workers)
+    assert len(shared) == 1, "the scores travel once, not with each task"
     assert agrees(here, there)
     assert there.stats["tasks"] == there.stats["nodes"] - 1 > 1, "the first is bounded here"
 

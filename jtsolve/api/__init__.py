@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import fields, replace
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from jtsolve import backends
@@ -52,7 +53,6 @@ from jtsolve.wording import python_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
 
     import networkx as nx
 
@@ -121,6 +121,7 @@ def learn(
     encoding: str = "utf-8",
     strict: bool = False,
     executor: str | Any | None = None,
+    keep: str | Path | None = None,
     show_progress: bool | None = None,
     **coding: Any,
 ) -> Solution:
@@ -153,6 +154,7 @@ def learn(
         executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
             partitions, as `docs/dask.md` says; None for this process, but for Dask's own client if it is one
             of its frames.
+        keep: a folder for the counts of Parquet files by partitions, from which the same call goes on.
         show_progress: on standard error; None for in terminals and notebooks.
         coding: the fields of `tables.options.Coding`, most named as on the command line: columns, drop,
             weights, missing, gaps, discretise, schema (a mapping, or a file), class_column, max_states.
@@ -177,6 +179,8 @@ def learn(
         raise ChoiceError(f"average mixes models of states, and '{of.name}' scores real numbers; take bdeu")
     name = title_of(data) if is_path(data) else "data"
     cluster = cluster_of(data, executor, of, threads)
+    if keep is not None and cluster is None:
+        raise ChoiceError('keep= is for counts by partitions; give executor="dask", or leave it out')
     with (
         display("reading the data", show_progress) as listener,
         nullcontext() if cluster is None else cluster.held() as held,
@@ -190,7 +194,10 @@ def learn(
         else:
             heed = finding_handler(data, strict=strict)
             dialect.refuse(name, IN_PARTITIONS)
-            table = read_partitioned(data, coding_of(coding), held, size=size, tell=heed, watch=watch)
+            folder = None if keep is None else Path(keep)
+            table = read_partitioned(
+                data, coding_of(coding), held, size=size, folder=folder, tell=heed, watch=watch
+            )
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
         tell(listener, "scoring")

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.cluster import ClusterLostError
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
-from jtsolve.core.result import Status
+from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.progress import tell
 from jtsolve.scoring.problem import problem_from_table
@@ -43,11 +44,12 @@ class Strengths:
 
     Attributes:
         edges: shape (n, n): the share of the resamples whose tree has the edge.
-        resamples: done; fewer than asked for if the time ended, or Ctrl-C came.
+        resamples: done; fewer than asked for if it was stopped.
         wanted: asked for.
         optimal: how many of the trees are proved to be the best of their resample.
         backend: that found them.
         seed: of the resamples.
+        stop: why it ended.
     """
 
     edges: NDArray[np.float64]
@@ -56,6 +58,7 @@ class Strengths:
     optimal: int
     backend: str
     seed: int
+    stop: Stop = Stop.FINISHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ def bootstrap(
 ) -> Strengths:
     """Searches for the trees of resampled data.
 
-    Ctrl-C and the end of the time keep the resamples done. Each may take an equal share of the time left.
+    Ctrl-C, the end of the time and the loss of the cluster keep the resamples done. Each may take an equal
+    share of the time left.
     Without a time limit, workers find the same strengths as this process.
 
     Args:
@@ -117,7 +121,8 @@ def bootstrap(
         ChoiceError: the count is not positive, the backend refuses the problem, or no tree meets the
             constraints.
         InputError: a resample cannot be scored.
-        LimitError: the limits ended it before the first tree, or do not let a tree be found.
+        LimitError: the limits or the loss of the cluster ended it before the first tree, or do not let a tree
+            be found.
         KeyboardInterrupt: Ctrl-C or SIGTERM came before the first tree.
     """
     if count < 1:
@@ -125,21 +130,28 @@ def bootstrap(
     limits = limits or Limits()
     seen = np.zeros((table.n, table.n))
     done = optimal = 0
-    name = ""
+    name, stop = "", Stop.FINISHED
     seeds = np.random.SeedSequence(limits.seed).spawn(count)
     with interruptible() as interruption:
         job = _Resampling(table, search, limits, listener, interruption)
-        for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
-            for u, v in found.edges:
-                seen[u, v] += 1
-                seen[v, u] += 1
-            done, name = done + 1, found.backend
-            optimal += found.optimal
+        try:
+            for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
+                for u, v in found.edges:
+                    seen[u, v] += 1
+                    seen[v, u] += 1
+                done, name = done + 1, found.backend
+                optimal += found.optimal
+        except ClusterLostError:
+            if not done:
+                raise
+            stop = Stop.LOST
         if not done and interruption.wanted:
             raise KeyboardInterrupt
     if not done:
         raise LimitError("the time ended before the first resample; allow more time")
-    return Strengths(seen / done, done, count, optimal, name, limits.seed)
+    if stop is Stop.FINISHED and done < count:
+        stop = Stop.INTERRUPTED if interruption.wanted else Stop.TIME
+    return Strengths(seen / done, done, count, optimal, name, limits.seed, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +210,7 @@ class _Resampling:
             with closing(workers.as_completed(futures, stop=lambda: self.ended)) as finished:
                 for done, future in enumerate(finished):
                     tell(self.listener, f"{done + 1} of {len(seeds)} resamples", (done + 1) / len(seeds))
-                    yield future.result()
+                    yield workers.taken(future)
 
 
 def _searched(table: Table, search: Search, limits: Limits, seed: np.random.SeedSequence) -> _Resample:

@@ -30,8 +30,10 @@ import numpy as np
 from jtsolve.averaging.blocks import blocks_of
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.junction_trees import trees_of
+from jtsolve.cluster import ClusterLostError
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
+from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError, colex_table
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.blocks import Blocks
-    from jtsolve.cluster import Cluster
+    from jtsolve.cluster import Cluster, Future, Workers
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
@@ -72,7 +74,9 @@ class ChainConstants:
     rounds: int = 40_000
     """The most rounds of a chain, where neither they nor the time are limited."""
     piece: int = 100
-    """Rounds of a task, after which a block may be drawn."""
+    """Rounds of a thread at a time, after which a block may be drawn."""
+    task: int = 1000
+    """Rounds of a task on a cluster, about a second; as many are lost when it is."""
     certain: float = 0.01
     """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
     steps: int = 100
@@ -257,18 +261,24 @@ def run_chains(
         limits: time, threads, seed.
         report: is asked whether to continue.
 
+    Where the cluster is lost, "stop" of the diagnostics is "lost".
+
     Raises:
         StoppedError: the report asked to end before anything could be compared.
+        ClusterLostError: the cluster was lost before.
     """
     run = _Run(problem, edge_odds, ladder, start, limits)
     sample: Sample | None = None
     for rounds in _stages(run.rounds):
         try:
             run.until(rounds, report)
-        except StoppedError:
+        except (StoppedError, ClusterLostError) as error:
             if sample is None:
                 raise
-            return run.sample()
+            sample = run.sample()
+            if isinstance(error, ClusterLostError):
+                sample.diagnostics["stop"] = Stop.LOST.value
+            return sample
         sample = run.sample()
         if sample.converged:
             break
@@ -414,27 +424,33 @@ class _Run:
             self._on(self.ladder.cluster, rounds, report)
 
     def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
-        """Runs each chain as a task, which returns its state and trace."""
-        part = slice(self.done, rounds)
+        """Runs each chain as a task for a while, again and again."""
+        if not report(note="chains"):  # before workers start
+            raise StoppedError
         with cluster.connected() as workers:
             shared = workers.share(self.shared)
-            futures = [
-                workers.submit(_advanced, shared, part.stop - part.start, self.state(i))
-                for i in range(self.ladder.chains)
-            ]
-            places = {future.key: i for i, future in enumerate(futures)}
-            found = {}
-            with closing(workers.as_completed(futures, stop=lambda: not report(note="chains"))) as finished:
-                for future in finished:
-                    found[places[future.key]] = future.result()
+            while self.done < rounds:
+                self._round(workers, shared, slice(self.done, min(self.done + CHAINS.task, rounds)), report)
+
+    def _round(self, workers: Workers, shared: Future, part: slice, report: Report) -> None:
+        """Runs each chain as one task, which returns its state and trace."""
+        futures = [
+            workers.submit(_advanced, shared, part.stop - part.start, self.state(i))
+            for i in range(self.ladder.chains)
+        ]
+        places = {future.key: i for i, future in enumerate(futures)}
+        found = {}
+        with closing(workers.as_completed(futures, stop=lambda: not report(note="chains"))) as finished:
+            for future in finished:
+                found[places[future.key]] = workers.taken(future)
         if len(found) < self.ladder.chains:
             raise StoppedError
         for i, (state, graphs, heights) in found.items():
             for array, value in zip(self.state(i), state, strict=True):
                 array[:] = value
             self.graphs[i, part], self.heights[i, part] = graphs, heights
-        self.done = rounds
-        report(done=rounds / self.rounds, note="chains")
+        self.done = part.stop
+        report(done=self.done / self.rounds, note="chains")
 
     def _in_threads(self, rounds: int, report: Report) -> None:
         """Runs the chains a hundred rounds at a time."""

@@ -12,6 +12,7 @@ from jtsolve.averaging.bootstrap import Strengths
 from jtsolve.averaging.chains import Traces
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.core.files import read_file
+from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
@@ -85,6 +86,7 @@ class BootstrapDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     optimal: Annotated[int, msgspec.Meta(ge=0)]
     backend: str
     seed: int
+    stop: Stop = Stop.FINISHED
 
 
 def posterior_schema() -> dict[str, Any]:
@@ -117,6 +119,7 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
             "optimal": found.optimal,
             "backend": found.backend,
             "seed": found.seed,
+            "stop": found.stop.value,
         }
     values = {
         "format": "jtsolve-posterior",
@@ -229,7 +232,9 @@ def _bootstrap(value: Any, index: Mapping[str, int], source: str) -> Strengths:
     place = "$.diagnostics.bootstrap"
     found = _converted(value, BootstrapDocument, source, place)
     edges = _matrix(found.edges, index, source, f"{place}.edges")
-    return Strengths(edges, found.resamples, found.wanted, found.optimal, found.backend, found.seed)
+    return Strengths(
+        edges, found.resamples, found.wanted, found.optimal, found.backend, found.seed, found.stop
+    )
 
 
 def _converted(value: Any, kind: type[_Kind], source: str, place: str) -> _Kind:

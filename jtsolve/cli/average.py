@@ -43,6 +43,7 @@ from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jtsolve.averaging.bootstrap import Search, Strengths
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cli.scoring import Say
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits
@@ -128,8 +129,8 @@ def average(
     share each edge is. Ctrl-C and the time limit keep the resamples done. --executor dask takes chains and
     resamples as tasks, on --threads workers of this machine or on those of a scheduler.
 
-    Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits; 5: the chains
-    did not converge.
+    Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
+    has gone; 5: the chains did not converge.
     """
     for path in (output, plot):
         if path is not None:
@@ -179,11 +180,13 @@ def average(
         file = DataFile.of(instance, _score(scoring), table, quiet=True)
         try:
             trees = Search(file.score, problem.max_clique_size - 1, backend, problem.constraints)
-            strengths = _strengths(file, bootstrap, trees, limits, cluster, shown=shown)
-            posterior = replace(posterior, bootstrap=strengths)
+            posterior = replace(
+                posterior, bootstrap=_strengths(file, bootstrap, trees, limits, cluster, shown=shown)
+            )
         except (LimitError, KeyboardInterrupt) as error:  # the posterior is not to be lost
             lost = error
             complain(f"no resample was done, so that the posterior has no strengths beside it. {error}")
+    lost = lost or _loss(posterior)
     data = posterior_to_json(posterior)
     if output is not None:
         write_atomically(output, data)
@@ -198,6 +201,18 @@ def average(
     if lost is not None:
         raise typer.Exit(NO_TREE if isinstance(lost, LimitError) else INTERRUPTED)
     raise typer.Exit(FOUND if posterior.converged else NOT_CONVERGED)
+
+
+def _loss(posterior: "GraphPosterior") -> LimitError | None:
+    """Returns the error if chains or resamples ended with their cluster, and says so."""
+    from jtsolve.cluster import lost
+    from jtsolve.core.result import Stop
+
+    resampled = posterior.bootstrap is not None and posterior.bootstrap.stop is Stop.LOST
+    if not resampled and posterior.diagnostics.get("stop") != Stop.LOST.value:
+        return None
+    complain(str(error := lost()))
+    return error
 
 
 def _strengths(

@@ -19,6 +19,7 @@ from jtsolve.cli.options import (
     Ess,
     Executor,
     Json,
+    Keep,
     LimitOptions,
     Quiet,
     ScoreName,
@@ -113,6 +114,7 @@ def fit(
     search: SearchOptions,
     spend: LimitOptions,
     executor: Executor = LOCAL,
+    keep: Keep = None,
     seed: Seed = 0,
     columns: DataOptions,
     constrain: ConstraintOptions,
@@ -141,8 +143,8 @@ def fit(
     name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
     the chains that draw where exact draws do not fit have not converged.
 
-    --executor dask scores and counts Parquet files by partitions. A mixture then learns its trees from one
-    partition, and tables and weights from all.
+    --executor dask scores and counts Parquet files by partitions; with --keep FOLDER, the same command need
+    not score again. A mixture begins with one partition, and goes on with all.
     """
     require_writable(
         output, data, *(path for path in (tree, graph, validate, columns.schema) if path is not None)
@@ -173,7 +175,7 @@ def fit(
         None if features is None else FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
     )
     file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet).on(
-        context.with_resource(held(cluster_named(executor, spend.threads)))
+        context.with_resource(held(cluster_named(executor, spend.threads))), keep
     )
     task, limits = FitTask(file, smoothing, validate, unseen), spend.limits(context.obj, seed)
     shown = not (json or quiet) and is_watched()
@@ -201,10 +203,7 @@ def fit(
         given_tree = structure_of_graph if tree is None else _of_result(tree)
         model, table = _fit_tree(task, given_tree, treewidth, limits, search, constrain, shown=shown)
 
-    from jtsolve.models.files.document import write_model
-
-    write_model(model, output)
-    _report(model, table, output, json=json, quiet=quiet)
+    _write(model, table, output, json=json, quiet=quiet)
 
 
 def _require_features(components: str | None, tree: Path | None, graph: Path | None, executor: str) -> None:
@@ -381,6 +380,18 @@ def _model(
     if rows is not None:
         return fit_validated(tree, table, rows)
     return fit_tables(tree, table, ess=task.ess)
+
+
+def _write(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
+    """Writes a model and prints its summary; raises ClusterLostError if the fit ended with its cluster."""
+    from jtsolve.cluster import lost
+    from jtsolve.core.result import Stop
+    from jtsolve.models.files.document import write_model
+
+    write_model(model, output)
+    _report(model, table, output, json=json, quiet=quiet)
+    if model.provenance.get("stop") == Stop.LOST.value:
+        raise lost()
 
 
 def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:

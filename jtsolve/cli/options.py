@@ -69,6 +69,12 @@ LOCAL = "local"
 Executor = Annotated[
     str, typer.Option(metavar="NAME", help="local, dask (workers on this machine), or dask=ADDRESS.")
 ]
+Keep = Annotated[
+    Path | None,
+    typer.Option(
+        file_okay=False, readable=False, metavar="FOLDER", help="Of partitions: keep the counts here."
+    ),
+]
 
 # Data
 

@@ -12,6 +12,7 @@ from jtsolve.cli.options import (
     DataOptions,
     Ess,
     Executor,
+    Keep,
     LimitOptions,
     Quiet,
     ScoreName,
@@ -60,15 +61,7 @@ def score(
     ] = None,
     spend: LimitOptions,
     executor: Executor = LOCAL,
-    keep: Annotated[
-        Path | None,
-        typer.Option(
-            file_okay=False,
-            readable=False,
-            metavar="FOLDER",
-            help="Of partitions: keep the counts here.",
-        ),
-    ] = None,
+    keep: Keep = None,
     quiet: Quiet = False,
 ) -> None:
     """Score all small sets of the columns of a data file.

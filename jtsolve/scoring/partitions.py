@@ -130,7 +130,7 @@ def sums_over_partitions(
                 for future in finished:
                     _require(future)
                     if table.folder is not None:
-                        kept[totals[future]] = future.result()
+                        kept[totals[future]] = workers.taken(future)
                         _keep(table, sets, groups[totals[future]], kept[totals[future]])
                     done += 1
                     heed(done / len(groups))

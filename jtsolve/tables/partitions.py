@@ -177,6 +177,10 @@ def read_partitioned(
             "mdlp cuts by a class, which needs all rows in one place; give --discretise quantile:4, or cuts "
             "with --schema"
         )
+    if folder is not None and is_dask_frame(data):
+        raise ChoiceError(
+            "a change of a Dask DataFrame would not be seen; counts are kept of Parquet files only"
+        )
     source, parts = partitions_of(data)
     found = None if folder is None else _kept(folder, parts, coding)
     if found is None:
@@ -263,7 +267,8 @@ def over_frames(
             _submitted(workers, part, framed, function, shared, _place_in(output, number))
             for number, part in enumerate(parts)
         ]
-        return [future.result() for future in workers.as_completed(futures)]
+        with closing(workers.as_completed(futures)) as finished:
+            return [workers.taken(future) for future in finished]
 
 
 def _place_in(folder: Path | None, number: int) -> str | None:
@@ -288,7 +293,7 @@ def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, watch: Watc
         futures = [_submitted(workers, part, surveyed, coding) for part in asked]
         with closing(workers.as_completed(futures)) as finished:
             for future in finished:
-                found = [added([*found, future.result()])]
+                found = [added([*found, workers.taken(future)])]
                 watch(rows=found[0].rows, memory=0)
     return replace(found[0], rows=sum(map(int, filter(None, rows)))) if skipped else found[0]
 

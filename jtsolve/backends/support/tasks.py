@@ -19,7 +19,7 @@ import pickle
 import threading
 from collections import deque
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
 from math import inf
@@ -27,7 +27,7 @@ from time import monotonic, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack, runtime_checkable
 from uuid import uuid4
 
-from jtsolve.cluster import RESTART, WorkersLostError, lost
+from jtsolve.cluster import RESTART, ClusterLostError, WorkersLostError, lost
 from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import StoppedError
@@ -231,7 +231,8 @@ class Tasks:
             client = self.site.workers.client
             self._variable = import_module("distributed").Variable(self._name, client=client)
             self._post(None, None)
-            client.subscribe_topic(self._name, self._hear)
+            with self.site.workers.reaching():
+                client.subscribe_topic(self._name, self._hear)
 
     def _hear(self, event: tuple[float, bytes]) -> None:
         self._heard.append(event[1])
@@ -285,8 +286,9 @@ class Tasks:
         """Cancels all tasks and withdraws the `Variable`, without which a task stops."""
         self.cancel()
         if self._variable is not None and self.site.workers.client.status == "running":
-            self.site.workers.client.unsubscribe_topic(self._name)
-            self._variable.delete()
+            with suppress(ClusterLostError), self.site.workers.reaching():
+                self.site.workers.client.unsubscribe_topic(self._name)
+                self._variable.delete()
 
     def solve(self, backend: Backend, limits: Limits, report: Report) -> Outcome:
         """Runs a backend as one task.
@@ -314,7 +316,8 @@ class Tasks:
             del self.running[number]
             error = None if future.cancelled() else future.exception()
             try:
-                result = None if error is not None else future.result()
+                with self.site.workers.reaching():
+                    result = None if error is not None else future.result()
             except CancelledError:  # of Dask, whose workers that had what the task needs have died
                 self._orphaned_at = self._orphaned_at if self._orphans else monotonic()
                 self._orphans.append(number)
@@ -354,12 +357,8 @@ class Tasks:
             return
         self._posts += 1
         told = None if stop is None else stop.value
-        try:
+        with self.site.workers.reaching():
             self._variable.set([self._posts, told, None if tree is None else pickle.dumps(tree)])
-        except Exception as error:
-            if isinstance(error, OSError | TimeoutError) or self.site.workers.client.status != "running":
-                raise lost() from None
-            raise
         self._posted, self._posted_at = tree, monotonic()
 
 

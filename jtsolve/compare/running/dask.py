@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jtsolve.compare.running.supervise import PROGRAM, Watcher, supervise
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row
@@ -16,7 +16,7 @@ from jtsolve.compare.spec import Row, RunStatus, Spec, new_row
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.cluster import Cluster
+    from jtsolve.cluster import Cluster, Future, Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class DaskExecutor:
             def collect() -> None:
                 try:
                     for future in workers.as_completed([future for _, future in futures.values()]):
-                        watcher.finished(_row_of(future, futures[future.key][0]))
+                        watcher.finished(_row_of(workers, future, futures[future.key][0]))
                 except BaseException as error:  # noqa: BLE001 - raised again in the main thread
                     failures.append(error)
 
@@ -67,10 +67,10 @@ def _work(spec: Spec, program: tuple[str, ...]) -> Row:
     return row
 
 
-def _row_of(future: Any, spec: Spec) -> Row:
+def _row_of(workers: Workers, future: Future, spec: Spec) -> Row:
     """Returns the row of a future; it is a crash if the workers died."""
     error = future.exception()
     if error is None:
-        row: Row = future.result()
+        row: Row = workers.taken(future)
         return row
     return new_row(spec, RunStatus.CRASHED, f"{type(error).__name__}: {error}")

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.cluster import ClusterLostError
 from jtsolve.core.result import Stop
 from jtsolve.errors import InputError, LimitError
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -67,7 +68,8 @@ def fit_mixture_by_partitions(
 ) -> Mixture:
     """Returns a mixture fitted to all partitions, trees included.
 
-    The provenance records under "stop" why EM ended: "finished" or "time".
+    Ctrl-C returns the mixture so far, as `fit_mixture` does, and so does the loss of the cluster. The
+    provenance records under "stop" why EM ended: "finished", "time", "interrupted" or "lost".
 
     Args:
         table: the partitions.
@@ -78,37 +80,48 @@ def fit_mixture_by_partitions(
 
     Raises:
         InputError: a partition cannot be read.
-        ChoiceError, LimitError: as `fit_mixture`, of one partition.
+        ChoiceError, LimitError, KeyboardInterrupt: as `fit_mixture`, of one partition.
+        ClusterLostError: the cluster was lost before the first mixture.
     """
     with table.cluster.held() as cluster, cluster.connected() as workers:
         rows = replace(table, cluster=cluster, folder=None)  # drawn rows are nothing to keep
-        run = _Run(rows, workers, how, progress, deadline)
-        mixture = run.refitted(
-            fit_mixture(_first(workers, rows), components, how, progress, deadline=deadline)
-        )
-        try:
-            for turn in range(how.rounds):
-                models = run.relearned(mixture, turn)
-                if [one.tree for one in models] == [one.tree for one in mixture.junction_trees]:
-                    break
-                mixture = run.refitted(replace(mixture, components=models))
-        except LimitError:
-            if not run.is_late:
-                raise
-        stop = Stop.TIME if run.is_late else Stop.FINISHED
+        first = fit_mixture(_first(workers, rows), components, how, progress, deadline=deadline)
+        run = _Run(rows, workers, how, progress, deadline, first)
+        stop = Stop(first.provenance["stop"])
+        if stop is not Stop.INTERRUPTED:
+            stop = run.go()
     remarks = {**table.provenance, "smoothing_ess": how.ess, "stop": stop.value}
-    return replace(mixture, provenance=remarks)
+    return replace(run.mixture, provenance=remarks)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Run:
-    """EM over all partitions."""
+    """EM over all partitions; `mixture` is that of the last M-step."""
 
     table: PartitionedTable
     workers: Workers
     how: EmOptions
     progress: Callable[[str], None]
     deadline: float | None
+    mixture: Mixture
+
+    def go(self) -> Stop:
+        """Alternates fitting and learning trees until no tree changes; returns why it ended."""
+        try:
+            self.refit(self.mixture)
+            for turn in range(self.how.rounds):
+                models = self.relearned(self.mixture, turn)
+                if [one.tree for one in models] == [one.tree for one in self.mixture.junction_trees]:
+                    break
+                self.refit(replace(self.mixture, components=models))
+        except ClusterLostError:
+            return Stop.LOST
+        except KeyboardInterrupt:
+            return Stop.INTERRUPTED
+        except LimitError:
+            if not self.is_late:
+                raise
+        return Stop.TIME if self.is_late else Stop.FINISHED
 
     @property
     def is_late(self) -> bool:
@@ -120,19 +133,19 @@ class _Run:
         leaves = table.each(self.workers, function, *map(self.workers.share, arguments))
         return self.workers.result(self.workers.total(leaves, summed))
 
-    def refitted(self, mixture: Mixture) -> Mixture:
-        """Returns the mixture after EM with its trees."""
+    def refit(self, mixture: Mixture) -> None:
+        """Runs EM with the trees of a mixture."""
         before = -inf
         for step in range(self.how.iterations):
             trees = tuple(one.tree for one in mixture.junction_trees)
             found: Expected = self.total(self.table, expected, mixture, trees)
             mixture = Mixture(found.shares / found.shares.sum(), self.maximised(mixture, trees, found))
+            self.mixture = mixture
             mean = found.logs / self.table.total
             self.progress(f"all partitions, iteration {step + 1}: {mean:.4f} nats per row")
             if mean - before < self.how.tolerance or self.is_late:
                 break
             before = mean
-        return mixture
 
     def maximised(
         self, mixture: Mixture, trees: Sequence[JunctionTree], found: Expected

@@ -1,0 +1,350 @@
+"""Tests of what is kept when work on a cluster ends early: the scheduler goes away, or Ctrl-C comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import CancelledError
+from dataclasses import replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from problems import gaussian, named
+
+import jtsolve as jt
+from jtsolve.averaging import chains
+from jtsolve.averaging.average import average
+from jtsolve.averaging.bootstrap import Search, Strengths, bootstrap
+from jtsolve.averaging.chains import Ladder
+from jtsolve.averaging.document import read_posterior
+from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.cli import run
+from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
+from jtsolve.core.backend import Limits
+from jtsolve.core.result import Stop
+from jtsolve.errors import ChoiceError
+from jtsolve.io.instance import write_problem
+from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.mixture_em import EmOptions
+from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.tables.options import Coding
+from jtsolve.tables.partitions import PartitionedTable, read_partitioned
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+ENDINGS = (Stop.LOST, Stop.INTERRUPTED)
+
+
+@pytest.fixture
+def own() -> Iterator[Workers]:
+    """Workers in this process, whose scheduler a test may end."""
+    pytest.importorskip("distributed")
+    with local_workers(2, processes=False) as found:
+        yield found
+
+
+def ending(own: Workers, why: Stop) -> Callable[[], None]:
+    """Returns what ends the work: the scheduler goes away, or Ctrl-C comes; once."""
+    begun: list[Stop] = []
+
+    def end() -> None:
+        if begun:
+            return
+        begun.append(why)
+        if why is Stop.LOST:
+            own.client.cluster.close()
+        else:
+            signal.raise_signal(signal.SIGINT)
+
+    return end
+
+
+def rows(count: int = 60) -> DataTable:
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 2, (4, count))
+    codes[1] = codes[0] ^ (random.random(count) < 0.2)
+    return DataTable(tuple("abcd"), (("no", "yes"),) * 4, codes)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    table = rows(90)
+    place = tmp_path / "rows"
+    place.mkdir()
+    for part in range(3):
+        codes = table.codes[:, 30 * part : 30 * part + 30]
+        pl.DataFrame(dict(zip(table.names, codes, strict=True))).write_parquet(place / f"{part}.parquet")
+    return place
+
+
+def partitions(folder: Path, own: Workers) -> PartitionedTable:
+    return read_partitioned(folder, Coding(), Cluster(client=own.client), tell=lambda _: None)
+
+
+@pytest.mark.parametrize("why", ENDINGS)
+def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch) -> None:
+    end, gate, found = ending(own, why), threading.Event(), Search.__call__
+    begun = iter(range(100))
+
+    def hindered(*arguments: Any) -> Any:
+        if next(begun) > 2:
+            gate.wait(20)
+        return found(*arguments)
+
+    def listen(*, done: float | None, **_news: object) -> None:
+        if done is not None and done > 0.03:  # the second is about to be taken
+            if why is Stop.LOST:
+                gate.set()  # closing waits for tasks that have begun
+            end()
+
+    monkeypatch.setattr(Search, "__call__", hindered)
+    search, cluster = Search(Bic(), 1, ChowLiu()), Cluster(client=own.client)
+    try:
+        strengths = bootstrap(rows(), 40, search, Limits(seed=3), listen, cluster=cluster)
+    finally:
+        gate.set()
+    assert strengths.stop is why
+    assert 1 <= strengths.resamples < 40
+    assert (strengths.edges[0, 1], strengths.wanted) == (1.0, 40)
+    if why is Stop.LOST:
+        with pytest.raises(ClusterLostError):
+            bootstrap(rows(), 4, search, cluster=cluster)
+
+
+@pytest.mark.parametrize("why", ENDINGS)
+def test_rounds_of_chains_that_are_done_are_kept(
+    own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, least_size=1e9))  # never converged
+    end, sample = ending(own, why), chains._Run.sample
+
+    def sampled(run: Any) -> Any:
+        end()
+        return sample(run)
+
+    monkeypatch.setattr(chains._Run, "sample", sampled)
+    ladder = Ladder(chains=2, temperatures=1, rounds=4000, cluster=Cluster(client=own.client))
+    found = average(named(gaussian(3, 5, 3)), method="chains", ladder=ladder)
+    assert found is not None
+    assert 2000 <= found.diagnostics["rounds"] < 4000
+    assert found.diagnostics.get("stop") == (why.value if why is Stop.LOST else None)
+
+
+@pytest.mark.parametrize("why", ENDINGS)
+def test_the_mixture_of_the_last_step_is_kept(own: Workers, folder: Path, why: Stop) -> None:
+    end = ending(own, why)
+
+    def listen(words: str) -> None:
+        if words.startswith("all partitions, iteration 2"):
+            end()
+
+    how = EmOptions(Learner(Bic(), ChowLiu(), 1), tolerance=1e-12)
+    found = fit_mixture_by_partitions(partitions(folder, own), 2, how, listen)
+    assert found.provenance["stop"] == why.value
+    assert found.weights.sum() == pytest.approx(1)
+
+
+def test_ctrl_c_before_all_partitions_are_fitted_is_heard(own: Workers, folder: Path) -> None:
+    table, end = partitions(folder, own), ending(own, Stop.INTERRUPTED)
+
+    def listen(words: str) -> None:
+        assert not words.startswith("all partitions")
+        if "start 1 of 1" in words:
+            end()
+
+    how = EmOptions(Learner(Bic(), ChowLiu(), 1))
+    assert fit_mixture_by_partitions(table, 2, how, listen).provenance["stop"] == "interrupted"
+
+
+def test_commands_write_what_there_is_and_say_that_the_scheduler_has_gone(
+    own: Workers,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Cluster, "named", lambda *_: Cluster(client=own.client))
+    strengths = Strengths(np.zeros((4, 4)), 3, 40, 0, "chowliu", 0, Stop.LOST)
+    monkeypatch.setattr("jtsolve.averaging.bootstrap.bootstrap", lambda *_, **__: strengths)
+    words = ["average", f"{folder}/0.parquet", "--treewidth", "1", "--bootstrap", "40", "--quiet"]
+    posterior = tmp_path / "p.json"
+    assert run([*words, "--executor", "dask", "--output", str(posterior)], monotonic()) == 4
+    assert "its scheduler or all" in capsys.readouterr().err
+    kept = read_posterior(posterior).bootstrap
+    assert kept is not None
+    assert (kept.resamples, kept.stop) == (3, Stop.LOST)
+
+    table = partitions(folder, own)
+    how = EmOptions(Learner(Bic(), ChowLiu(), 1), iterations=1, rounds=1)
+    mixture = fit_mixture_by_partitions(table, 2, how, lambda _: None)
+    lost = replace(mixture, provenance={**mixture.provenance, "stop": "lost"})
+    monkeypatch.setattr(
+        "jtsolve.models.learning.partitioned_em.fit_mixture_by_partitions", lambda *_, **__: lost
+    )
+    model = tmp_path / "m.json"
+    words = ["fit", str(folder), "--treewidth", "1", "--components", "2", "--output", str(model)]
+    assert run([*words, "--executor", "dask"], monotonic()) == 4
+    printed = capsys.readouterr()
+    assert "lost: the best model so far" in printed.out
+    assert "its scheduler or all" in printed.err
+    assert model.exists()
+
+
+def test_fit_and_learn_go_on_from_kept_counts(
+    own: Workers, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cluster, "named", lambda *_: Cluster(client=own.client))
+    counted: list[str] = []
+    each = PartitionedTable.each
+
+    def watched(self: PartitionedTable, workers: Workers, function: Any, *shared: Any, **how: Any) -> Any:
+        counted.append(function.__name__)
+        return each(self, workers, function, *shared, **how)
+
+    monkeypatch.setattr(PartitionedTable, "each", watched)
+    kept = tmp_path / "kept"
+    words = ["fit", str(folder), "--treewidth", "1", "--quiet", "--output", str(tmp_path / "m.json")]
+    assert run([*words, "--executor", "dask", "--keep", str(kept)], monotonic()) == 0
+    assert counted == ["_counted"] * 3 + ["_cells"]
+    assert list(kept.glob("counts-*.npz"))
+    here = jt.learn(folder, 1, show_progress=False)
+    jt.learn(folder, 1, executor=own.client, keep=kept, show_progress=False)
+    counted.clear()
+    assert jt.learn(folder, 1, executor=own.client, keep=kept, show_progress=False).score == here.score
+    assert counted == []
+    with pytest.raises(ChoiceError, match="counts by partitions"):
+        jt.learn(folder, 1, keep=kept)
+    frames = pytest.importorskip("dask.dataframe").from_pandas(
+        pl.read_parquet(folder / "*.parquet").to_pandas(), npartitions=2
+    )
+    with pytest.raises(ChoiceError, match="Parquet files only"):
+        jt.learn(frames, 1, executor=own.client, keep=kept, show_progress=False)
+
+
+def test_tasks_do_not_wait_for_ever_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("jtsolve.cluster._LOOK", 0.05)
+    monkeypatch.setattr("jtsolve.cluster.RESTART", 0.2)
+    with local_workers(0, processes=False) as empty, pytest.raises(ClusterLostError, match="all its workers"):
+        empty.result(empty.submit(abs, -1))
+
+
+class KilledWorker(Exception):  # noqa: N818 - named as Dask's, which tells tasks by it
+    """What Dask raises of a task that has killed its workers."""
+
+
+class Gone:
+    """A client, and a finished future, of which Dask raises an error."""
+
+    def __init__(self, error: Exception, status: str = "closed") -> None:
+        self.error, self.client_status = error, status
+        self.status = "finished"
+
+    def result(self) -> None:
+        raise self.error
+
+    def nthreads(self) -> None:
+        raise self.error
+
+
+def test_a_scheduler_that_goes_between_two_calls_is_said(own: Workers) -> None:
+    for error in (OSError(), RuntimeError("ConnectionPool is closed")):
+        gone = Gone(error)
+        with pytest.raises(ClusterLostError):
+            Workers(gone).taken(gone)
+        with pytest.raises(ClusterLostError):
+            _ = Workers(gone).threads
+    bug = Gone(RuntimeError("a bug"))
+    bug.status = "running"
+    with pytest.raises(RuntimeError, match="a bug"):
+        Workers(bug).taken(bug)
+    with pytest.raises(WorkersLostError):
+        own.taken(Gone(CancelledError()))
+
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        own.result(own.submit(fail))
+
+    def die() -> None:
+        raise KilledWorker
+
+    with pytest.raises(WorkersLostError, match="want of memory"):
+        own.result(own.submit(die))
+
+
+def certificate(folder: Path, name: str) -> dict[str, Any]:
+    """Makes a certificate that signs itself; returns Dask's configuration of TLS that names it."""
+    if shutil.which("openssl") is None:
+        if os.environ.get("CI"):
+            pytest.fail("openssl is missing, and CI must run the tests that need it")
+        pytest.skip("openssl is missing, which makes the certificates")
+    key, path = folder / f"{name}.key", folder / f"{name}.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    words += ["-subj", f"/CN={name}", "-keyout", str(key), "-out", str(path)]
+    subprocess.run(words, check=True, capture_output=True)  # noqa: S603 - its arguments are ours
+    pair = {"key": str(key), "cert": str(path)}
+    return {"ca-file": str(path), "scheduler": pair, "worker": pair, "client": pair}
+
+
+def test_tls_settings_of_dask_are_passed_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distributed = pytest.importorskip("distributed")
+    config = pytest.importorskip("dask").config
+    ours, other = (certificate(tmp_path, name) for name in ("ours", "other"))
+    instance, result = tmp_path / "i.json", tmp_path / "r.json"
+    write_problem(named(gaussian(2, 5)), instance)
+
+    def configured(files: dict[str, Any]) -> Any:
+        return config.set({f"distributed.comm.tls.{name}": value for name, value in files.items()})
+
+    with configured(ours):
+        security = distributed.Security(require_encryption=True)
+    with distributed.LocalCluster(
+        n_workers=1,
+        processes=False,
+        protocol="tls://",
+        security=security,
+        dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+    ) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://")
+        words = ["solve", str(instance), "--quiet", "--output", str(result), "--backend", "dp"]
+        words += ["--executor", f"dask={address}"]
+        settings = tmp_path / "dask.yaml"
+        settings.write_text(json.dumps({"distributed": {"comm": {"tls": ours}}}), encoding="utf-8")
+        done = subprocess.run(  # noqa: S603 - the command that is tested
+            [sys.executable, "-m", "jtsolve", *words],
+            env={**os.environ, "DASK_CONFIG": str(settings)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert '"optimal"' in result.read_text()
+        monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.5)
+        none = dict.fromkeys(ours)
+        none |= {side: {"key": None, "cert": None} for side in ("scheduler", "worker", "client")}
+        for files, reason in ((other, "certificate"), (none, "ssl_context")):
+            result.unlink(missing_ok=True)
+            with configured(files):
+                assert run(words, monotonic()) == 2
+            message = capsys.readouterr().err
+            assert reason in message
+            assert "the TLS files in Dask's configuration" in message
+            assert not result.exists()
