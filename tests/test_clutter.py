@@ -31,7 +31,7 @@ from problems import (
 from verifiers import verify
 
 from jtsolve.backends.brute import Brute, chordal_trees
-from jtsolve.backends.clutter import volume
+from jtsolve.backends.clutter import simplex, volume
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
@@ -375,6 +375,17 @@ def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, nea
     result = solve(problem, replace(ALONE, simplex=5))  # more families than that tie
     assert result.stats["steps"] > 0
     assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+
+
+def test_rows_of_the_steps_may_wait_until_a_solution_violates_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = named(from_network(1, 12, 4, rows=200))
+    at_once = replace(ALONE, simplex=10**6, ties=False)
+    expected = solve(problem, at_once)
+    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first=3, fresh=2))
+    result = solve(problem, at_once)
+    assert result.status is expected.status is Status.OPTIMAL
+    assert result.score == pytest.approx(expected.score)
+    assert result.stats["rounds"] > expected.stats["rounds"]
 
 
 def test_all_families_that_tie_at_the_least_reduced_cost_get_creep_capacity() -> None:
