@@ -6,7 +6,7 @@ makes the whole table, a line for each case and seed, printed as it is known. Ru
 in .runs.json, and not repeated: the same command goes on where it was stopped. A case is
 data:treewidth:seconds. The data are, in FOLDER: density/NAME.train.data.gz and scores/alarm_10000.dat.gz
 (`jtsolve data fetch`), `--rows` rows drawn from networks/NAME.bif.gz; or a shipped instance, by its name. The
-score of the first and of networks is BIC, of alarm's 10,000 rows (`alarm_10000`) BDeu.
+score of the first is BIC, of alarm's 10,000 rows (`alarm_10000`) BDeu, and of networks that of `--score`.
 
 Scores are tabulated before the clock starts, as are the kernels; those of more sets than the memory holds
 are computed on demand. The limit is processor time of this process and all that it starts, divided by the
@@ -78,6 +78,7 @@ def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
         score = Bdeu()
     elif network.exists():
         table = sampled(network, arguments.rows, seed=1)
+        score = Bdeu() if arguments.score == "bdeu" else Bic()
     else:
         path = arguments.data / "density" / f"{name}.train.data.gz"
         table = read_states(path, Coding(), header=False, separator=",")
@@ -210,6 +211,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
     parser.add_argument("--cases", default=",".join(CASES), help="name:treewidth:seconds,...")
     parser.add_argument("--rows", type=int, default=5000, help="drawn from a network")
+    parser.add_argument("--score", choices=("bic", "bdeu"), default="bic", help="of networks")
     parser.add_argument("--backend", help="another than auto's choice, as for --backend of the command")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=cores())
@@ -230,7 +232,7 @@ def main() -> None:
     runs = []
     for case in arguments.cases.split(","):
         for seed in arguments.seeds:
-            key = f"{case}:{seed}:{arguments.backend}:{arguments.rows}:{arguments.threads}"
+            key = f"{case}:{seed}:{arguments.backend}:{arguments.rows}:{arguments.threads}:{arguments.score}"
             if key not in known:
                 command = [
                     sys.executable,
@@ -241,6 +243,7 @@ def main() -> None:
                     str(arguments.data),
                 ]
                 command += ["--rows", str(arguments.rows), "--threads", str(arguments.threads)]
+                command += ["--score", arguments.score]
                 command += ["--backend", arguments.backend] if arguments.backend else []
                 done = subprocess.run(command, check=True, capture_output=True, text=True)
                 known[key] = json.loads(done.stdout)

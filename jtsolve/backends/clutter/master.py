@@ -99,7 +99,7 @@ class Master:
         for k in range(len(fresh)):
             row = self.rows.cut_coefficients(first + k, self.union, self.parents)
             flips[k] = 2 * np.bincount(self.vertex, weights=row, minlength=n) > total
-            lines.append(row - flips[k, self.vertex])
+            lines.append(_entries(row - flips[k, self.vertex]))
         self.order += [(True, first + k) for k in range(len(fresh))]
         self.age = np.concatenate((self.age, np.zeros(len(fresh), dtype=np.int64)))
         self._add_lines(lines, 1.0 - flips.sum(axis=1))
@@ -110,20 +110,22 @@ class Master:
         self.rows.add((), fresh)
         numbers = range(first, first + len(fresh))
         self.order += [(False, number) for number in numbers]
-        lines = [self.rows.set_row_coefficients(number, self.union, self.parents) for number in numbers]
+        lines = [
+            _entries(self.rows.set_row_coefficients(number, self.union, self.parents)) for number in numbers
+        ]
         self._add_lines(lines, np.array([float(row.limit) for row in fresh]))
 
-    def _add_lines(self, lines: list[NDArray[np.float64]], limits: NDArray[np.float64]) -> None:
-        """Adds rows ≥ limits with a coefficient for each column, and 1 for the escape."""
+    def _add_lines(
+        self, lines: list[tuple[NDArray[np.int32], NDArray[np.float64]]], limits: NDArray[np.float64]
+    ) -> None:
+        """Adds rows ≥ limits, given by their entries, with 1 for the escape."""
         if not lines:
             return
-        at = [np.flatnonzero(line) for line in lines]
-        ends = np.cumsum([one.size + 1 for one in at])
+        ends = np.cumsum([index.size + 1 for index, _ in lines])
         starts = np.concatenate(([0], ends[:-1])).astype(np.int32)
-        index = np.concatenate([part for one in at for part in ([0], one + 1)]).astype(np.int32)
-        value = np.concatenate(
-            [part for one, line in zip(at, lines, strict=True) for part in ([1.0], line[one])]
-        )
+        index, value = np.zeros(ends[-1], dtype=np.int32), np.ones(ends[-1])
+        for (columns, coefficients), start, end in zip(lines, starts, ends, strict=True):
+            index[start + 1 : end], value[start + 1 : end] = columns, coefficients
         upper = np.full(len(lines), self.highspy.kHighsInf)
         self.solver.addRows(len(lines), limits, upper, index.size, starts, index, value)
 
@@ -194,3 +196,9 @@ class Master:
         self.union, self.slot, self.vertex = union[keep], self.slot[keep], self.vertex[keep]
         self.parents = position[self.parents[keep]].astype(np.int32)
         self.x = self.x[keep]
+
+
+def _entries(line: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Returns the columns of the entries that are not 0, after the escape's, and the entries."""
+    at = np.flatnonzero(line)
+    return (at + 1).astype(np.int32), line[at]
