@@ -17,11 +17,24 @@ def _interrupt(number: int, _frame: object) -> None:
     raise _Interrupted
 
 
+def _again(failure: sys.UnraisableHookArgs) -> None:
+    """Repeats a signal that came within a destructor, where Python prints the exception and goes on."""
+    if isinstance(failure.exc_value, _Interrupted):
+        main = threading.main_thread().ident
+        threading.Timer(_SOON, signal.pthread_kill, [main, *_signals[-1:]]).start()
+    else:
+        sys.__unraisablehook__(failure)
+
+
 for _number in (signal.SIGINT, signal.SIGTERM):  # before anything else is loaded
     signal.signal(_number, _interrupt)
 
 import sys  # noqa: E402
+import threading  # noqa: E402
 import time  # noqa: E402
+
+_SOON = 0.01
+"""Seconds until a signal is repeated."""
 
 STARTED = time.monotonic()
 """The start of the process, as nearly as Python knows it: before anything heavy is loaded. The kernel's own
@@ -30,6 +43,7 @@ record would be wrong after an `exec` from a shell script, whose time would be c
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
+    sys.unraisablehook = _again
     try:
         from jtsolve.cli import run
 

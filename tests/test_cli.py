@@ -686,13 +686,37 @@ def test_the_program_ends_with_the_code_of_the_command(
     assert capsys.readouterr().out.count("jtsolve ") == 2
 
 
+def test_a_signal_within_a_destructor_is_not_lost() -> None:
+    code = """
+import os, signal, sys, time
+from jtsolve import __main__ as program
+class Closing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+def run(*_):
+    one = Closing()
+    del one
+    time.sleep(20)
+import jtsolve.cli
+jtsolve.cli.run = run
+program.main()
+"""
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 @pytest.fixture
 def terminate() -> Iterator[None]:
     """Handles signals as the program does, and puts back how they were handled before."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hook = sys.unraisablehook
     for number in before:
         signal.signal(number, program._interrupt)
     yield
+    sys.unraisablehook = hook
     program._signals.clear()
     for number, handler in before.items():
         signal.signal(number, handler)

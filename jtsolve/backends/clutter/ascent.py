@@ -64,7 +64,8 @@ def ascend(
 ) -> tuple[Bound, NDArray[np.int64] | None]:
     """Raises multipliers by dual ascent; the subproblem takes them if its bound is no worse then.
 
-    New cuts are appended to the rows.
+    New cuts are appended to the rows. If it ends early, and no certificate needs the multipliers, they are
+    left out: with millions of families, evaluating them takes seconds, and the bound has been told.
 
     Args:
         subproblem: feasible.
@@ -76,10 +77,13 @@ def ascend(
         See `Subproblem.improve`.
     """
     start = subproblem.evaluate(multipliers)
+    goes_on = True
 
     def on_fall(fallen: int) -> bool:
+        nonlocal goes_on
         # The little that is left out covers multipliers that float64 rounds.
-        return should_continue(min(subproblem.units, start.units - fallen + (fallen >> 40)))
+        goes_on = should_continue(min(subproblem.units, start.units - fallen + (fallen >> 40)))
+        return goes_on
 
     raises = cuts_raised(
         subproblem.families,
@@ -89,6 +93,8 @@ def ascend(
         subproblem.centre,
         should_continue=on_fall,
     )
+    if not goes_on and subproblem.stages is None:
+        return start, None
     number = {clutter: k for k, clutter in enumerate(subproblem.rows.clutters)}
     fresh = [clutter for clutter in raises if clutter not in number]
     number |= {clutter: len(subproblem.rows.clutters) + k for k, clutter in enumerate(fresh)}
@@ -147,7 +153,7 @@ def cuts_raised(
         return bool(reached)
 
     raises: dict[Clutter, int] = {}
-    waiting = [(key(k), k) for k in range(len(sinks)) if not close(k, nothing)]
+    waiting = [(key(k), k) for k in range(len(sinks)) if should_continue(0) and not close(k, nothing)]
     heapq.heapify(waiting)
     stay = _STAY if facets.size > _LARGE else 1.0
     fallen = 0

@@ -261,8 +261,8 @@ class BranchAndBound:
     def ascend(self) -> None:
         """Bounds the root by dual ascent, before a run."""
         subproblem = self.root.subproblem
-        subproblem.set_centre()
-        if not subproblem.closed:
+        if self.report.stop is None and not subproblem.closed:
+            subproblem.set_centre()
             self._ascend(self.root)
             self.current, self.open = None, []
             self._push(self.root)

@@ -294,10 +294,11 @@ def stage_of(
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:
     """Returns the positions of those of the wanted sets, as bit masks, that are there."""
     found = {}
+    ends = np.searchsorted(families.sizes, np.arange(families.width + 2, dtype=families.sizes.dtype))
     for mask in wanted:
         size = mask.bit_count()
-        first, last = np.searchsorted(families.sizes, [size, size + 1])
         if size <= families.width:
+            first, last = ends[size : size + 2]
             rows = families.members[first:last, :size]
             hits = np.flatnonzero((rows == np.fromiter(members(mask), dtype=np.int32)).all(axis=1))
             if hits.size:
