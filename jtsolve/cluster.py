@@ -289,11 +289,8 @@ class Workers:
             with self.reaching():
                 try:
                     return self.client.scatter(value, broadcast=True, hash=False, timeout=max(1, patience))
-                except (
-                    ValueError,
-                    KeyError,
-                    TimeoutError,
-                ):  # of Dask, where a worker has gone or none is there
+                # Of Dask, where a worker has gone or none is there.
+                except (ValueError, KeyError, TimeoutError):
                     if monotonic() >= end:
                         raise self.loss() from None
                     sleep(_PULSE)

@@ -27,6 +27,8 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature, Problem
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
+from jtsolve.errors import LimitError
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve
 
@@ -310,7 +312,7 @@ class Course:
 
     def __init__(self, number: int, bound: float, report: Report, *, last: bool) -> None:
         self.number, self.bound, self.report, self.last = number, bound, report, last
-        self.best, self.few = SimpleNamespace(score=-10.0 + number), 1
+        self.best, self.few = SimpleNamespace(score=-10.0 + number, tree=None), 1
         families = SimpleNamespace(allowed=np.ones(9, dtype=np.bool_))
         self.root = SimpleNamespace(
             proof=SimpleNamespace(edge=None), subproblem=SimpleNamespace(families=families)
@@ -338,6 +340,7 @@ def test_of_searches_with_better_trees_the_best_bound_goes_on(
     *, bounds: tuple[float, ...], room: bool, taken: int
 ) -> None:
     begun: list[Course] = []
+    tree = solve(named(gaussian(0, 3)), Brute()).tree
 
     def begin(report: Report) -> Any:
         course = Course(len(begun), bounds[len(begun)], report, last=len(begun) == len(bounds) - 1)
@@ -346,7 +349,28 @@ def test_of_searches_with_better_trees_the_best_bound_goes_on(
             begun[taken].last = True
         return course
 
-    search, stop = search_with_restarts(begin, Limits(), Recording(), lambda _: False, room=room)
+    search, stop = search_with_restarts(
+        begin, Limits(), Recording(incumbent=tree), lambda _: False, room=room
+    )
     assert stop is Stop.FINISHED
     assert cast("Any", search).number == taken
     assert len(begun) == (len(bounds) if room else 1)
+
+
+@pytest.mark.parametrize("error", [StoppedError, LimitError("too small")])
+def test_a_search_that_cannot_begin_leaves_the_present_one(error: Exception) -> None:
+    tree = solve(named(gaussian(0, 3)), Brute()).tree
+    begun: list[Course] = []
+
+    def begin(report: Report) -> Any:
+        if begun:
+            begun[0].last = True
+            raise error
+        begun.append(Course(0, -3.0, report, last=False))
+        return begun[0]
+
+    search, stop = search_with_restarts(
+        begin, Limits(), Recording(incumbent=tree), lambda _: False, room=True
+    )
+    assert cast("Any", search) is begun[0]
+    assert stop is Stop.FINISHED

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
-from problems import gaussian, many_ties, named
+from problems import Recording, gaussian, many_ties, named
 
 from jtsolve.backends.clutter import spread
 from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.subproblem import Subproblem
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.portfolio.backend import Portfolio
@@ -25,6 +26,7 @@ from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Outcome, Status, Stop
 from jtsolve.core.sparsity import size_of
 from jtsolve.errors import LimitError
+from jtsolve.families.families import families_of
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
@@ -260,6 +262,38 @@ def until_stopped(_problem: Problem, _limits: Limits, report: Report) -> Stop | 
     while report.stop is None and monotonic() < end:
         sleep(0.01)
     return report.stop
+
+
+def test_a_scheduler_that_goes_as_a_task_ends_costs_no_node() -> None:
+    problem = named(gaussian(2, 9))
+    search = BranchAndBound.whole(
+        problem, families_of(problem, 0), Limits(threads=1), Recording(), keep_stages=False
+    )
+
+    class Going:
+        """The tasks of a cluster whose scheduler goes just as the first task ends without a result."""
+
+        def __init__(self) -> None:
+            self.site, self.workers, self.gone = self, self, False
+
+        @property
+        def threads(self) -> int:
+            if self.gone:
+                raise ClusterLostError("gone")
+            return 1
+
+        def submit(self, *_arguments: Any, **_keywords: Any) -> int:
+            return 7
+
+        def drive(self, work: Any, _report: Any) -> None:
+            work.start()
+            self.gone = True
+            work.ended(7, None)
+
+    work = spread.Spread(cast("Any", Going()), search, Limits(threads=1), Recording())
+    before = work.bound
+    assert work.run() is not Stop.FINISHED
+    assert work.bound == before
 
 
 def test_a_task_that_nobody_wants_any_more_stops(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.cluster import ClusterLostError
+from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, Stop
@@ -106,8 +106,7 @@ def bootstrap(
     """Searches for the trees of resampled data.
 
     Ctrl-C, the end of the time and the loss of the cluster keep the resamples done. Each may take an equal
-    share of the time left.
-    Without a time limit, workers find the same strengths as this process.
+    share of the time left. Without a time limit, workers find the same strengths as this process.
 
     Args:
         table: the data; rows weigh as much as they stand for.
@@ -141,7 +140,7 @@ def bootstrap(
                     seen[v, u] += 1
                 done, name = done + 1, found.backend
                 optimal += found.optimal
-        except ClusterLostError:
+        except (ClusterLostError, WorkersLostError):
             if not done:
                 raise
             stop = Stop.LOST

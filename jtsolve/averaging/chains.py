@@ -30,7 +30,7 @@ import numpy as np
 from jtsolve.averaging.blocks import blocks_of
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.junction_trees import trees_of
-from jtsolve.cluster import ClusterLostError
+from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Stop
@@ -253,6 +253,8 @@ def run_chains(
 ) -> Sample:
     """Runs chains until they have converged, or to the end of the ladder's rounds or of the time.
 
+    Where the cluster is lost, "stop" of the diagnostics is "lost".
+
     Args:
         problem: one that `require_movable` takes.
         edge_odds: prior odds of an edge.
@@ -261,22 +263,20 @@ def run_chains(
         limits: time, threads, seed.
         report: is asked whether to continue.
 
-    Where the cluster is lost, "stop" of the diagnostics is "lost".
-
     Raises:
         StoppedError: the report asked to end before anything could be compared.
-        ClusterLostError: the cluster was lost before.
+        ClusterLostError, WorkersLostError: the cluster was lost before.
     """
     run = _Run(problem, edge_odds, ladder, start, limits)
     sample: Sample | None = None
     for rounds in _stages(run.rounds):
         try:
             run.until(rounds, report)
-        except (StoppedError, ClusterLostError) as error:
+        except (StoppedError, ClusterLostError, WorkersLostError) as error:
             if sample is None:
                 raise
             sample = run.sample()
-            if isinstance(error, ClusterLostError):
+            if not isinstance(error, StoppedError):
                 sample.diagnostics["stop"] = Stop.LOST.value
             return sample
         sample = run.sample()

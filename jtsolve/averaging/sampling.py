@@ -99,18 +99,8 @@ def draw_trees(
             sums = compute(weights_of(problem, edge_odds), limits, recorder, drawn=True)
             if sums.log_total == -inf:
                 return None
-            return Draws(
-                tuple(
-                    trees_of(
-                        map(
-                            tuple,
-                            draw_graphs(arrange(sums, limits, recorder), count, limits, recorder).tolist(),
-                        )
-                    )
-                ),
-                "exact",
-                {},
-            )
+            graphs = draw_graphs(arrange(sums, limits, recorder), count, limits, recorder)
+            return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
         except StoppedError:
             raise ended(recorder) from None
 

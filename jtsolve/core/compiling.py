@@ -58,7 +58,8 @@ def kernel(
     A small kernel that makes no arrays can say allocates=False: then it does not count references to those it
     has, which is an atomic operation for each array at each call, and may take longer than the rest.
     """
-    # Nothing calls a kernel through a C pointer; the wrapper for it is a fifth of the time to compile.
+    # `_nrt` is a private option of numba. Nothing calls a kernel through a C pointer; the wrapper for it is a
+    # fifth of the time to compile.
     compiled = numba.njit(nogil=True, cache=True, inline=inline, no_cfunc_wrapper=True, _nrt=allocates)
     return compiled if function is None else compiled(function)
 

@@ -269,7 +269,8 @@ class ClutterCuts:
                 return search
 
             def enough(search: BranchAndBound) -> bool:
-                return tasks is not None and search.nodes > 0 and tasks.site.wanted(limits)
+                has_branched = search.root.proof.edge is not None
+                return tasks is not None and has_branched and tasks.site.wanted(limits)
 
             room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
             search, stop = search_with_restarts(begin, limits, report, enough, room=room)

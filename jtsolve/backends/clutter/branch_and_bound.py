@@ -239,10 +239,9 @@ class BranchAndBound:
         def should_continue() -> bool:
             return self.report.stop is None
 
-        if not node.ascended:
-            bound = self._ascend(node)
-            if bound is not None and not on_point(_NO_POINT, bound):
-                return False
+        bound = subproblem.evaluate(subproblem.multipliers) if node.ascended else self._ascend(node)
+        if bound is not None and not on_point(_NO_POINT, bound):
+            return False
         if not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few:
             volume = Volume(subproblem, node.creep, pool)
             finished = volume.run(self.few, BRANCHING.many, on_point, should_continue)
@@ -261,10 +260,11 @@ class BranchAndBound:
     def ascend(self) -> None:
         """Bounds the root by dual ascent, before a run."""
         subproblem = self.root.subproblem
-        if self.report.stop is None and not subproblem.closed:
+        if self.open and self.report.stop is None and not subproblem.closed:
+            self.open = []
             subproblem.set_centre()
             self._ascend(self.root)
-            self.current, self.open = None, []
+            self.current = None
             self._push(self.root)
 
     def _ascend(self, node: OpenNode) -> Bound | None:

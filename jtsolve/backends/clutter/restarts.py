@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from jtsolve.backends.support.report import DerivedReport
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
+from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,19 +31,51 @@ _WAIT = 2.0
 
 @dataclass(slots=True)
 class _Course:
-    """The present search, the score of its first tree, and the seconds from which on another may begin."""
+    """The present search, the score of its first tree, and the seconds from which on another may begin.
 
+    `over` tells that another search is to begin: once said, it stands until then.
+    """
+
+    report: Report
+    limits: Limits
     search: BranchAndBound | None = None
     score: float = inf
     due: float = inf
+    over: bool = False
 
-    def is_over(self, limits: Limits) -> bool:
-        """Tells whether another search is to begin: not below the root, nor where few families are left."""
+    @property
+    def stop(self) -> Stop | None:
+        """The reason to stop for the present search, or None."""
+        self.over = self.over or self._is_over()
+        return Stop.STEPS if self.over else None
+
+    def _is_over(self) -> bool:
+        """Tells whether another search is worth its time: not below the root, nor with few families left."""
         search = self.search
-        if search is None or limits.elapsed <= self.due or search.best.score <= self.score:
+        if search is None or self.limits.elapsed <= self.due or search.best.score <= self.score:
+            return False
+        if self.report.incumbent is None:  # as of a part of the work: it would begin as this one did
             return False
         families = search.root.subproblem.families
         return search.root.proof.edge is None and int(families.allowed.sum()) > search.few
+
+    def go_on(self, begin: Callable[[], BranchAndBound], *, room: bool) -> BranchAndBound:
+        """Begins a search, and returns the better of it and the present one."""
+        began, self.due, self.over = self.limits.elapsed, inf, False
+        try:
+            fresh = begin()
+            if self.search is not None and self.search.best.tree is not None:
+                fresh.best.offer(self.search.best.tree)
+            fresh.ascend()
+            if self.search is None or fresh.bound < self.search.bound:
+                self.search = fresh
+        except (StoppedError, LimitError):  # the present search stands
+            if self.search is None:
+                raise
+            room = False
+        self.score = self.search.best.score
+        self.due = self.limits.elapsed + _WAIT * (self.limits.elapsed - began) if room else inf
+        return self.search
 
 
 def search_with_restarts(
@@ -60,21 +94,14 @@ def search_with_restarts(
         report: on the whole.
         enough: see `BranchAndBound.run`.
         room: whether there is memory for two searches; without it, the first goes on.
+
+    Raises:
+        StoppedError, LimitError: the first search could not begin.
     """
-    course = _Course()
-    part = DerivedReport(
-        report,
-        lambda news: report(**news),
-        lambda: Stop.STEPS if course.is_over(limits) else None,
-    )
+    course = _Course(report, limits)
+    part = DerivedReport(report, lambda news: report(**news), lambda: course.stop)
     while True:
-        course.due, began = inf, limits.elapsed
-        fresh = begin(part)
-        fresh.ascend()
-        if course.search is None or fresh.bound < course.search.bound:
-            course.search = fresh
-        course.score = course.search.best.score
-        course.due = limits.elapsed + _WAIT * (limits.elapsed - began) if room else inf
-        stop = course.search.run(partial(enough, course.search))
+        search = course.go_on(partial(begin, part), room=room)
+        stop = search.run(partial(enough, search))
         if report.stop is not None or stop is not Stop.STEPS:
-            return course.search, stop
+            return search, stop

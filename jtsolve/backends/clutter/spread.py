@@ -25,6 +25,8 @@ from jtsolve.cluster import ClusterLostError, lost_memory
 from jtsolve.core.result import Stop
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jtsolve.backends.clutter.bound import FixedPoint
     from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.support.tasks import Tasks
@@ -174,10 +176,15 @@ class Spread:
     def ended(self, number: int, result: Explored | None) -> None:
         """See `support.tasks.Work`."""
         nodes = self.running.pop(number).nodes
-        self.threads = self.tasks.site.workers.threads  # workers come and go
         if result is None:
             self._push(*nodes)
-            return
+        else:
+            self._take(nodes, result)
+        # Workers come and go. This comes last, as it raises where the scheduler has gone.
+        self.threads = self.tasks.site.workers.threads
+
+    def _take(self, nodes: Sequence[Waiting], result: Explored) -> None:
+        """Takes what was found below some nodes."""
         ours = {id(proof): node.proof for node, proof in zip(nodes, result.proofs, strict=True)}
         for node, proof in zip(nodes, result.proofs, strict=True):
             node.proof.grow(proof)

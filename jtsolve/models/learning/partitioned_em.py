@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.cluster import ClusterLostError
+from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.result import Stop
 from jtsolve.errors import InputError, LimitError
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -114,7 +114,7 @@ class _Run:
                 if [one.tree for one in models] == [one.tree for one in self.mixture.junction_trees]:
                     break
                 self.refit(replace(self.mixture, components=models))
-        except ClusterLostError:
+        except (ClusterLostError, WorkersLostError):
             return Stop.LOST
         except KeyboardInterrupt:
             return Stop.INTERRUPTED
