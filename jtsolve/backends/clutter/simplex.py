@@ -1,4 +1,4 @@
-"""The cutting-plane loop with the simplex method: the last digits, on the families that the steps left.
+"""The cutting-plane loop with the simplex method, on the families that the steps left.
 
 Solve the LP over the rows at hand (`master`); evaluate its multipliers in exact arithmetic, which gives a
 bound and fixes families; drop rows that have been slack for long; add rows that the solution violates. When

@@ -6,8 +6,8 @@ x̄ ← (1−α)x̄ + αx tends to a solution of the LP (at first α is 1/k in s
 violations of the rows at x̄ are the subgradient along which the next trial leaves the best λ. Every few steps,
 cuts that x̄ violates enter with multiplier 0 and cuts that have been slack for long leave, and dual ascent
 (`ascent`) raises the best λ. Whenever the bound or the best tree improves, reduced costs fix families. So the
-bound falls from the first second on, where a simplex method solves LP after LP; the last digits are left to
-that (`simplex`).
+bound falls from the first second on, where a simplex method solves LP after LP; it takes over
+when the steps gain little (`simplex`).
 
 A family of large reduced cost does not attain a maximum soon. So the steps between two separations look at
 those of small reduced cost only, and D over all families decides at their end whether their λ is better. If
