@@ -12,6 +12,7 @@ import pytest
 from problems import Recording, gaussian, named, random_problem, repeatable
 from scipy.stats import chi2
 
+from jtsolve.averaging.average import average
 from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees, trees_of
 from jtsolve.averaging.plan import Plan
@@ -77,8 +78,6 @@ def test_the_same_seed_draws_the_same_trees_with_any_number_of_threads() -> None
 
 
 def test_shares_of_edges_in_many_draws_are_the_posteriors() -> None:
-    from jtsolve.averaging.average import average
-
     problem = named(gaussian(5, 9, scale=2.0))
     posterior, draws = average(problem), draw_trees(problem, 4000)
     assert posterior is not None
@@ -152,6 +151,9 @@ def test_junction_trees_are_drawn_uniformly() -> None:
 def test_more_trees_than_the_memory_holds_are_refused() -> None:
     with pytest.raises(LimitError, match=r"9223372036854775808 trees of 3 variables need .* Fix: draw fewer"):
         draw_trees(named(gaussian(0, 3)), 1 << 63)
+    for count in (1 << 63, 10**400):
+        with pytest.raises(LimitError, match=rf"{count} trees of 3 variables .* Fix: draw fewer"):
+            average(named(gaussian(0, 3)), draws=count)
 
 
 def test_the_table_that_draws_need_is_predicted() -> None:

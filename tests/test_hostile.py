@@ -159,6 +159,20 @@ def test_a_grid_takes_finite_numbers_only(
     assert "is not a finite number" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("source", ["a.json", "a.toml"])
+@pytest.mark.parametrize("option", ["--time-limit", "--memory-limit", "--grace"])
+@pytest.mark.parametrize("value", ["9" * 400, "nan"])
+def test_limits_of_a_comparison_are_finite(
+    source: str, option: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_instance(tmp_path, "a")
+    (tmp_path / "a.toml").write_text("instances = ['a.json']\nbackends = ['dp']\n")
+    words = ["compare", str(tmp_path / source), "--plan", "--output", str(tmp_path / "out"), option, value]
+    assert run(words if source == "a.toml" else [*words, "--backends", "dp"], 0.0) == 2
+    said = capsys.readouterr().err
+    assert option in said or f"$.{option.removeprefix('--').replace('-', '_')}" in said
+
+
 @pytest.mark.parametrize("name", ["rows-beyond-memory.parquet", "text-beyond-memory.feather"])
 def test_columns_at_which_polars_aborts_are_bad_input(name: str, tmp_path: Path) -> None:
     path = Path(__file__).parent / "regressions" / "columns" / name

@@ -13,7 +13,7 @@ from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
-from jtsolve.averaging.running import best_tree, ended, first_tree, is_exact
+from jtsolve.averaging.running import best_tree, ended, first_tree, is_exact, require_room
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import GRAPHS, ROOTED, weights_of
 from jtsolve.core.backend import Limits
@@ -73,7 +73,7 @@ def average(
     Raises:
         ChoiceError: the method, the prior, the odds or the threshold make no sense.
         RefusedError: the problem asks for what the method does not support; with every reason.
-        LimitError: the tables need more memory than allowed, or the time limit came before any result.
+        LimitError: the tables or draws need more memory than allowed, or the time ended before any result.
         KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
     """
     if not 0 <= threshold <= 1:
@@ -85,6 +85,7 @@ def average(
     if draws and prior == ROOTED:
         raise ChoiceError(f"draws count each graph once, not as the prior over {prior}; leave one out")
     limits = limits or Limits()
+    require_room(draws, problem.n, limits)
     query = _Query(problem, limits, edge_odds, prior, threshold, treewidths, draws)
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)

@@ -55,6 +55,20 @@ def is_exact(
     return True
 
 
+_PER_VERTEX = 200
+"""Bytes of a drawn tree for each vertex."""
+
+
+def require_room(count: int, n: int, limits: Limits) -> None:
+    """Raises LimitError if `count` drawn trees of n variables exceed the memory limit."""
+    needed = count * n * _PER_VERTEX
+    if needed > limits.memory_bytes:
+        raise LimitError(
+            f"{count} trees of {n} variables need more than the memory limit of "
+            f"{limits.memory_bytes / 1e9:.3g} GB. Fix: draw fewer"
+        )
+
+
 def best_tree(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionTree | None:
     """Returns the tree of the highest score that `auto` finds within the limits, or None."""
     try:

@@ -11,13 +11,13 @@ import numpy as np
 from jtsolve.averaging.chains import Ladder, neighbours_of, run_chains
 from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.junction_trees import trees_of
-from jtsolve.averaging.running import ended, first_tree, is_exact
+from jtsolve.averaging.running import ended, first_tree, is_exact, require_room
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
-from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
+from jtsolve.errors import ChoiceError, NotConvergedError
 from jtsolve.solving import Recorder, interruptible
 
 if TYPE_CHECKING:
@@ -42,10 +42,6 @@ class Draws:
     trees: tuple[JunctionTree, ...]
     method: Method
     diagnostics: Mapping[str, Any]
-
-
-_PER_VERTEX = 200
-"""Bytes of a drawn tree for each vertex."""
 
 
 def draw_trees(
@@ -82,12 +78,7 @@ def draw_trees(
     if count < 1:
         raise ChoiceError(f"{count} trees make no sample; draw at least 1")
     limits = limits or Limits()
-    needed = count * problem.n * _PER_VERTEX
-    if needed > limits.memory_bytes:
-        raise LimitError(
-            f"{count} trees of {problem.n} variables need {needed / 1e9:.3g} GB, but the memory limit is "
-            f"{limits.memory_bytes / 1e9:.3g} GB. Fix: draw fewer"
-        )
+    require_room(count, problem.n, limits)
     with interruptible() as interruption:
         recorder = Recorder(problem, limits, listener, interruption)
         try:

@@ -185,12 +185,13 @@ def _grid(places: Sequence[str], options: GridOptions, score: "ScoreChoice | Non
     if score is not None:
         known["score"] = score
     if len(places) == 1 and is_grid_file(Path(places[0])):
-        return msgspec.structs.replace(read_grid(Path(places[0])), **known)
-    if not places or "backends" not in known:
+        grid = msgspec.structs.replace(read_grid(Path(places[0])), **known)
+    elif not places or "backends" not in known:
         raise ChoiceError("give instances and --backends, a grid file, or --resume")
+    else:
+        grid = Grid(instances=list(places), **known)
     try:
-        # Checked as a file would be: limits above 0, for example.
-        return msgspec.convert(msgspec.to_builtins(Grid(instances=list(places), **known)), Grid)
+        return msgspec.convert(msgspec.to_builtins(grid), Grid)  # checks options as values of a file
     except msgspec.ValidationError as error:
         raise ChoiceError(f"{str(error).replace('`', chr(39))}; see 'jtsolve compare --help'") from None
 

@@ -19,7 +19,7 @@ import msgspec
 
 from jtsolve.backends.parse import parse_untrusted
 from jtsolve.compare.running.run import AUTO, file_digest
-from jtsolve.compare.spec import InstanceFile, Positive, Spec
+from jtsolve.compare.spec import InstanceFile, Positive, Seconds, Spec
 from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import ConstraintsDocument, Count, Name
@@ -94,7 +94,7 @@ class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_limit: Positive | None = None
     memory_limit: Positive | None = None
     threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    grace: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    grace: Seconds = 10.0
     score: ScoreChoice | None = None
     constraints: ConstraintsDocument | None = None
 

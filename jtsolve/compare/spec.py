@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import sys
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +17,8 @@ from jtsolve.io.result import ResultDocument
 if TYPE_CHECKING:
     from pathlib import Path
 
-Positive = Annotated[float, msgspec.Meta(gt=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
 
 
 class InstanceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +46,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_limit: Positive | None = None
     memory_limit: Positive | None = None
     threads: Annotated[int, msgspec.Meta(ge=1)] = 1
-    grace: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    grace: Seconds = 10.0
 
     @property
     def id(self) -> str:
