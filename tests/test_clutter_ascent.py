@@ -59,7 +59,7 @@ def offer(subproblem: Subproblem, backend: str) -> None:
 
 
 def by_definition(
-    families: Families, bound: Bound, sinks: list[int], guide: set[tuple[int, int]]
+    families: Families, bound: Bound, sinks: list[int], guide: set[tuple[int, int]], little: int = 0
 ) -> dict[tuple[int, ...], int]:
     """Returns the raises of the ascent with every F(a) computed from scratch, over bit masks."""
     masks = families.masks()
@@ -73,7 +73,7 @@ def by_definition(
         fresh = {sink}
         while fresh:
             inside |= {b for b, mask in enumerate(masks) for a in fresh if masks[a] & mask == masks[a]}
-            fresh = {p for (a, p), r in cost.items() if r == 0 and a in inside and p not in inside}
+            fresh = {p for (a, p), r in cost.items() if r <= little and a in inside and p not in inside}
         return frozenset(inside)
 
     def entering(inside: frozenset[int]) -> list[tuple[int, int]]:
@@ -127,6 +127,25 @@ def test_growing_up_sets_raise_the_same_cuts_as_those_from_scratch(seed: int) ->
     guide = set(zip(at.tolist(), families.facets[at, slot].tolist(), strict=True))
     guided = cuts_raised(families, bound, sinks, EVERYTHING, subproblem.centre)
     assert guided == by_definition(families, bound, sinks, guide)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_on_large_lattices_families_of_little_reduced_cost_are_free(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LARGE", 0)
+    monkeypatch.setattr(module, "_STAY", 1.0)
+    subproblem = root_of(named(gaussian(seed, 6, 3)), seed)
+    families, sinks = subproblem.families, subproblem.sinks
+    bound = subproblem.evaluate(subproblem.multipliers)
+    exact = by_definition(families, bound, sinks, set())
+    little = sum(exact.values()) // 12
+    monkeypatch.setattr(module, "_LITTLE", little / EVERYTHING)
+    found = cuts_raised(families, bound, sinks, EVERYTHING)
+    assert found == by_definition(families, bound, sinks, set(), little)
+    assert min(found.values()) > little >= min(exact.values())
+    start = RowVector(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    assert after(subproblem, start, found).units == bound.units - sum(found.values())
 
 
 @pytest.mark.parametrize("seed", [10, 13])

@@ -31,6 +31,9 @@ theirs; F(a) and the families that enter it are kept from visit to visit, since 
 grows; if no family enters F(a), there is no tree, and Δ is as large as the proof needs. All arithmetic is in
 exact integers.
 
+On large lattices, F(a) grows by all families of little reduced cost: each raise is worth more then, and there
+are fewer.
+
 Time: each visit of a sink is linear in the families that enter F(a), and all visits together in the growth of
 the F(a), at most the number of families for each sink. Memory: a bit for each set and sink.
 """
@@ -54,6 +57,10 @@ if TYPE_CHECKING:
 
 _NEVER = 1 << 62
 _LARGE = 2_000_000
+_LITTLE = 3e-4
+"""Above `_LARGE` families, those of reduced cost up to this share of the gap count as free: F(a) may be any
+up-set without ∅, and every raise is worth more then. On plants at treewidth 3 (3.6 million families) the
+ascent ends 2.4 % above the best tree after 20 s; it was 6.5 % above then, and 5.5 % after a minute."""
 _STAY = 1.5
 """Above `_LARGE` families, a sink is raised again as long as it has less than `_STAY` times the entering
 families of the next: on plants at treewidth 3 (3.6 million) the bound after 22 s was 4,900 nats better."""
@@ -137,6 +144,7 @@ def cuts_raised(
     inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
     entering = [nothing for _ in sinks]
     generators = [np.array([sink], dtype=np.int32) for sink in sinks]
+    little = int(_LITTLE * enough) if facets.size > _LARGE else 0
     guiding = np.zeros(facets.size, dtype=np.bool_)
     if guide is not None:
         guiding[guide[0] * families.width + guide[1]] = True
@@ -145,10 +153,10 @@ def cuts_raised(
         """Returns how many families of the guide enter F(a), and how many of all."""
         return int(np.count_nonzero(guiding[entering[k]])), entering[k].size
 
-    def close(k: int, zeros: NDArray[np.int32]) -> bool:
+    def close(k: int, free: NDArray[np.int32]) -> bool:
         """Grows F(a) of a sink, and tells whether ∅ is in it."""
         reached, entering[k], generators[k] = close_up(
-            lattice, reduced_cost, inside[k], entering[k], generators[k], zeros, room, queue
+            lattice, reduced_cost, little, inside[k], entering[k], generators[k], free, room, queue
         )
         return bool(reached)
 
@@ -160,15 +168,15 @@ def cuts_raised(
     k = heapq.heappop(waiting)[1] if waiting else None
     while k is not None and fallen < enough and should_continue(fallen):
         least = least_of(reduced_cost, entering[k])
-        if least == 0:  # through the raises of other sinks
-            zeros = entering[k][reduced_cost[entering[k]] == 0]
+        if least <= little:  # through the raises of other sinks
+            free = entering[k][reduced_cost[entering[k]] <= little]
         else:
             amount = enough - fallen if least == _NEVER else least
             clutter = tuple(sorted(generators[k].tolist()))
             raises[clutter] = raises.get(clutter, 0) + amount
             fallen += amount
-            zeros = lowered(reduced_cost, entering[k], amount)
-        if close(k, zeros):
+            free = lowered(reduced_cost, entering[k], amount, little)
+        if close(k, free):
             k = heapq.heappop(waiting)[1] if waiting else None
         elif waiting:
             crossings, size = key(k)

@@ -33,10 +33,10 @@ def _has(inside, a):
 
 
 @kernel
-def _join(first, lattice, reduced_cost, inside, entering, count, zeros, queue):
+def _join(first, lattice, reduced_cost, little, inside, entering, count, free, queue):
     """Adds a set and its supersets to an up-set, and their families to those that enter; returns their count.
 
-    Families that no longer enter stay in the list; those of reduced cost 0 are appended to `zeros`.
+    Families that no longer enter stay in the list; those of little reduced cost are appended to `free`.
     """
     sizes, starts, above, parents, width = lattice
     inside[first >> 3] |= np.uint8(1 << (first & 7))
@@ -55,23 +55,24 @@ def _join(first, lattice, reduced_cost, inside, entering, count, zeros, queue):
             if reduced_cost[arc] < _NEVER and not _has(inside, parents[arc]):
                 entering[count] = arc
                 count += 1
-                if reduced_cost[arc] == 0:
-                    zeros.append(np.int32(arc))
+                if reduced_cost[arc] <= little:
+                    free.append(np.int32(arc))
     return count
 
 
 @kernel
-def close_up(lattice, reduced_cost, inside, entering, generators, zeros, room, queue):
-    """Grows an up-set by the parents of entering families of reduced cost 0, until there is none.
+def close_up(lattice, reduced_cost, little, inside, entering, generators, free, room, queue):
+    """Grows an up-set by the parents of entering families of little reduced cost, until there is none.
 
     Args:
         lattice: (sizes, starts, the set above each arc up, the parents of each arc number, width), see
             `kernels.cuts.arcs_up`. No arc number is divided here: that took most of the time.
         reduced_cost: shape (m · width,), int64, by arc number (`reduced_costs`).
+        little: the reduced cost up to which families count as free.
         inside: shape (at least m / 8,), uint8: the up-set, changed in place.
         entering: int32: the arcs of the families that enter it; none for an empty up-set.
         generators: int32: its minimal sets; the one that joins first if it is empty.
-        zeros: int32: the entering families of reduced cost 0.
+        free: int32: the entering families of little reduced cost.
         room: shape (m · width,), int32, overwritten.
         queue: shape (m,), int32, overwritten.
 
@@ -81,16 +82,16 @@ def close_up(lattice, reduced_cost, inside, entering, generators, zeros, room, q
     sizes, _, _, parents, width = lattice
     count = entering.size
     room[:count] = entering
-    stack = list(zeros)
+    stack = list(free)
     seeds = list(generators)
     if not _has(inside, generators[0]):
-        count = _join(generators[0], lattice, reduced_cost, inside, room, count, stack, queue)
+        count = _join(generators[0], lattice, reduced_cost, little, inside, room, count, stack, queue)
     while len(stack) > 0:
         p = parents[stack.pop()]
         if p == 0:
             return True, entering, generators
         if not _has(inside, p):
-            count = _join(p, lattice, reduced_cost, inside, room, count, stack, queue)
+            count = _join(p, lattice, reduced_cost, little, inside, room, count, stack, queue)
             seeds.append(p)
     left = 0
     for k in range(count):
@@ -118,11 +119,11 @@ def least_of(reduced_cost, families):
 
 
 @kernel
-def lowered(reduced_cost, families, amount):
-    """Lowers the reduced costs of families in place; returns the families where that leaves 0."""
-    zeros = [np.int32(0) for _ in range(0)]
+def lowered(reduced_cost, families, amount, little):
+    """Lowers the reduced costs of families in place; returns the families where that leaves little."""
+    free = [np.int32(0) for _ in range(0)]
     for arc in families:
         reduced_cost[arc] -= amount
-        if reduced_cost[arc] == 0:
-            zeros.append(arc)
-    return np.array(zeros, dtype=np.int32)
+        if reduced_cost[arc] <= little:
+            free.append(arc)
+    return np.array(free, dtype=np.int32)
