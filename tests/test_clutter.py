@@ -730,13 +730,20 @@ def test_priced_families_meet_constraints_and_are_certified(
         assert verify(problem, result_to_document(result), read_certificate(path)) == ()
 
 
-def test_an_unfinished_pricing_certifies_the_bound_that_it_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("bytes_of_ascent", "patience"), [(PRICING.bytes_of_ascent, 30), (10**12, 400)])
+def test_an_unfinished_pricing_certifies_the_bound_that_it_told(
+    bytes_of_ascent: int, patience: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ended in the ascent, and in the rounds, where there is no memory for an ascent."""
+    changed = replace(PRICING, bytes_of_ascent=bytes_of_ascent)
+    monkeypatch.setattr("jtsolve.backends.clutter.column_generation.PRICING", changed)
     problem = named(gaussian(0, 12, 3))
     path = tmp_path / "proof.json"
     backend = ClutterCuts(columns=20, certificate=str(path))
     whole = solve(problem, backend, Limits(threads=1))
-    early = backend.solve(problem, Limits(threads=1), Recording(patience=400, reason=Stop.TIME))
+    early = backend.solve(problem, Limits(threads=1), Recording(patience=patience, reason=Stop.TIME))
     assert early.stop is Stop.TIME
+    assert (early.stats["rounds"] > 0) is (bytes_of_ascent > PRICING.bytes_of_ascent)
     assert whole.bound < early.bound < inf
     result = replace(whole, status=Status.FEASIBLE, bound=early.bound)
     assert verify(problem, result_to_document(result), read_certificate(path)) == ()

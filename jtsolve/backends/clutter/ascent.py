@@ -45,14 +45,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.backends.clutter.inequalities import RowVector
+from jtsolve.backends.clutter.subproblem import stage_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import Bound
-    from jtsolve.backends.clutter.inequalities import Clutter, RowVector
-    from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.backends.clutter.inequalities import Clutter
+    from jtsolve.backends.clutter.subproblem import Stage, Subproblem
     from jtsolve.families.families import Families
 
 _NEVER = 1 << 62
@@ -111,6 +114,30 @@ def ascend(
     cuts[[number[clutter] for clutter in raises]] += np.ldexp(amounts, -subproblem.best.scale.shift)
     raised = multipliers._replace(cuts=cuts)
     return subproblem.improve(subproblem.evaluate(raised), raised)
+
+
+def bound_alone(subproblem: Subproblem, should_continue: Callable[[int], bool]) -> Stage:
+    """Bounds a subproblem by dual ascent, and returns the multipliers: its rows stay as they are.
+
+    For lattices so large that there is no room for a bit for each set and cut.
+
+    Args:
+        subproblem: feasible.
+        should_continue: see `ascend`.
+    """
+    start = subproblem.evaluate(subproblem.multipliers)
+    raises = cuts_raised(
+        subproblem.families,
+        start,
+        subproblem.sinks,
+        start.units - subproblem.best.close,
+        subproblem.centre,
+        should_continue=lambda fallen: should_continue(start.units - fallen),
+    )
+    amounts = np.array(list(raises.values()), dtype=np.int64)
+    subproblem.units = start.units - int(amounts.sum())
+    weights = RowVector(amounts, np.zeros(0, dtype=np.int64))
+    return stage_of(list(raises), [], weights, subproblem.families.members_of)
 
 
 def cuts_raised(

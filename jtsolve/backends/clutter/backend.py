@@ -44,7 +44,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import Proof, certificate_of
-from jtsolve.backends.clutter.column_generation import PRICING, ColumnGeneration, can_price, memory_of
+from jtsolve.backends.clutter.column_generation import (
+    PRICING,
+    ColumnGeneration,
+    can_price,
+    memory_of,
+    memory_of_ascent,
+)
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
@@ -140,6 +146,8 @@ class ClutterCuts:
         columns = None if prunes else self._columns(problem, limits)
         if columns is not None:  # the retained ones, and those of a round
             memory = resident_memory() + _LIBRARIES + memory_of(problem, (PRICING.kept + 1) * columns)
+            ascent = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
+            memory = max(memory, ascent) if ascent <= limits.memory_bytes else memory
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if prunes:
             memory = self._pruning_memory(problem)
@@ -205,13 +213,19 @@ class ClutterCuts:
         """Solves with all families or by column generation; returns the proof of the bound, if kept."""
         prunes = self._prunes(problem, limits)
         columns = None if prunes else self._columns(problem, limits)
-        if columns is None:
+        try:
+            if columns is not None:
+                return self._priced(problem, limits, report, columns, keep_stages=keep_stages, ties=ties)
             keep = keep_stages and not prunes
-            try:
-                found = self._branch_and_bound(problem, limits, report, tasks, keep_stages=keep, ties=ties)
-            except StoppedError:
-                return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
-            return found[0], None if prunes else found[1]
+            found = self._branch_and_bound(problem, limits, report, tasks, keep_stages=keep, ties=ties)
+        except StoppedError:
+            return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
+        return found[0], None if prunes else found[1]
+
+    def _priced(
+        self, problem: Problem, limits: Limits, report: Report, columns: int, *, keep_stages: bool, ties: bool
+    ) -> tuple[Outcome, Proof | None]:
+        """Solves by column generation; see `_solved`."""
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
