@@ -30,13 +30,18 @@ if TYPE_CHECKING:
     from jtsolve.solving import Listener
 
 
+def _proves(backend: Backend) -> bool:
+    """Tells whether a backend, or a member of a portfolio, proves bounds."""
+    return backend.capabilities.exact or any(map(_proves, getattr(backend, "members", ())))
+
+
 def require_exact(backend: Backend) -> None:
     """Refuses a backend that proves no bound.
 
     Raises:
         ChoiceError: it is a heuristic; with the backends that are none.
     """
-    if not backend.capabilities.exact:
+    if not _proves(backend):
         exact = ", ".join(name for name, one in REGISTRY.items() if one.capabilities.exact)
         raise ChoiceError(
             f"backend '{backend.name}' is a heuristic, without a bound for a certificate to prove; take an "

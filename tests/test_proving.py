@@ -15,6 +15,7 @@ from verifiers import verify
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
@@ -93,6 +94,18 @@ def test_a_heuristic_has_no_bound_to_prove() -> None:
     with pytest.raises(ChoiceError, match=r"'forward' is a heuristic.*brute, chowliu, clutter"):
         require_exact(REGISTRY["forward"])
     require_exact(REGISTRY["dp"])
+    with pytest.raises(ChoiceError, match="'portfolio' is a heuristic"):
+        require_exact(Portfolio(members=(REGISTRY["forward"], REGISTRY["lns"])))
+
+
+def test_a_portfolio_that_closed_the_gap_is_certified() -> None:
+    problem = named(gaussian(3, 13, 3))  # in processes of their own
+    portfolio = REGISTRY["portfolio"]
+    require_exact(portfolio)
+    result = solve(problem, portfolio, Limits(threads=2))
+    assert result.status is Status.OPTIMAL
+    certified, certificate = prove(problem, result, ALONE)
+    assert verify(problem, result_to_document(certified), certificate) == ()
 
 
 def test_a_backend_that_writes_its_own_certificate_does(tmp_path: Path) -> None:

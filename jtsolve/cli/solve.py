@@ -98,8 +98,9 @@ def solve(
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
 
-    With --certificate, 'clutter' proves the bound of any exact backend in the time that is left; see 'jtsolve
-    check'. Where it cannot, the answer is written without, and the exit code is 4.
+    With --certificate, 'clutter' proves the bound of any exact backend, and of a portfolio with one, in the
+    time that is left; see 'jtsolve check'. Where it cannot, the answer is written without, and the exit code
+    is 4.
 
     --executor dask gives a search that lasts to --threads workers of this machine, or those of a scheduler:
     members of 'portfolio' and open subproblems of 'clutter' are tasks there, any other backend is one task.
