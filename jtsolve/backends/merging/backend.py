@@ -323,7 +323,7 @@ class _Rounds:
 
     def offer(self, tree: JunctionTree | None) -> bool:
         """Takes and reports a tree if it is the best."""
-        if tree is None:
+        if tree is None or tree is self.best:
             return False
         score = tree.score(self.problem.scores)
         if score <= self.score + _TUNING.tolerance or not self.problem.permits(tree):
