@@ -302,11 +302,12 @@ BENCHMARKS = (
     ),
     Benchmark(
         "scale",
-        "heuristics on 1,000 and 5,000 variables: seconds to the first tree, and the trees",
-        15,
-        "scale.py --cases text:1058:2,text:5000:2,drawn:1000:2,drawn:5000:2 --seconds 60 "
-        "--output {output}/scale",
+        "the plain command on 1,000 and 5,000 variables: seconds to the first tree, and the trees",
+        25,
+        "scale.py --data {data} --cases drawn:1000:2,book:1000:2,text:1058:2,drawn:5000:2,book:5000:2,"
+        "text:5000:2 --seeds 1 2 3 --seconds 30 --output {output}/scale",
         "scale.py --cases text:80:2,drawn:60:2 --rows 200 --seconds 3 --output {output}/scale",
+        ("density/book.train.data.gz",),
     ),
     Benchmark(
         "scale_widths",

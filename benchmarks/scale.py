@@ -1,12 +1,17 @@
-"""Heuristics on hundreds to thousands of variables: processor seconds to the first tree, and the trees.
+"""Hundreds to thousands of variables: processor seconds to the first tree, to `forward`'s, and the trees.
 
-    python benchmarks/scale.py --cases text:1058:2,text:5000:2,drawn:1000:2,drawn:5000:2 --seconds 60 \
-        --output docs/benchmarks/scale
+    python benchmarks/scale.py --data FOLDER --cases text:1058:2,book:5000:2,drawn:5000:2 --seeds 1 2 3 \
+        --seconds 60 --output docs/benchmarks/scale
 
-A case is data:variables:treewidth. The data are random: `drawn` from a network of two parents each; `text`
-like documents: words of Zipf's frequencies, present or absent, more likely in documents on one of their two
-topics. BIC, the scores computed on demand, on one thread; each run is a separate process, with the data in
-memory. Seconds are of the processor, and so is the limit: other programs do not count.
+A case is data:variables:treewidth. `drawn` is random, from a network of two parents each; `text` is random
+and like documents: words of Zipf's frequencies, present or absent, more likely in documents on one of their
+two topics; `book` are the 500 words of the set of this name (FOLDER/density), as often as needed, with the
+rows of each copy in another order, so that nothing holds between copies.
+
+Each run is the command `jtsolve solve FILE --score bic --treewidth K --time-limit S --threads 1`, reading
+included, with a clock that counts the processor time of the process (`processor_clock.py`): other programs do
+not count. `auto` names no backend. "beats forward s" is when its best tree is better than that with which
+`forward` ended; "over s" is by how much it exceeds the limit, writing the answer excluded.
 
     python benchmarks/scale.py --network FOLDER/networks/insurance.bif.gz --widths 2,3,4,5,6 --seconds 20 \
         --output docs/benchmarks/scale_widths
@@ -18,55 +23,26 @@ from __future__ import annotations
 
 import argparse
 import csv
+import gzip
 import json
+import os
 import subprocess
 import sys
-import time
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
-from jtsolve.core.machine import describe, peak_memory
-from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.machine import describe
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
-from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
-COLUMNS = [
-    "data",
-    "rows",
-    "variables",
-    "treewidth",
-    "backend",
-    "first tree s",
-    "first score",
-    "last better s",
-]
-COLUMNS += ["processor s", "peak GB", "edges", "score", "bound"]
+COLUMNS = ["data", "rows", "variables", "treewidth", "seed", "backend", "first tree s", "first score"]
+COLUMNS += ["beats forward s", "last better s", "over s", "peak GB", "edges", "score", "bound"]
 ROWS = {"text": 2000, "drawn": 10_000, "network": 5000}
-
-
-class ProcessorLimits(Limits):
-    """Limits whose clock counts the processor time of this process; it is read a hundred times a second.
-
-    Reading it takes milliseconds on some virtual machines.
-    """
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds of the processor since the process began."""
-        if (now := time.monotonic()) > _clock["read"] + 0.01:
-            _clock.update(read=now, seconds=time.process_time())
-        return _clock["seconds"]
-
-
-_clock = {"read": 0.0, "seconds": 0.0}
+CLOCK = Path(__file__).with_name("processor_clock.py")
 
 
 def drawn(variables: int, rows: int, seed: int) -> DataTable:
@@ -101,6 +77,17 @@ def text(words: int, documents: int, seed: int) -> DataTable:
     return DataTable(tuple(f"w{v}" for v in range(words)), (("0", "1"),) * words, codes)
 
 
+def book(path: Path, words: int, seed: int) -> DataTable:
+    """Returns copies of a file of words in documents, side by side, each with its rows in another order."""
+    random = np.random.default_rng(seed)
+    with gzip.open(path, "rt") as file:
+        one = np.loadtxt(file, delimiter=",", dtype=np.uint8).T
+    copies = [one[:, random.permutation(one.shape[1])] for _ in range(-(-words // len(one)))]
+    return DataTable(
+        tuple(f"w{v}" for v in range(words)), (("0", "1"),) * words, np.concatenate(copies)[:words]
+    )
+
+
 def sampled(path: Path, rows: int, seed: int) -> DataTable:
     """Returns rows drawn from a network."""
     network = read_network(path)
@@ -109,46 +96,69 @@ def sampled(path: Path, rows: int, seed: int) -> DataTable:
     return DataTable(names, tuple(node.states for node in network.nodes), codes)
 
 
-def run_once(case: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Runs one backend on one case in this process."""
-    kind, number, treewidth, name = case.split(":")
+def data_of(kind: str, variables: int, seed: int, arguments: argparse.Namespace) -> DataTable:
+    """Returns the data of a case."""
+    if kind == "book":
+        return book(arguments.data / "density" / "book.train.data.gz", variables, seed)
     rows = arguments.rows or ROWS[kind]
     if kind == "network":
-        table = sampled(arguments.network, rows, arguments.seed)
-    else:
-        table = {"text": text, "drawn": drawn}[kind](int(number), rows, arguments.seed)
+        return sampled(arguments.network, rows, seed)
+    return {"text": text, "drawn": drawn}[kind](variables, rows, seed)
 
-    def problem_of(data: DataTable) -> Problem:
-        scores = DataScores(data, Bic(), int(treewidth) + 1)
-        return Problem(tuple(map(Variable, data.names, data.states)), scores)
 
-    solve(problem_of(text(14, 100, 0)), REGISTRY[name], Limits(threads=1))  # loads the kernels
-    problem = problem_of(table)
-    first: list[float] = []
-    began = time.process_time()
+def write(table: DataTable, folder: Path) -> Path:
+    """Returns a file with the data, .dat, which declares the numbers of states; .csv if all are binary."""
+    if table.arities.max() <= 2:
+        file = folder / "data.csv"
+        cells = np.full((table.rows, 2 * table.n), ord(","), np.uint8)
+        cells[:, ::2] = table.codes.T + ord("0")
+        cells[:, -1] = ord("\n")
+        file.write_bytes(",".join(table.names).encode() + b"\n" + cells.tobytes())
+        return file
+    file = folder / "data.dat"
+    rows = [table.names, table.arities.tolist(), *table.codes.T.tolist()]
+    file.write_text("\n".join(" ".join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
+    return file
 
-    def hear(*, score: float | None, **_others: Any) -> None:
-        if score is not None and not first:
-            first.extend((time.process_time() - began, score))
 
-    limits = ProcessorLimits(time=began + arguments.seconds, threads=1, seed=arguments.seed)
-    result = solve(problem, REGISTRY[name], limits, hear)
-    if result.tree is None:
-        raise SystemExit(f"{name} found no tree of {case}")
+def run(file: Path, treewidth: str, backend: str, seed: int, seconds: float) -> tuple[dict[str, Any], float]:
+    """Returns the result of the command, and the peak of its memory in GB."""
+    answer = file.with_name("result.json")
+    command = [
+        sys.executable,
+        str(CLOCK),
+        "solve",
+        str(file),
+        "--quiet",
+        "--score",
+        "bic",
+        "--treewidth",
+        treewidth,
+    ]
+    command += ["--time-limit", str(seconds), "--threads", "1", "--seed", str(seed), "--output", str(answer)]
+    command += [] if backend == "auto" else ["--backend", backend]
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    if os.waitstatus_to_exitcode(status):
+        raise SystemExit(f"{' '.join(command)} failed")
+    return json.loads(answer.read_text(encoding="utf-8")), usage.ru_maxrss * 1024 / 1e9
+
+
+def row_of(result: dict[str, Any], seconds: float, forward: float | None) -> dict[str, str]:
+    """Returns the cells that a result fills."""
+    trace = [(at, score) for at, score, _ in result["trace"] if score is not None]
+    better = [at for at, score in trace if forward is not None and score > forward + 1e-6]
+    best = next(at for at, score in trace if score == trace[-1][1])
+    edges = {tuple(sorted((u, v))) for clique in result["cliques"] for u in clique for v in clique if u != v}
     return {
-        "data": arguments.network.name.partition(".")[0] if kind == "network" else kind,
-        "rows": rows,
-        "variables": table.n,
-        "treewidth": treewidth,
-        "backend": name,
-        "first tree s": f"{first[0]:.1f}",
-        "first score": f"{first[1]:.1f}",
-        "last better s": f"{result.trace[-1].seconds - began:.1f}",
-        "processor s": f"{time.process_time() - began:.1f}",
-        "peak GB": f"{peak_memory() / 1e9:.2f}",
-        "edges": len(result.tree.graph_edges),
-        "score": f"{result.score:.1f}",
-        "bound": f"{result.bound:.1f}",
+        "first tree s": f"{trace[0][0]:.1f}",
+        "first score": f"{trace[0][1]:.1f}",
+        "beats forward s": f"{better[0]:.1f}" if better else "no" if forward is not None else "",
+        "last better s": f"{best:.1f}",
+        "over s": f"{max(0.0, result['seconds']['total'] - seconds):.1f}",
+        "edges": str(len(edges)),
+        "score": f"{result['score']:.1f}",
+        "bound": f"{result['bound']:.1f}",
     }
 
 
@@ -156,25 +166,18 @@ def main() -> None:
     """Reads the command line, runs the cases, prints and writes the table after each."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cases", default="text:1058:2,drawn:1000:2", help="data:variables:treewidth")
-    parser.add_argument("--backends", default="chowliu,forward,lns,merging")
+    parser.add_argument("--backends", default="forward,auto", help="forward first, to be compared with")
+    parser.add_argument("--data", type=Path, help="the folder of the data, for book")
     parser.add_argument("--network", type=Path, help="a BIF file to draw rows from instead")
     parser.add_argument("--widths", default="2,3,4,5,6", help="treewidths for the network")
     parser.add_argument("--rows", type=int, help="of the data; by default, what suits each kind")
     parser.add_argument("--seconds", type=float, default=60, help="limit of processor time")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the data and the search")
     parser.add_argument("--output", type=Path, default=Path("scale"), help="without an ending")
-    parser.add_argument("--once", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.once:
-        print(json.dumps(run_once(arguments.once, arguments)))
-        return
-    runs = [f"{case}:{name}" for case in arguments.cases.split(",") for name in arguments.backends.split(",")]
+    cases = arguments.cases.split(",")
     if arguments.network is not None:
-        runs = [
-            f"network:0:{width}:{name}"
-            for name in arguments.backends.split(",")
-            for width in arguments.widths.split(",")
-        ]
+        cases = [f"network:0:{width}" for width in arguments.widths.split(",")]
     machine = describe(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     head = (
@@ -183,21 +186,31 @@ def main() -> None:
     )
     lines = [head, "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
+    with (
+        arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        for run in runs:
-            kind, number, treewidth, name = run.split(":")
-            # A forest is what `chowliu` gives: at treewidth 1.
-            own = f"{kind}:{number}:{1 if name == 'chowliu' else treewidth}:{name}"
-            command = [sys.executable, __file__, "--once", own, *sys.argv[1:]]
-            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            row = json.loads(done.stdout)
-            writer.writerow(row)
-            file.flush()
-            lines.append("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
-            print(lines[-1], flush=True)
-            arguments.output.with_suffix(".md").write_text("\n".join([*lines, ""]), encoding="utf-8")
+        for case in cases:
+            kind, number, treewidth = case.split(":")
+            for seed in arguments.seeds:
+                table = data_of(kind, int(number), seed, arguments)
+                data, forward = write(table, Path(folder)), None
+                for name in arguments.backends.split(","):
+                    # A forest is what `chowliu` gives: at treewidth 1.
+                    width = "1" if name == "chowliu" else treewidth
+                    result, peak = run(data, width, name, seed, arguments.seconds)
+                    row: dict[str, object] = dict(row_of(result, arguments.seconds, forward))
+                    forward = result["score"] if name == "forward" else forward
+                    row |= {"data": arguments.network.name.partition(".")[0] if kind == "network" else kind}
+                    row |= {"rows": table.rows, "variables": table.n, "treewidth": width, "seed": seed}
+                    row |= {"backend": name, "peak GB": f"{peak:.2f}"}
+                    writer.writerow(row)
+                    file.flush()
+                    lines.append("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
+                    print(lines[-1], flush=True)
+                    arguments.output.with_suffix(".md").write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -137,6 +137,7 @@ class Recorder:
     def __call__(self, **news: Unpack[News]) -> bool:
         """See `backend.Report`."""
         tree, bound, note = news.get("tree"), news.get("bound"), news.get("note")
+        tree = None if tree is self.tree else tree
         score = None if tree is None else tree.score(self._problem.scores)
         with self._lock:
             better = False

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import LimitError
 
@@ -28,6 +29,7 @@ class Member:
     path: str = ""
     bytes: int = 1
     exact: bool = False
+    seconds: float = 1.0
 
     name: ClassVar[str] = "member"
 
@@ -36,7 +38,7 @@ class Member:
         return Capabilities(exact=self.exact)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002
-        return Estimate(self.bytes, 1.0)
+        return Estimate(self.bytes, self.seconds)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         edgeless = JunctionTree(
@@ -51,6 +53,8 @@ class Member:
             raise ZeroDivisionError("nothing to divide by")
         if self.does == "raise oddly":
             raise Odd(1, 2)
+        if self.does == "stop":
+            raise StoppedError
         if self.does == "refuse":
             raise LimitError("too little")
         if self.does == "break":

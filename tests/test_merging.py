@@ -24,7 +24,7 @@ from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.scores import DenseScores
+from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.varset import bounded_subsets, is_subset, members
 from jtsolve.errors import ChoiceError
 from jtsolve.solving import solve
@@ -87,6 +87,17 @@ def test_grown_trees_use_sets_with_scores_and_try_some_of_many(monkeypatch: pyte
     assert max(grown_tree(scores, 3, np.random.default_rng(k)).score(scores) for k in range(9)) > -inf
     monkeypatch.setattr(starts, "_MOST_PLACES", 1)
     assert grown_tree(scores, 3, np.random.default_rng(0)).treewidth <= 2
+
+
+def test_growing_stops_when_it_has_to() -> None:
+    with pytest.raises(StoppedError):
+        grown_tree(gaussian(1, 9, 3), 3, np.random.default_rng(0), Recording(2, Stop.TIME))
+    problem = named(gaussian(1, 12, 3))
+    for patience in range(0, 200, 20):  # wherever it stops, it returns what it has found
+        recording = Recording(patience, Stop.TIME)
+        outcome = SMALL.solve(problem, Limits(), recording)
+        assert outcome.stop is Stop.TIME
+        assert outcome.tree == max(recording.trees, key=lambda tree: tree.score(problem.scores), default=None)
 
 
 # The problem of the cliques of some trees.

@@ -433,6 +433,21 @@ def test_members_take_turns_and_learn_of_each_other() -> None:
     assert outcome.stats["at_a_time"] == 2
 
 
+def test_a_proof_without_hope_takes_no_turns_from_a_search() -> None:
+    members = Member("answer"), Member("wait", exact=True)
+    for seconds, memory, turns in ((1.0, 1, 2), (1e9, 1, 1), (1.0, 1 << 60, 1)):
+        hopeless = replace(members[1], seconds=seconds, bytes=memory)
+        portfolio = Portfolio((members[0], hopeless, Member("answer")))
+        outcome = portfolio.solve(wide(), Limits(0.5, threads=1), Recording(reason=Stop.TIME, patience=50))
+        assert outcome.stats["at_a_time"] == turns
+
+
+def test_a_member_that_stops_amid_its_scores_has_not_failed() -> None:
+    outcome = does("stop", "answer").solve(wide(), Limits(threads=1), Recording())
+    assert outcome.tree == edgeless(N)
+    assert "failed" not in outcome.stats
+
+
 def test_a_run_that_breaks_off_leaves_no_member_running() -> None:
     class Broken(Recording):
         asked = 0

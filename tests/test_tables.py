@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tables import source
 from jtsolve.tables.coding import range_labels
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.reading import read_numbers, read_schema, read_states
@@ -112,6 +113,25 @@ def test_values_in_quotes_may_hold_separators_and_lines(states: Callable[..., Da
     table = states('a,b\n"x, ""y""",1\n"two\nlines",2\n')
     assert rows_of(table) == [('x, "y"', "1"), ("two\nlines", "2")]
     assert states('"a",b\n1,2\n', header=False).names == ("V1", "V2")
+
+
+def test_values_of_one_character_are_read_like_others(
+    states: Callable[..., DataTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "_PIECE", 8)  # bytes
+    rows = [("x", "1", "?"), ("y", "1", "2"), ("x", "0", "2"), ("é", "0", "2"), ("long", "10", "2")] * 2
+    rows += [("x", "1", "2")] * 3
+    text = "a,b,c\n" + "".join(",".join(row) + "\n" for row in rows)
+    coding = Coding(missing="state")
+    table = states(text, coding)
+    assert rows_of(table) == rows
+    assert rows_of(states(text, replace(coding, columns=("c", "a")))) == [
+        (row[2], row[0]) for row in rows_of(table)
+    ]
+    assert rows_of(states(text.replace(",", " "), coding)) == rows_of(table)
+    assert states("a,b\n,ab\n,ac\n", Coding(missing="drop-columns")).states == (("ab", "ac"),)
+    with pytest.raises(InputError, match="line 3"):
+        states("a,b\n1,2\n1,,\n")
 
 
 def test_a_file_without_a_header_gets_names(states: Callable[..., DataTable]) -> None:

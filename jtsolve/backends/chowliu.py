@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Stop
 
 _PAIR = 2
-_FIRST_TREE = 2.0
+_FIRST_TREE = 0.5
 """Seconds to the first forest on the way; the next come after twice the time of the one before."""
 _ROWS_PER_REPORT = 256
 """Rows between two reports: at n = 10,000 about a tenth of a second."""

@@ -49,7 +49,7 @@ _CLUTTER = ClutterCuts(start=_QUICK)
 _SEARCH = LocalSearch(start=(_FORWARD, KTree(steps=4)))
 _MERGING = Merging(
     forest=ChowLiu(),
-    greedy=_FORWARD,
+    greedy=Forward(),
     descent=replace(_QUICK, kicks=0),
     improve=LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD,), kicks=4),
     exact=ClutterCuts(simplex=20_000, ties=False),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import pairwise
 from math import fsum, inf
 from typing import TYPE_CHECKING
@@ -210,26 +211,22 @@ def maximum_cardinality_search(neighbours: Sequence[VarSet]) -> list[int]:
     """Returns the vertices in an order that is the reverse of a perfect elimination order iff one exists.
 
     The next vertex is one with the most visited neighbours (Tarjan and Yannakakis, SIAM J. Comput. 1984); the
-    lowest number breaks ties. Time O(n + edges) plus the search for the lowest number.
+    lowest number breaks ties, by a heap: time O((n + edges) log n).
     """
     n = len(neighbours)
-    weight = [0] * n
-    buckets: list[set[int]] = [set(range(n))] + [set() for _ in range(n)]
+    visited_neighbours = [0] * n
+    heap = [(0, v) for v in range(n)]  # with minus their number; entries that are out of date stay
     order: list[int] = []
-    top = 0
-    while len(order) < n:
-        while not buckets[top]:
-            top -= 1
-        v = min(buckets[top])
-        buckets[top].remove(v)
-        weight[v] = -1
+    while heap:
+        number, v = heappop(heap)
+        if -number != visited_neighbours[v]:
+            continue
+        visited_neighbours[v] = -1
         order.append(v)
         for u in members(neighbours[v]):
-            if weight[u] >= 0:
-                buckets[weight[u]].remove(u)
-                weight[u] += 1
-                buckets[weight[u]].add(u)
-        top = min(top + 1, n - 1)
+            if visited_neighbours[u] >= 0:
+                visited_neighbours[u] += 1
+                heappush(heap, (-visited_neighbours[u], u))
     return order
 
 

@@ -173,20 +173,35 @@ class DataScores:
         In colex order, consecutive sets share counts. The clock is looked at between two pieces, so that
         small batches are always finished.
         """
+        if _in_colex_order(sets):
+            return self._counted(np.ascontiguousarray(sets[:, ::-1], dtype=np.int64)), len(sets)
         order = np.lexsort(sets.T)
         ordered = np.ascontiguousarray(sets[order, ::-1], dtype=np.int64)
         new = np.ones(len(sets), dtype=bool)
         new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
         distinct = ordered[new]
+        values = np.empty(len(sets))
+        values[order] = self._counted(distinct)[np.cumsum(new) - 1]
+        return values, len(distinct)
+
+    def _counted(self, distinct: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Returns the scores of distinct sets, whose members are in decreasing order."""
         piece = max(1, int(_PIECE_NANOSECONDS / self._scorer.steps))
         parts = []
         for start in range(0, len(distinct), piece):
             if start and self._stop is not None and self._stop():
                 raise StoppedError
             parts.append(self._scorer.values(distinct[start : start + piece]))
-        values = np.empty(len(sets))
-        values[order] = np.concatenate(parts)[np.cumsum(new) - 1]
-        return values, len(distinct)
+        return np.concatenate(parts)
+
+
+def _in_colex_order(sets: NDArray[np.intp]) -> bool:
+    """Tells whether each set comes after the one before, as in scans over all pairs: then all differ."""
+    after, same = np.zeros(len(sets) - 1, dtype=bool), np.ones(len(sets) - 1, dtype=bool)
+    for column in sets.T[::-1]:
+        after |= same & (column[1:] > column[:-1])
+        same &= column[1:] == column[:-1]
+    return bool(after.all())
 
 
 class _Cache:
@@ -207,13 +222,14 @@ class _Cache:
         self.pairs = np.full(count, np.nan) if count <= _PAIRS_PER_SCORE * room else None
         self._known: dict[int | bytes, float] = {}
         self._lock = threading.Lock()
-        self._hits = self._misses = self._held = 0
+        self._hits = self._misses = 0
 
     @property
     def stats(self) -> dict[str, int]:
         """See `DataScores.stats`."""
+        pairs = 0 if self.pairs is None else int(np.count_nonzero(~np.isnan(self.pairs)))
         with self._lock:
-            cached = len(self._known) + self._held
+            cached = len(self._known) + pairs
             return {"hits": self._hits, "misses": self._misses, "cached": cached}
 
     def count(self, hits: int, misses: int) -> None:
@@ -253,9 +269,7 @@ class _Cache:
             missing = np.flatnonzero(np.isnan(values))
             if missing.size:
                 values[missing], fresh = compute(sets[missing])
-                with self._lock:
-                    self._held += int(np.isnan(self.pairs[np.unique(at[missing])]).sum())
-                    self.pairs[at[missing]] = values[missing]
+                self.pairs[at[missing]] = values[missing]
         else:
             keys = self._keys(sets)
             with self._lock:

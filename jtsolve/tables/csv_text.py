@@ -12,12 +12,16 @@ import re
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from jtsolve.errors import InputError
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import ragged, require_distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Lines
@@ -92,11 +96,27 @@ def _add_pieces(pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separat
         if width == 1:
             frame = pl.DataFrame({"0": [line.decode() for line in lines]})
         else:
-            text = io.BytesIO(b"\n".join(lines))
-            frame = pl.read_csv(text, has_header=False, separator=mark, quote_char=None, schema=schema)
+            text = b"\n".join(lines)
+            if (cells := _characters(text, len(lines), width, mark)) is not None:
+                gatherer.add_characters(cells[gatherer.places], _stripped)
+                continue
+            stream = io.BytesIO(text)
+            frame = pl.read_csv(stream, has_header=False, separator=mark, quote_char=None, schema=schema)
         assert frame.height == len(lines), "a line is a row"
         gatherer.add([frame[str(place)].fill_null("") for place in gatherer.places], _stripped)
     return None
+
+
+def _characters(text: bytes, height: int, width: int, mark: str) -> NDArray[np.uint8] | None:
+    """Returns the values of lines, shape (width, height), if each is one ASCII character.
+
+    The lines are known to have `width` − 1 separators each; then these are all the odd places.
+    """
+    if len(text) != 2 * width * height - 1 or not text.isascii():
+        return None
+    grid = np.frombuffer(text + b"\n", np.uint8).reshape(height, 2 * width)
+    fits = (grid[:, -1] == ord("\n")).all() and (grid[:, 1:-1:2] == ord(mark)).all()
+    return np.ascontiguousarray(grid[:, ::2].T) if fits else None
 
 
 def _stripped(word: object) -> str:

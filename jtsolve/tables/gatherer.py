@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 KEPT = 1 << 20
 """Most rows kept without merging equal ones."""
+_ASCII = 1 << 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,29 @@ class Gatherer:
         for encoder, values, name in zip(self._encoders, columns, labels, strict=True):
             self._intake.watch(rows=self.rows, memory=0)
             coded.append(encoder.codes(values, name))
+        self._take(coded)
+
+    def add_characters(self, cells: NDArray[np.uint8], label: Callable[[str], str]) -> None:
+        """Adds rows of values of one character each; a wide table has too many columns to take one by one.
+
+        Args:
+            cells: shape (wanted columns, rows), codes of ASCII characters.
+            label: turns characters into labels.
+        """
+        self._intake.watch(rows=self.rows, memory=0)
+        different = np.flatnonzero(np.bincount(cells.ravel(), minlength=_ASCII))
+        occurs = np.array([(cells == byte).any(axis=1) for byte in different])
+        labels = [label(chr(byte)) for byte in different]
+        code_of = np.zeros((len(self._encoders), _ASCII), np.int32)
+        for column, encoder in enumerate(self._encoders):
+            for row in np.flatnonzero(occurs[:, column]).tolist():
+                code = encoder.known.setdefault(labels[row], len(encoder.known))
+                code_of[column, different[row]] = code
+        kind = signed_type(max(len(encoder.known) for encoder in self._encoders))
+        self._take(list(np.take_along_axis(code_of.astype(kind), cells, axis=1)))
+
+    def _take(self, coded: list[NDArray[Any]]) -> None:
+        """Takes rows, given the codes of each column."""
         self.rows += coded[0].size
         if self._counted is None:
             for pieces, codes in zip(self._kept, coded, strict=True):

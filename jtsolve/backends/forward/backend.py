@@ -41,7 +41,6 @@ from jtsolve.backends.forward.pairs import (
     CandidateEdge,
     Exchange,
     SortedPairs,
-    component_of,
     connected,
     gaining_pairs,
 )
@@ -152,7 +151,10 @@ class _EdgeSelection:
         self.width = problem.max_clique_size
         self.report = report
         self.neighbours = start
-        self.component = [component_of(start, v) for v in range(problem.n)]
+        self.leader = list(range(problem.n))  # of each vertex, on the way to that of its component
+        for v in range(problem.n):
+            for u in members(start[v]):
+                self.leader[self.leader_of(u)] = self.leader_of(v)
         self.key = key_of(problem.n)
         self.cliques: set[int | bytes] = set()  # by their keys, as everything that is looked up by set
         self.separators: Counter[int | bytes] = Counter()
@@ -298,9 +300,16 @@ class _EdgeSelection:
         if not self.separators[self.key(shared)]:
             return False
         # In different components, S = ∅ separates them.
-        if not self.component[u] >> v & 1:
+        if self.leader_of(u) != self.leader_of(v):
             return True
         return shared != 0 and not connected(self.neighbours, u, v, shared)
+
+    def leader_of(self, v: int) -> int:
+        """Returns the leader of a vertex's component of the forward search (paths are halved)."""
+        leader = self.leader
+        while leader[v] != v:
+            leader[v] = v = leader[leader[v]]
+        return v
 
     def exchange(self, u: int, v: int) -> Exchange:
         """Returns the exchange by the edge uv, S = N(u) ∩ N(v).
@@ -343,10 +352,7 @@ class _EdgeSelection:
         self.apply(self.exchange(u, v))
         self.neighbours[u] |= 1 << v
         self.neighbours[v] |= 1 << u
-        if not entry.shared:
-            both = self.component[u] | self.component[v]
-            for w in members(both):
-                self.component[w] = both
+        self.leader[self.leader_of(u)] = self.leader_of(v)
         changed = [(min(a, x), max(a, x)) for a, b in ((u, v), (v, u)) for x in members(self.neighbours[b])]
         fresh = self.candidates((a, x) for a, x in changed if a != x)
         if len(self.cliques) < self.max_cliques:

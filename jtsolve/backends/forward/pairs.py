@@ -122,17 +122,6 @@ class Exchange(NamedTuple):
         return len(self.cliques_in) - len(self.cliques_out)
 
 
-def component_of(neighbours: list[VarSet], v: int, without: VarSet = 0) -> VarSet:
-    """Returns the vertices reachable from v without the set `without`."""
-    seen = frontier = 1 << v
-    while frontier:
-        lowest = frontier & -frontier
-        fresh = neighbours[lowest.bit_length() - 1] & ~seen & ~without
-        seen |= fresh
-        frontier = (frontier ^ lowest) | fresh
-    return seen
-
-
 def connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
     """Tells whether v is reachable from u without the set `without`.
 

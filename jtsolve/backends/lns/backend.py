@@ -234,6 +234,7 @@ class _RegionSearch:
         self.generator = np.random.default_rng(limits.seed)
         self.current, self.value = MutableTree(start), start.score(problem.scores)
         self.best, self.best_value = self.current.copy(), self.value
+        self.found = start  # the same tree as `best`
         largest = min(options.region, problem.n)
         least = largest if problem.n <= _TUNING.at_once else min(_TUNING.smallest, largest)
         self.sizes = sorted({max(least, largest - less) for less in (6, 4, 2, 0)})
@@ -264,7 +265,7 @@ class _RegionSearch:
             self.solver.close()
         self.keep()
         stats = {"steps": self.steps, "improvements": self.improvements, "kicks": self.kicks}
-        return Outcome(self.best.frozen(), self.bound, stop, stats)
+        return Outcome(self.found, self.bound, stop, stats)
 
     def run(self) -> Stop:
         """Searches until there is a reason to stop, and returns it."""
@@ -391,6 +392,7 @@ class _RegionSearch:
         tree = self.incumbents.take()
         if tree is not None and (score := tree.score(self.problem.scores)) > self.best_value + self.tolerance:
             self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
+            self.found = tree
 
     def new_nodes(self) -> list[int]:
         """Returns the nodes that are new since the last kick; before the first, all nodes."""
@@ -429,6 +431,6 @@ class _RegionSearch:
             return
         tree = self.current.frozen()
         self.value = self.best_value = tree.score(self.problem.scores)  # sums of differences drift
-        self.best = self.current.copy()
+        self.best, self.found = self.current.copy(), tree
         self.idle_kicks = 0
         self.report(tree=tree)

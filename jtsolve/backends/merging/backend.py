@@ -47,6 +47,7 @@ from jtsolve.backends.support.starts import Known
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import News
@@ -166,6 +167,13 @@ class _Rounds:
         self.hopeless = 0  # merges of two trees that were given up
 
     def outcome(self) -> Outcome:
+        """Runs the rounds; a stop amid scoring or growing loses nothing that was found."""
+        try:
+            return self.run()
+        except StoppedError:
+            return Outcome(self.best, stop=self.report.stop or Stop.TIME, stats=self.stats())
+
+    def run(self) -> Outcome:
         """Runs the rounds."""
         bound = self.begin()
         idle = 0
@@ -255,7 +263,7 @@ class _Rounds:
         """Returns a narrow tree to descend from, or None if it does not meet the constraints."""
         width = min(self.problem.n, self.problem.max_clique_size, _TUNING.wide - 1)
         if self.made % 2:
-            tree = grown_tree(self.problem.scores, width, self.generator)
+            tree = grown_tree(self.problem.scores, width, self.generator, self.report)
             if self.problem.permits(tree) and isfinite(tree.score(self.problem.scores)):
                 return tree
         deviation = self.noise * self.generator.uniform(0.5, 1.5) * self.gain_per_edge()
@@ -303,12 +311,11 @@ class _Rounds:
         Bounds may hold for some of the trees only.
         """
         end = thread_time() + seconds
-        return DerivedReport(
-            self.report,
-            self.hear_tree,
-            lambda: Stop.TIME if thread_time() > end else None,
-            same_problem=False,
-        )
+
+        def ends() -> Stop | None:
+            return Stop.TIME if seconds < inf and thread_time() > end else None
+
+        return DerivedReport(self.report, self.hear_tree, ends, same_problem=False)
 
     def hear_tree(self, news: News) -> None:
         """Passes a tree on."""
@@ -316,7 +323,7 @@ class _Rounds:
 
     def offer(self, tree: JunctionTree | None) -> bool:
         """Takes and reports a tree if it is the best."""
-        if tree is None:
+        if tree is None or tree is self.best:
             return False
         score = tree.score(self.problem.scores)
         if score <= self.score + _TUNING.tolerance or not self.problem.permits(tree):

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.core.backend import Report
     from jtsolve.core.scores import LocalScores
 
 
@@ -80,7 +82,9 @@ def perturbed(scores: LocalScores, deviation: float, generator: np.random.Genera
     return PerturbedScores(scores, upper + upper.T)
 
 
-def grown_tree(scores: LocalScores, width: int, generator: np.random.Generator) -> JunctionTree:
+def grown_tree(
+    scores: LocalScores, width: int, generator: np.random.Generator, report: Report | None = None
+) -> JunctionTree:
     """Returns a tree grown in a random order: each vertex v joins the set S that maximises s(S∪v) − s(S).
 
     S is within a clique so far, and has fewer than `width` members. Of more than a thousand sets S of one
@@ -90,6 +94,10 @@ def grown_tree(scores: LocalScores, width: int, generator: np.random.Generator) 
         scores: of at least `width` variables.
         width: the size of the largest cliques.
         generator: of random numbers.
+        report: is asked whether to continue; None for always.
+
+    Raises:
+        StoppedError: the report says stop.
 
     Reference:
         Scanagatta, Corani, de Campos and Zaffalon, Learning treewidth-bounded Bayesian networks with
@@ -98,6 +106,8 @@ def grown_tree(scores: LocalScores, width: int, generator: np.random.Generator) 
     families: list[tuple[int, VarSet]] = []
     places: list[list[tuple[int, ...]]] = [[()], *([] for _ in range(1, width))]
     for v in generator.permutation(scores.n).tolist():
+        if report is not None and report.stop is not None:
+            raise StoppedError
         best: tuple[int, ...] = ()
         most = -inf
         for size, some in enumerate(places):

@@ -2,7 +2,8 @@
 
 By default they are `merging`, which finds the trees, and `clutter`, which proves bounds, fixes families by
 the best tree of all, and branches. On several threads members run in processes, on one they take turns
-(`turns`); the first two start at once, more on more threads. When one ends, the next starts. If there are
+(`turns`); the first two start at once, more on more threads, but on one thread a proof that has no prospect
+of ending waits for the search before it. When one ends, the next starts. If there are
 more threads than members, the heuristic members run again with other seeds: member i has the seed of the run
 plus i. Every tree and bound goes to the parent, which verifies the trees: a tree that breaks a constraint
 fails its member. When the best score meets the best bound, all stop. The best tree of all is the `incumbent`
@@ -40,6 +41,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import cycle, islice
+from math import inf
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from jtsolve.backends.portfolio.crew import Crew
@@ -58,6 +60,10 @@ _MOST_IN_PROCESS = 12
 """Variables up to which members run in this process: another takes about a second to start."""
 _SIDE_BY_SIDE = 2
 """Members that run at a time even on one thread: one that searches and one that proves."""
+_HOPELESS = 1e5
+"""Times the time left that a proof is predicted to take, from which on it waits for the search on one thread.
+With 1,000 variables and 60 s, where `clutter` had no bound after half a minute of its own, it is 2 million;
+with 500 and 600 s, where it has one, 8,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +172,13 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     for number, i in enumerate(order):
         if not jobs or (costs[i].memory if in_process else own + costs[i].memory) <= limits.memory_bytes:
             jobs.append(Job(number, taking[i], limits.seed + number, costs[i].memory))
-    at_a_time = 1 if few else min(max(_SIDE_BY_SIDE, limits.workers), len(jobs))
+    # In turns, a proof takes its time from the search; without hope of one, the best search has it all.
+    left = inf if limits.time is None else limits.time - limits.elapsed
+    exact = [i for i, one in enumerate(taking) if one.capabilities.exact]
+    fitting = [job.member for job in jobs]
+    hope = any(taking[i] in fitting and costs[i].seconds <= _HOPELESS * left for i in exact)
+    least = _SIDE_BY_SIDE if hope or not exact else 1
+    at_a_time = 1 if few else min(max(least, limits.workers), len(jobs))
     while at_a_time > 1 and _memory(jobs, at_a_time, own, in_process=in_process) > limits.memory_bytes:
         at_a_time -= 1
     proving = [not one.capabilities.predictable for one in taking]

@@ -117,7 +117,7 @@ class Ledger:
                 self.proving.add(job.label)
         if tree is None and bound is None:
             self.report(**news)
-        elif tree is not None:
+        elif tree is not None and tree is not self.tree:
             if not self.problem.permits(tree):
                 raise InternalError(f"its tree breaks a constraint: {tree}")
             score = tree.score(self.problem.scores)

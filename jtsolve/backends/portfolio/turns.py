@@ -13,7 +13,8 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Unpack
 
-from jtsolve.core.result import Stop
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from jtsolve.backends.portfolio.ledger import Job, Ledger
     from jtsolve.core.backend import Limits, News, Report
     from jtsolve.core.problem import Problem
-    from jtsolve.core.result import Outcome
     from jtsolve.core.tree import JunctionTree
 
 _TURN = 0.5
@@ -122,6 +122,8 @@ class _Member:
                 outcome = self.turns.solve(self.job, limits, self)
                 if outcome is not None:
                     self.ledger.ended(self.job, outcome)
+        except StoppedError:
+            self.ledger.ended(self.job, Outcome(None, stop=self.stop or Stop.TIME))
         except Exception as error:  # noqa: BLE001 - it is in the stats; the others' answer stands
             self.ledger.fail(self.job, error)
         finally:
