@@ -9,7 +9,8 @@
               `network ALARM.bif:1000:3:8000`, rows drawn, the largest clique, and the most rounds;
               `:0.2` after it: the share of the proposals of several edges
     predict   test log-likelihood of 32 drawn trees beside the best one; only if named, with files of data:
-              `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and the rows or all
+              `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and the rows or all;
+              `predict FOLDER/plants:3:17412:9900`: of so many rounds of chains, converged or not
 
 Name parts, or sizes: `python benchmarks/averaging.py sums 13 15 16`, `sums 18/4` for cliques of at most 4.
 """
@@ -31,11 +32,12 @@ from problems import Recording, gaussian, named, random_problem
 from reference_averaging import enumerated
 
 from jtsolve.averaging.average import average
-from jtsolve.averaging.chains import Ladder, run_chains
+from jtsolve.averaging.chains import Ladder, neighbours_of, run_chains
 from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
+from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.plan import Plan
-from jtsolve.averaging.sampling import draw_trees
+from jtsolve.averaging.sampling import Draws, draw_trees
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.chowliu import ChowLiu
@@ -177,8 +179,16 @@ def predict(sets: list[str]) -> None:
         score, width = Bdeu(1.0), int(largest) - 1
         problem = problem_from_table(train, score, treewidth=width, tabulation=WITHIN_LIMITS)
 
-        def fitted(problem: Any = problem, train: Any = train) -> tuple[Any, Any, Any]:
+        def fitted(problem: Any = problem, train: Any = train, rows: Any = rows) -> tuple[Any, Any, Any]:
             best = solve(problem, None, Limits(threads=1)).tree
+            if len(rows) > 1:
+                ladder = Ladder(rounds=int(rows[1]))
+                sample = run_chains(problem, 1.0, Limits(), Recording(), ladder=ladder, start=best)
+                graphs = sample.graphs.reshape(-1, *sample.graphs.shape[2:])
+                at = np.linspace(0, len(graphs) - 1, 34).astype(int)[1:-1]
+                trees = tuple(trees_of(neighbours_of(graphs[at])))
+                found = Draws(trees, "chains", {"converged": sample.converged})
+                return best, found, fit_averaged(trees, train, ess=1.0)
             try:
                 draws = draw_trees(problem, 32, limits=Limits(threads=1))
             except NotConvergedError:
@@ -194,6 +204,7 @@ def predict(sets: list[str]) -> None:
         else:
             mean = log_likelihood(mixture, test).mean()
             row += f"{mean:.4f} | {len(set(draws.trees))}, {draws.method}"
+            row += "" if draws.diagnostics.get("converged", True) else ", NOT CONVERGED"
         print(f"| {Path(path).name} | {row} | {processor:.1f} s |", flush=True)
 
 

@@ -17,6 +17,7 @@ from jtsolve.averaging.blocks import Blocks, blocks_of
 from jtsolve.averaging.chains import (
     CHAINS,
     Ladder,
+    Scores,
     edge_trace,
     neighbours_of,
     require_movable,
@@ -25,6 +26,7 @@ from jtsolve.averaging.chains import (
 )
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat
 from jtsolve.averaging.kernels.edge_chain import run_chain, score_of
+from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem
@@ -34,38 +36,55 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members, subsets
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 SHORT = Ladder(rounds=4000, temperatures=4, hottest=0.3)
 
 
-def kernel_tables(problem: Problem, several: float = 0.0) -> tuple[Any, ...]:
+def scores_of(
+    problem: Problem, *, branches: float = 0.0, exchanges: float = 0.0, several: float = 0.0
+) -> Scores:
     n, largest = problem.n, problem.max_clique_size
     before = np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
     table = np.array([problem.scores.score(mask) for mask in bounded_subsets(n, largest)])
-    return table, before, largest, 0.0, words_of([0] * n), several
+    forbidden = [0] * n
+    for edge in problem.constraints.forbidden_edges:
+        for v in members(edge):
+            forbidden[v] |= edge ^ 1 << v
+    return Scores(table, before, largest, 0.0, words_of(forbidden), branches, exchanges, several)
 
 
-def one_step(problem: Problem, rows: tuple[int, ...], state: int, several: float = 0.0) -> tuple[int, ...]:
-    """Returns the graph after one proposal at one temperature."""
+def chain(problem: Problem, rows: Sequence[int], state: int, rounds: int, scores: Scores) -> NDArray[Any]:
+    """Returns the graphs after each of many proposals at one temperature."""
     graph = words_of(rows)[None].copy()
+    trace = np.zeros((rounds, *graph.shape[1:]), np.uint32)
     run_chain(
         np.array([state], np.uint64),
         graph,
         np.zeros(1),
         np.zeros(1, np.int64),
+        np.zeros(2, np.int64),
         np.ones(1),
+        rounds,
         1,
-        1,
-        *kernel_tables(problem, several),
-        np.zeros_like(graph),
-        np.zeros(1),
+        scores,
+        partners_of(worths_of(problem)),
+        trace,
+        np.zeros(rounds),
         np.zeros(4, np.int64),
     )
-    return neighbours_of(graph)[0]
+    return trace
+
+
+def one_step(problem: Problem, rows: tuple[int, ...], state: int) -> tuple[int, ...]:
+    """Returns the graph after one proposal of one edge."""
+    return neighbours_of(chain(problem, rows, state, 1, scores_of(problem)))[0]
 
 
 def rows_of(tree: Any) -> tuple[int, ...]:
@@ -108,20 +127,7 @@ def test_moves_of_several_edges_are_those_that_a_clique_allows_and_as_frequent_b
     trees = {rows_of(tree): tree for tree in chordal_trees(4)}
     allowed = {(key, other) for key, tree in trees.items() for other in moves_of(tree)}
     assert any(sum((a ^ b).bit_count() for a, b in zip(*move, strict=True)) > 2 for move in allowed)
-    trace = np.zeros((rounds, 4, 1), np.uint32)
-    run_chain(
-        np.array([1], np.uint64),
-        words_of([0] * 4)[None].copy(),
-        np.zeros(1),
-        np.zeros(1, np.int64),
-        np.ones(1),
-        rounds,
-        1,
-        *kernel_tables(problem, 1.0),
-        trace,
-        np.zeros(rounds),
-        np.zeros(4, np.int64),
-    )
+    trace = chain(problem, [0] * 4, 1, rounds, scores_of(problem, several=1.0))
     codes = trace[:, :, 0] @ (1 << 4 * np.arange(4))
     seen = Counter(zip(codes[:-1].tolist(), codes[1:].tolist(), strict=True))
     code = {key: sum(row << 4 * v for v, row in enumerate(key)) for key in trees}
@@ -134,6 +140,35 @@ def test_moves_of_several_edges_are_those_that_a_clique_allows_and_as_frequent_b
     for key, tree in trees.items():
         p = exp(tree.score(problem.scores)) / total
         assert float((codes == code[key]).mean()) == pytest.approx(p, abs=0.004)
+
+
+@pytest.mark.parametrize("kind", ["branches", "exchanges"])
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_moves_of_branches_and_exchanges_are_in_detailed_balance(kind: str, width: int) -> None:
+    """Neither changes the number of edges: the graphs reached from one have the posterior of those."""
+    forbidden = frozenset({0b10010} if width < 3 else ())  # of cliques of four, no other edge can be missing
+    constraints = Constraints(max_treewidth=width, forbidden_edges=forbidden)
+    problem, rounds = named(gaussian(6, 5, scale=0.3), constraints), 1_000_000
+    start = [
+        rows_of(tree)
+        for tree in chordal_trees(5)
+        if tree.treewidth == width
+        and len(set(tree.separators)) == len(tree.cliques) - 1 == 4 - width
+        and not rows_of(tree)[1] >> 4 & 1
+    ][-1]
+    scores = scores_of(problem, **{kind: 1.0})
+    codes = chain(problem, start, 1, rounds, scores)[:, :, 0].astype(np.int64) @ (1 << 5 * np.arange(5))
+    code = {sum(row << 5 * v for v, row in enumerate(rows_of(tree))): tree for tree in chordal_trees(5)}
+    visits = Counter(codes.tolist())
+    assert len(visits) > 2
+    assert all(code[c].treewidth <= width for c in visits)
+    assert width == 3 or not any(rows_of(code[c])[1] >> 4 & 1 for c in visits)
+    weights = {c: exp(code[c].score(problem.scores)) for c in visits}
+    for c, weight in weights.items():
+        assert visits[c] / rounds == pytest.approx(weight / sum(weights.values()), abs=0.01)
+    moves = Counter(zip(codes[:-1].tolist(), codes[1:].tolist(), strict=True))
+    for (one, other), there in moves.items():
+        assert abs(there - moves[other, one]) < 5 * sqrt(there + moves[other, one]) + 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -237,7 +272,7 @@ def test_a_time_limit_gives_what_the_chains_have_seen_or_an_error() -> None:
     stopped = Recording(patience=100, reason=Stop.TIME)
     flat = named(DenseScores(12, 12, np.zeros(1 << 12)))
     sample = run_chains(flat, 1.0, Limits(), stopped, ladder=ladder, start=None)
-    assert sample.diagnostics["rounds"] == 2000
+    assert sample.diagnostics["rounds"] == 2500
     with pytest.raises(LimitError, match="time limit"):
         average(problem, method="chains", limits=Limits(time=1e-9))
 
@@ -259,7 +294,7 @@ def test_the_time_limit_takes_the_place_of_the_most_rounds(monkeypatch: pytest.M
 
 def test_scores_of_sets_are_found_at_their_colex_ranks() -> None:
     scores = gaussian(3, 7, 4)
-    table, before, largest, *_ = kernel_tables(named(scores))
+    table, before, largest, *_ = scores_of(named(scores))
     for mask in range(1 << 7):
         expected = scores.score(mask) if mask.bit_count() <= 4 else -1e300
         assert score_of(np.array([mask]), table, before, largest) == expected
@@ -361,3 +396,51 @@ def test_chains_with_blocks_converge_to_the_posterior() -> None:
     for u in range(6):
         for v in range(u):
             assert posterior.edges[u, v] == pytest.approx(expected.complete[1 << u | 1 << v], abs=0.05)
+
+
+def test_temperatures_are_spaced_so_that_all_exchanges_are_rejected_equally_often() -> None:
+    betas = np.array([1.0, 0.5, 0.25])
+    assert respaced(betas, np.array([0.3, 0.3])) == pytest.approx(betas)
+    assert respaced(betas, np.array([0.75, 0.25])) == pytest.approx([1.0, 0.5 ** (2 / 3), 0.25])
+    assert respaced(betas, np.array([1.0, 0.0]))[1] == pytest.approx(0.5**0.5, rel=0.01)
+
+
+def test_the_scores_say_how_hot_and_how_many_the_temperatures_are() -> None:
+    few = exponents(worths_of(named(gaussian(1, 6, 2))), None, None)
+    dear = worths_of(named(gaussian(1, 6, 2, scale=1000.0)))
+    assert exponents(dear, 5, 0.1) == pytest.approx(0.1 ** (np.arange(5) / 4))
+    assert exponents(dear, 1, None) == pytest.approx([1.0])
+    many = exponents(dear, None, None)
+    assert many[-1] * abs(dear).max(axis=1).mean() == pytest.approx(10)
+    assert few[-1] == pytest.approx(0.3)
+    assert len(few) < len(many)
+
+
+def test_pairs_are_listed_both_ways_with_the_chances_that_are_said() -> None:
+    worths = worths_of(named(gaussian(1, 20, 2)))
+    partners = partners_of(worths)
+    pairs = list(zip(partners.firsts.tolist(), partners.seconds.tolist(), strict=True))
+    listed = Counter(pairs)
+    assert listed == Counter((v, u) for u, v in pairs)
+    assert all(listed[u, int(worths[u].argmax())] >= 32 for u in range(20))
+    assert np.exp(partners.chances).sum() - np.exp(np.diag(partners.chances)).sum() == pytest.approx(1)
+    for u, v in ((0, 1), (3, 17)):
+        expected = 0.5 * listed[u, v] / len(pairs) + 0.5 / (20 * 19)
+        assert exp(partners.chances[u, v]) == pytest.approx(expected)
+
+
+def test_all_exchanges_are_accepted_where_all_graphs_weigh_the_same() -> None:
+    flat, ladder = named(DenseScores(5, 5, np.zeros(32))), Ladder(rounds=4000, temperatures=4)
+    found = run_chains(flat, 1.0, Limits(), Recording(), ladder=ladder, start=None).diagnostics
+    assert found["least_swap_rate"] == 1.0
+    assert found["temperatures"] == 4
+
+
+def test_cooled_chains_find_the_best_tree_from_anywhere_where_an_edge_is_worth_hundreds_of_nats() -> None:
+    """Every edge is worth something: chains that add and remove edges only would stay where they start."""
+    pairs = 300 * np.random.default_rng(3).standard_normal((12, 12)) ** 2
+    sets = [[*members(mask)] for mask in bounded_subsets(12, 3)]
+    values = np.array([sum(pairs[u, v] for u in mask for v in mask if u < v) for mask in sets])
+    problem = named(DenseScores(12, 3, values))
+    sample = run_chains(problem, 1.0, Limits(), Recording(), ladder=Ladder(rounds=1000), start=None)
+    assert sample.heights.max(axis=1) == pytest.approx([solve(problem).score] * 4)

@@ -323,6 +323,14 @@ def test_average_ends_with_a_code_for_each_way_to_fail(
     assert "Ways out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["average", "sample-trees"])
+def test_the_help_names_the_score_that_is_used(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(name, "--help") == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "default: bdeu" in words
+    assert "default: bic" not in words
+
+
 def test_chains_that_have_not_converged_have_an_exit_code_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], shared: Path
 ) -> None:

@@ -2,15 +2,18 @@
 
 Each of at least four chains starts elsewhere (the graph without edges, the best tree, random trees) and is a
 ladder of temperatures whose neighbours exchange their graphs: chains that change one edge at a time at one
-temperature stay for ever in one of two regimes of some posteriors, each of them looking calm. What the chains
-say is compared; if they do not agree, the posterior says that it has not converged.
+temperature stay for ever in one of two regimes of some posteriors, each of them looking calm. All chains but
+that of the best tree are cooled down to their temperatures first, or their coldest graphs would freeze where
+they start; the temperatures are spaced anew (`tempering`) whenever the chains are compared. If they do not
+agree, the posterior says that it has not converged.
 
-Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. On request,
-proposals add or remove several edges at once (`kernels.edge_chain`), and blocks of the graph at temperature 1
-are redrawn, exactly, after every hundred rounds (`blocks`).
+Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. Proposals add
+or remove an edge, take one for another, or move a branch of the graph; on request, they add or remove
+several edges at once (`kernels.edge_chain`), and blocks of the graph at temperature 1 are redrawn, exactly,
+after every hundred rounds (`blocks`).
 
-Time: about 10^6 proposals a second and core, of 10^2 a round and temperature. Memory: n²/8 bytes a round
-and chain.
+Time: about 2·10^6 proposals a second and core, of 10^2, or 4n, a round and temperature. Memory: n²/8 bytes a
+round and chain.
 
 References: see `kernels.edge_chain` and `diagnostics`.
 """
@@ -30,6 +33,7 @@ import numpy as np
 from jtsolve.averaging.blocks import blocks_of
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.junction_trees import trees_of
+from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.blocks import Blocks
+    from jtsolve.averaging.tempering import Partners
     from jtsolve.cluster import Cluster, Future, Workers
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
@@ -64,13 +69,14 @@ class ChainConstants:
     """The constants of the chains."""
 
     most_r_hat: float = 1.01
-    least_size: float = 400.0
+    least_size: float = 1000.0
     most_difference: float = 0.05
     """Chains have converged if R̂, effective sizes, and the largest difference of an edge's probability
-    between two of them meet these; the first two as Vehtari et al. advise."""
+    between two of them meet these; R̂ as Vehtari et al. advise, who ask for a size of 400: at 553, an edge of
+    flare was wrong by 0.045."""
     error_bound: float = 4.0
-    """A difference of this many Monte Carlo standard errors does not count: at an effective size of 400,
-    one of four chains knows a probability of 1/2 to 0.05, and many pairs are compared."""
+    """A difference of this many Monte Carlo standard errors does not count: at an effective size of 1,000,
+    one of four chains knows a probability of 1/2 to 0.03, and many pairs are compared."""
     rounds: int = 40_000
     """The most rounds of a chain, where neither they nor the time are limited."""
     piece: int = 100
@@ -80,7 +86,14 @@ class ChainConstants:
     certain: float = 0.01
     """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
     steps: int = 100
-    """Proposals at a temperature in a round: exchanges are frequent, and take little of the time."""
+    """Proposals at a temperature in a round, or four for each variable if that is more: exchanges are
+    frequent, and take little of the time."""
+    branches: float = 0.5
+    exchanges: float = 0.25
+    """The shares of proposals to move a branch, and of an edge for another; measured on plants."""
+    cooling: int = 50
+    """Rounds for each variable, half of all at most, in which chains cool down: about 10^6 proposals a graph
+    of 69 variables."""
     search: float = 20.0
     """Seconds at most to search for the tree from which one chain starts; less where time is limited."""
     points: int = 250
@@ -112,18 +125,19 @@ class Ladder:
 
     Args:
         chains: how many, at least 2.
-        temperatures: graphs in a chain; 1 for no tempering.
-        hottest: the exponent of the weights at the last temperature; the others are between it and 1.
-        rounds: the most rounds of 100 proposals a temperature; they end when they have converged. None:
-            40,000; where time is limited, as many as fit in half of the memory.
+        temperatures: graphs in a chain; 1 for no tempering; None: as many as the scores need.
+        hottest: the exponent of the weights at the last temperature; the others are between it and 1. None:
+            by the scores.
+        rounds: the most rounds of 100 proposals a temperature, or four for each variable; they end when they
+            have converged. None: 40,000; where time is limited, as many as fit in half of the memory.
         several: the share of proposals that may add or remove several edges at once.
         block: the most variables that are drawn at once, exactly, within the rest; 0 for none.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
     """
 
     chains: int = 4
-    temperatures: int = 12
-    hottest: float = 0.05
+    temperatures: int | None = None
+    hottest: float | None = None
     rounds: int | None = None
     several: float = 0.0
     block: int = 0
@@ -132,10 +146,12 @@ class Ladder:
     def __post_init__(self) -> None:
         if self.chains < 2:  # noqa: PLR2004 - two can be compared
             raise ChoiceError(f"{self.chains} chains cannot be compared; run 2 or more")
-        if self.temperatures < 1 or not 0 < self.hottest <= 1:
+        if self.temperatures is not None and self.temperatures < 1:
+            raise ChoiceError(f"{self.temperatures} temperatures make no ladder: give 1 or more")
+        if self.hottest is not None and not 0 < self.hottest <= 1:
             raise ChoiceError(
-                f"{self.temperatures} temperatures down to an exponent of {self.hottest} make no ladder: "
-                "give 1 or more, and a number above 0 and at most 1"
+                f"temperatures down to an exponent of {self.hottest} make no ladder: "
+                "give a number above 0 and at most 1"
             )
         if not 0 <= self.several <= 1:
             raise ChoiceError(f"a share of {self.several} of the proposals makes no sense; give 0 to 1")
@@ -145,12 +161,6 @@ class Ladder:
             raise ChoiceError(
                 f"blocks of {self.block} variables cannot be drawn; give 0, for none, to {LARGEST_BLOCK}"
             )
-
-    @property
-    def betas(self) -> NDArray[np.float64]:
-        """The exponents of the weights, 1 first."""
-        last = max(1, self.temperatures - 1)
-        return np.array([float(self.hottest) ** (t / last) for t in range(self.temperatures)], np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,6 +281,7 @@ def run_chains(
     sample: Sample | None = None
     for rounds in _stages(run.rounds):
         try:
+            run.space_temperatures()
             run.until(rounds, report)
         except (StoppedError, ClusterLostError, WorkersLostError) as error:
             if sample is None:
@@ -286,11 +297,37 @@ def run_chains(
     return sample
 
 
+class Scores(NamedTuple):
+    """What weighs a graph, and how it is moved.
+
+    Attributes:
+        table: the scores in colex order, in nats.
+        before: see `kernels.edge_chain.score_of`.
+        largest: the size of the largest clique.
+        log_odds: ln of the prior odds of an edge.
+        forbidden: shape (n, words): the vertices to which a vertex must not be adjacent.
+        branches: the share of proposals to move a branch.
+        exchanges: the share of proposals of an edge for another.
+        several: the share of the others in which X and Y may have several members.
+    """
+
+    table: NDArray[np.float64]
+    before: NDArray[np.int64]
+    largest: int
+    log_odds: float
+    forbidden: NDArray[np.uint32]
+    branches: float
+    exchanges: float
+    several: float
+
+
 class _Shared(NamedTuple):
     """What all chains read."""
 
     betas: NDArray[np.float64]
-    scores: tuple[Any, ...]
+    steps: int
+    scores: Scores
+    partners: Partners
     blocks: Blocks | None
 
 
@@ -301,6 +338,7 @@ class _ChainState(NamedTuple):
     rows: NDArray[Any]
     logs: NDArray[Any]
     order: NDArray[Any]
+    clock: NDArray[Any]
     counts: NDArray[Any]
     drawn: NDArray[Any]
 
@@ -314,16 +352,18 @@ def _advance(
     for start in range(0, len(heights), CHAINS.piece):
         part = slice(start, min(start + CHAINS.piece, len(heights)))
         rounds = part.stop - start
-        random, rows, logs, order, counts, drawn = state
+        random, rows, logs, order, clock, counts, drawn = state
         run_chain(
             random,
             rows,
             logs,
             order,
+            clock,
             shared.betas,
             rounds,
-            CHAINS.steps if rows.shape[1] > 1 else 0,  # one variable has no pair
-            *shared.scores,
+            shared.steps,
+            shared.scores,
+            shared.partners,
             graphs[part],
             heights[part],
             counts,
@@ -383,14 +423,26 @@ class _Run:
             [[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64
         )
         table = colex_table(problem.scores, largest)
-        scores = (table, before, largest, log(edge_odds), words_of(forbidden), float(ladder.several))
+        scores = Scores(
+            table,
+            before,
+            largest,
+            log(edge_odds),
+            words_of(forbidden),
+            CHAINS.branches,
+            CHAINS.exchanges,
+            float(ladder.several),
+        )
         blocks = None
         if ladder.block and start is not None:
             score = problem.scores.score
             blocks = blocks_of(start, ladder.block, score, largest, odds=edge_odds, forbidden=forbidden)
-        self.shared = _Shared(ladder.betas, scores, blocks)
+        worths = worths_of(problem)
+        betas = exponents(worths, ladder.temperatures, ladder.hottest)
+        steps = max(CHAINS.steps, 4 * n) if n > 1 else 0  # one variable has no pair
+        self.shared = _Shared(betas, steps, scores, partners_of(worths), blocks)
         generator = np.random.default_rng(limits.seed)
-        shape = (ladder.chains, ladder.temperatures)
+        shape = (ladder.chains, temperatures := len(betas))
         self.states = generator.integers(1, 1 << 63, (ladder.chains, 1)).astype(np.uint64)
         starts = [[0] * n]
         if start is not None:
@@ -399,22 +451,45 @@ class _Run:
             starts.append(_random_tree(generator, n, forbidden, largest))
         starts = starts[: ladder.chains]
         words = np.stack([words_of(neighbours) for neighbours in starts])
-        self.rows = np.repeat(words[:, None], ladder.temperatures, axis=1)
+        self.rows = np.repeat(words[:, None], temperatures, axis=1)
         self.logs = np.zeros(shape)
         for chain, neighbours in enumerate(starts):
             tree = JunctionTree.from_neighbours(neighbours)
             self.logs[chain] = tree.score(problem.scores) + log(edge_odds) * len(tree.graph_edges)
-        self.order = np.tile(np.arange(ladder.temperatures), (ladder.chains, 1))
-        self.counts = np.zeros((ladder.chains, 2 + 2 * ladder.temperatures), np.int64)
+        self.order = np.tile(np.arange(temperatures), (ladder.chains, 1))
+        self.clock = np.zeros((ladder.chains, 2), np.int64)
+        self.clock[:, 1] = min(CHAINS.cooling * n, self.rounds // 2) if temperatures > 1 else 0
+        if start is not None:
+            self.clock[1, 1] = 0
+        self.counts = np.zeros((ladder.chains, 2 + 2 * temperatures), np.int64)
         self.drawn = np.zeros((ladder.chains, 2), np.int64)
         self.graphs = np.zeros((ladder.chains, self.rounds, *words.shape[1:]), np.uint32)
         self.heights = np.zeros((ladder.chains, self.rounds))
-        self.done = 0
+        self.done = self.spaced = 0
+        self.swaps = np.zeros((ladder.chains, temperatures - 1), np.int64)
 
     def state(self, chain: int) -> _ChainState:
         """Returns where a chain is: views."""
-        arrays = (self.states, self.rows, self.logs, self.order, self.counts, self.drawn)
+        arrays = (self.states, self.rows, self.logs, self.order, self.clock, self.counts, self.drawn)
         return _ChainState(*(array[chain] for array in arrays))
+
+    def swap_rates(self) -> NDArray[np.float64]:
+        """Returns the share of exchanges that were accepted since the temperatures were spaced."""
+        pairs = np.arange(len(self.shared.betas) - 1)
+        parity = pairs % 2
+        first = np.minimum(np.maximum(self.clock[:, 1:], self.spaced), self.done)
+        tried = (self.done + 1 - parity) // 2 - (first + 1 - parity) // 2
+        swaps = self.counts[:, 3 + pairs] - self.swaps
+        rates: NDArray[np.float64] = swaps.sum(axis=0) / np.maximum(1, tried.sum(axis=0))
+        return rates
+
+    def space_temperatures(self) -> None:
+        """Spaces the temperatures by the exchanges since they were last spaced."""
+        if self.done and len(self.shared.betas) > 2:  # noqa: PLR2004 - the ends stay
+            betas = respaced(self.shared.betas, 1 - self.swap_rates())
+            self.shared = self.shared._replace(betas=betas)
+            self.spaced = self.done
+            self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
 
     def until(self, rounds: int, report: Report) -> None:
         """Runs all chains up to a number of rounds."""
@@ -491,16 +566,18 @@ class _Run:
                 beyond = max(beyond, _beyond_error(trace))
         difference = float((shares.max(axis=0) - shares.min(axis=0)).max())
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
-        swaps = self.counts[:, 3 : 2 + self.ladder.temperatures] / self.done
+        temperatures, swaps = len(self.shared.betas), self.swap_rates()
         converged = (
-            max(r_hats) <= CHAINS.most_r_hat
+            self.clock[:, 1].max() <= kept.start
+            and max(r_hats) <= CHAINS.most_r_hat
             and effective >= CHAINS.least_size
             and beyond <= CHAINS.most_difference
         )
         diagnostics = {
             "chains": self.ladder.chains,
-            "temperatures": self.ladder.temperatures,
-            "proposals": proposals * self.ladder.temperatures,
+            "temperatures": temperatures,
+            "hottest": float(self.shared.betas[-1]),
+            "proposals": proposals * temperatures,
             "rounds": self.done,
             "acceptance": accepted / max(1, proposals),
             "r_hat": {

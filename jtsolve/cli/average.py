@@ -14,9 +14,9 @@ from jtsolve.cli.options import (
     Instance,
     Json,
     LimitOptions,
+    PosteriorScoringOptions,
     Quiet,
     ResultFile,
-    ScoringOptions,
     SearchOptions,
     Seed,
     Treewidth,
@@ -85,14 +85,16 @@ def average(
     ] = 0,
     search: SearchOptions,
     temperatures: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Of each chain; 1 for no tempering.")
-    ] = 12,
+        int | None,
+        typer.Option(metavar="N", min=1, help="Of each chain; 1 for no tempering [by the scores]."),
+    ] = None,
     rounds: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=100,
-            help="The most rounds of 100 proposals a temperature [40,000, or to the time limit].",
+            help="The most rounds, of 100 proposals or 4 a variable at each temperature "
+            "[40,000, or to the time limit].",
         ),
     ] = None,
     several: Annotated[
@@ -113,7 +115,7 @@ def average(
     json: Json = False,
     quiet: Quiet = False,
     constrain: ConstraintOptions,
-    scoring: ScoringOptions,
+    scoring: PosteriorScoringOptions,
     table: DataOptions,
 ) -> None:
     """Average over all decomposable graphs of an instance, or of a data file.
@@ -233,18 +235,18 @@ def _strengths(
         return bootstrap(table, count, search, limits, listener, cluster=cluster)
 
 
-def _is_data(path: Path, scoring: ScoringOptions) -> bool:
+def _is_data(path: Path, scoring: PosteriorScoringOptions) -> bool:
     return scoring.score is not None or path.name.lower().endswith(DATA_SUFFIXES)
 
 
-def _score(scoring: ScoringOptions) -> "LocalScore":
+def _score(scoring: PosteriorScoringOptions) -> "LocalScore":
     """Returns the score of data: a log marginal likelihood by default, so that weights are probabilities."""
     return make_score(scoring.score or "bdeu", scoring.ess)
 
 
 def read_or_score(
     path: Path,
-    scoring: ScoringOptions,
+    scoring: PosteriorScoringOptions,
     table: DataOptions,
     treewidth: int | None,
     constrain: ConstraintOptions,

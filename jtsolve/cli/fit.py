@@ -106,7 +106,9 @@ def fit(
     ] = None,
     average: Annotated[
         int | None,
-        typer.Option(metavar="M", min=1, help="A mixture of M trees drawn from the posterior."),
+        typer.Option(
+            metavar="M", min=1, help="A mixture of M trees drawn from the posterior, by default of bdeu."
+        ),
     ] = None,
     restarts: Annotated[
         int, typer.Option(metavar="N", min=1, help="Start a mixture N times, and keep the likeliest.")

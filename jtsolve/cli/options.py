@@ -95,6 +95,14 @@ ScoreOfData = Annotated[
         autocompletion=completion.among(completion.scores),
     ),
 ]
+ScoreOfPosterior = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The score of a data file; default: bdeu. For any file name.",
+        autocompletion=completion.among(completion.scores),
+    ),
+]
 Ess = Annotated[
     float | None, typer.Option(metavar="A", help="Equivalent sample size of bdeu; its default is 1.")
 ]
@@ -258,6 +266,15 @@ class ScoringOptions:
     """How to score data, for commands that take instances too."""
 
     score: ScoreOfData = None
+    max_size: MaxSize = None
+    ess: Ess = None
+
+
+@dataclass(frozen=True, slots=True)
+class PosteriorScoringOptions:
+    """How to score data for a posterior: by a log marginal likelihood, so that weights are probabilities."""
+
+    score: ScoreOfPosterior = None
     max_size: MaxSize = None
     ess: Ess = None
 

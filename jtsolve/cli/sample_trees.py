@@ -10,8 +10,8 @@ from jtsolve.cli.options import (
     DataOptions,
     Instance,
     LimitOptions,
+    PosteriorScoringOptions,
     ResultFile,
-    ScoringOptions,
     Seed,
     Treewidth,
     grouped,
@@ -36,7 +36,7 @@ def sample_trees(
     seed: Seed = 0,
     output: ResultFile = None,
     constrain: ConstraintOptions,
-    scoring: ScoringOptions,
+    scoring: PosteriorScoringOptions,
     table: DataOptions,
 ) -> None:
     """Draw graphs from the posterior, and print their junction trees, one line of JSON each.

@@ -13,10 +13,26 @@ added, those of X from the common neighbours of S and of X so far, those of Y li
 same order the other way are known, and correct the acceptance. Green and Thomas move so between junction
 trees, whose number they have to know; a graph tells S by itself, and the chain needs no tree.
 
+*A branch moves* from b to c. Let A = N(b) ∩ N(c), x a neighbour of b alone, and K the component of x in G
+without b and A. If c ∉ K and N(K) ∩ A is complete, every edge by from b to a y ∈ K becomes cy: K hung from
+(N(K) ∩ A) ∪ b, and now hangs from (N(K) ∩ A) ∪ c. The edges between K and A ∪ c let the same branch return.
+x is one of m neighbours of b alone, and of m' of c alone afterwards: m / m' corrects for it. The weight
+changes by the cliques and separators of G[N(b) ∩ (K ∪ A)] with c for b.
+
+*An edge for another.* uv is added and an edge xy of the clique C = S ∪ uv removed, where C alone holds xy.
+C itself may be too large by one: where the treewidth is bounded, single edges leave a graph of large cliques
+only by losing all that an edge is worth, and tempering does not bring chains over thousands of nats. The
+weight changes by [c(S) c(C∖x) c(C∖y) / (c(S∪u) c(S∪v) c(C∖xy))].
+
+Pairs are drawn uniformly or, as often, from a list of fixed frequencies, of pairs that are worth much by
+themselves; where a move begins with one pair and its return with another, their chances correct for it.
+
 References:
     Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 86, 1999. Green and
     Thomas, Sampling decomposable graphs using a Markov chain on junction trees, Biometrika 100, 2013. Geyer,
     Markov chain Monte Carlo maximum likelihood, Interface 1991 (exchange of states between temperatures).
+    Syed, Bouchard-Côté, Deligiannidis and Doucet, Non-reversible parallel tempering, J. Roy. Statist. Soc. B
+    84, 2022 (exchanges of even and odd pairs in turn).
 """
 
 from __future__ import annotations
@@ -92,6 +108,18 @@ def _has(words, v):
 
 
 @kernel
+def _reach(rows, words, reached):
+    """Adds the neighbours of all members of a set to another set."""
+    for w in range(words.size):
+        rest = words[w]
+        while rest:
+            x = WORD * w + lowest_bit(rest)
+            rest &= rest - 1
+            for i in range(reached.size):
+                reached[i] |= np.int64(rows[x, i])
+
+
+@kernel
 def _separates(rows, between, u, v, seen, frontier, reached):
     """Tells whether every path from u to v meets `between`; the last three are written."""
     seen[:] = between
@@ -101,13 +129,7 @@ def _separates(rows, between, u, v, seen, frontier, reached):
     more = True
     while more:
         reached[:] = 0
-        for w in range(between.size):
-            rest = frontier[w]
-            while rest:
-                x = WORD * w + lowest_bit(rest)
-                rest &= rest - 1
-                for i in range(between.size):
-                    reached[i] |= np.int64(rows[x, i])
+        _reach(rows, frontier, reached)
         if _has(reached, v):
             return False
         more = False
@@ -234,23 +256,240 @@ def _extend(rows, present, common, xs, ys, sizes, left, right, forbidden, pool, 
 
 
 @kernel
+def _member(words, nth):
+    """Returns a member of a set, by its place from 0."""
+    w = 0
+    rest = words[0]
+    while True:
+        while rest == 0:
+            w += 1
+            rest = words[w]
+        if nth == 0:
+            return WORD * w + lowest_bit(rest)
+        rest &= rest - 1
+        nth -= 1
+
+
+@kernel
+def _accepts(log_ratio, state):
+    """Tells whether a proposal of this ratio is accepted."""
+    return log_ratio >= 0.0 or uniform(state) < exp(log_ratio)
+
+
+@kernel
+def _draw_pair(n, partners, state):
+    """Returns two vertices, with the chance of `partners.chances`."""
+    if uniform(state) < 0.5:
+        i = below(state, partners.firsts.size)
+        return np.int64(partners.firsts[i]), np.int64(partners.seconds[i])
+    u = below(state, n)
+    v = below(state, n - 1)
+    return u, v + (v >= u)
+
+
+@kernel
+def _branch(rows, b, c, common, inside, hung, frontier, reached):
+    """Writes K, given one vertex of it, and N(K) ∩ A; tells whether K may move from b to c."""
+    hung[:] = 0
+    frontier[:] = inside
+    more = True
+    while more:
+        reached[:] = 0
+        _reach(rows, frontier, reached)
+        if _has(reached, c):
+            return False
+        if _has(reached, b):
+            _flip(reached, b)
+        more = False
+        for w in range(common.size):
+            hung[w] |= reached[w] & common[w]
+            frontier[w] = reached[w] & ~common[w] & ~inside[w]
+            inside[w] |= frontier[w]
+            more |= frontier[w] != 0
+    return _complete(rows, hung)
+
+
+@kernel
+def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
+    """Returns what ln of the weight gains if c takes the place of b towards `inside`; `hung` is changed.
+
+    The cliques that hold b, and a vertex of `inside`, come from a perfect elimination order of their other
+    vertices, the reverse of a maximum cardinality search that begins with `hung`.
+    """
+    table, before, largest = scores.table, scores.before, scores.largest
+    left[:] = inside
+    gain = 0.0
+    for _ in range(_size(inside)):
+        most, last = -1, 0
+        for w in range(left.size):
+            rest = left[w]
+            while rest:
+                y = WORD * w + lowest_bit(rest)
+                rest &= rest - 1
+                for i in range(left.size):
+                    whole[i] = np.int64(rows[y, i]) & hung[i]
+                size = _size(whole)
+                if size > most:
+                    most, last = size, y
+        for i in range(left.size):
+            whole[i] = np.int64(rows[last, i]) & hung[i]
+        _flip(left, last)
+        _flip(hung, last)
+        _flip(whole, b)
+        gain += score_of(whole, table, before, largest)
+        _flip(whole, last)
+        gain -= score_of(whole, table, before, largest)
+        _flip(whole, b)
+        _flip(whole, c)
+        gain += score_of(whole, table, before, largest)
+        _flip(whole, last)
+        gain -= score_of(whole, table, before, largest)
+    return gain
+
+
+@kernel
+def _move_branch(rows, b, c, beta, scores, scratch, state):
+    """Proposes to move a branch from b to c; returns what ln of the weight gained, and whether it moved."""
+    common, inside, hung, frontier, reached, left, whole, alone = scratch
+    words = common.size
+    for w in range(words):
+        common[w] = np.int64(rows[b, w]) & np.int64(rows[c, w])
+        alone[w] = np.int64(rows[b, w]) & ~common[w]
+    adjacent = _has(rows[b], c)
+    if adjacent:
+        _flip(alone, c)
+    choices = _size(alone)
+    if choices == 0:
+        return 0.0, False
+    inside[:] = 0
+    _flip(inside, _member(alone, below(state, choices)))
+    if not _branch(rows, b, c, common, inside, hung, frontier, reached):
+        return 0.0, False
+    for w in range(words):
+        inside[w] &= np.int64(rows[b, w])
+        if inside[w] & np.int64(scores.forbidden[c, w]):
+            return 0.0, False
+        alone[w] = np.int64(rows[c, w]) & ~common[w]
+    back = _size(inside) + _size(alone) - adjacent
+    gain = _branch_gain(rows, b, c, inside, hung, scores, left, whole)
+    if not _accepts(beta * gain + log(choices / back), state):
+        return 0.0, False
+    alone[:] = 0
+    _flip(alone, b)
+    _flip(alone, c)
+    _toggle(rows, alone, inside)
+    _toggle(rows, inside, alone)
+    return gain, True
+
+
+@kernel
+def _exchange(rows, u, v, beta, scores, partners, scratch, state):
+    """Proposes uv for another edge of its clique; returns what ln of the weight gained, and whether."""
+    common, clique, whole, ones, others, seen, frontier, reached = scratch
+    table, before, largest = scores.table, scores.before, scores.largest
+    words = common.size
+    if _has(rows[u], v) or _has(scores.forbidden[u], v):
+        return 0.0, False
+    for w in range(words):
+        common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
+        clique[w] = common[w]
+    size = _size(common) + 2
+    if size == 2 or size > largest + 1:
+        return 0.0, False
+    _flip(clique, u)
+    _flip(clique, v)
+    i, j = below(state, size), below(state, size - 1)
+    x, y = _member(clique, i), _member(clique, j + (j >= i))
+    for w in range(words):
+        whole[w] = np.int64(rows[x, w]) & np.int64(rows[y, w]) & ~clique[w]
+    if not _has(rows[x], y) or _size(whole) > 0:  # uv itself, or in another clique
+        return 0.0, False
+    gain = score_of(common, table, before, largest)
+    for z in (u, v):
+        _flip(common, z)
+        gain -= score_of(common, table, before, largest)
+        _flip(common, z)
+    for z in (x, y):
+        _flip(clique, z)
+        gain += score_of(clique, table, before, largest)
+        _flip(clique, z)
+    _flip(clique, x)
+    _flip(clique, y)
+    gain -= score_of(clique, table, before, largest)
+    ratio = partners.chances[x, y] - partners.chances[u, v]
+    accepted = _accepts(beta * gain + ratio, state)
+    if not accepted or not _separates(rows, common, u, v, seen, frontier, reached):
+        return 0.0, False
+    for one, other in ((u, v), (x, y)):
+        ones[:] = 0
+        others[:] = 0
+        _flip(ones, one)
+        _flip(others, other)
+        _toggle(rows, ones, others)
+        _toggle(rows, others, ones)
+    return gain, True
+
+
+@kernel
+def _change_edges(rows, u, v, beta, scores, scratch, extended, state):
+    """Proposes to add or remove uv, or all edges of sets around u and v.
+
+    Returns what ln of the weight gained, and whether the graph changed.
+    """
+    common, left, right, whole, pool, seen, frontier, reached = scratch
+    table, before, largest = scores.table, scores.before, scores.largest
+    words = common.size
+    for w in range(words):
+        common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
+    present = _has(rows[u], v)
+    if present:
+        if not _complete(rows, common):
+            return 0.0, False
+    elif _has(scores.forbidden[u], v) or not _separates(rows, common, u, v, seen, frontier, reached):
+        return 0.0, False
+    left[:] = 0
+    right[:] = 0
+    _flip(left, u)
+    _flip(right, v)
+    a, b, ratio = 1, 1, 0.0
+    if scores.several > 0.0 and uniform(state) < scores.several:
+        while a < MOST and uniform(state) < 0.5:
+            a += 1
+        while b < MOST and uniform(state) < 0.5:
+            b += 1
+        if a + b > 2:
+            xs, ys = extended
+            xs[0], ys[0] = u, v
+            forbidden = scores.forbidden
+            legal, ratio = _extend(
+                rows, present, common, xs, ys, (a, b), left, right, forbidden, pool, whole, state
+            )
+            if not legal:
+                return 0.0, False
+    for w in range(words):
+        whole[w] = common[w] | left[w] | right[w]
+    gain = score_of(whole, table, before, largest)
+    if gain == -1e300:
+        return 0.0, False
+    gain += a * b * scores.log_odds + score_of(common, table, before, largest)
+    for w in range(words):
+        whole[w] = common[w] | left[w]
+    gain -= score_of(whole, table, before, largest)
+    for w in range(words):
+        whole[w] = common[w] | right[w]
+    gain -= score_of(whole, table, before, largest)
+    if present:
+        gain, ratio = -gain, -ratio
+    if not _accepts(beta * gain + ratio, state):
+        return 0.0, False
+    _toggle(rows, left, right)
+    _toggle(rows, right, left)
+    return gain, True
+
+
+@kernel
 def run_chain(
-    state,
-    rows,
-    logs,
-    order,
-    betas,
-    rounds,
-    steps,
-    table,
-    before,
-    largest,
-    log_odds,
-    forbidden,
-    several,
-    trace,
-    heights,
-    counts,
+    state, rows, logs, order, clock, betas, rounds, steps, scores, partners, trace, heights, counts
 ):
     """Runs `rounds` times `steps` proposals at each temperature, and exchanges of neighbouring temperatures.
 
@@ -259,91 +498,56 @@ def run_chain(
         rows: shape (T, n, words), uint32: the graphs.
         logs: shape (T,): ln of their weights, up to a constant.
         order: shape (T,): which graph is at which temperature.
+        clock: [round, c]: in the rounds below c, the last of betas, ε, bounds beta by ε^(1 - round / c), so
+            that all graphs cool down together.
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
         rounds: the number of rounds.
         steps: proposals at a temperature in a round.
-        table: the scores in colex order, in nats.
-        before: see `score_of`.
-        largest: the size of the largest clique.
-        log_odds: ln of the prior odds of an edge.
-        forbidden: shape (n, words): the vertices to which a vertex must not be adjacent.
-        several: the share of proposals with |X| = k with probability 2^-k, as |Y|; else they are 1.
+        scores: see `chains.Scores`.
+        partners: see `tempering.Partners`.
         trace: shape (rounds, n, words): the rows of the graph at beta 1 after each round; written.
         heights: shape (rounds,): its ln of the weight; written.
-        counts: [proposals, accepted, round trips, exchanges 0, 1, …]; added to. Its last T entries tell which
-        graphs
-            were at the highest temperature since they were at the lowest.
+        counts: [proposals, accepted, round trips, exchanges 0, 1, …]; added to, but not while they cool. Its
+            last T entries tell which graphs were at the highest temperature since they were at the lowest.
     """
     temperatures, n, words = rows.shape
     scratch = np.zeros((8, words), np.int64)
-    common, left, right, whole, pool, seen, frontier, reached = scratch
-    xs, ys = np.zeros((2, MOST), np.int64)
+    extended = np.zeros((2, MOST), np.int64)
+    present = betas.copy()
+    flags = counts[2 + temperatures :]
     for r in range(rounds):
+        cooling = clock[0] < clock[1]
         for t in range(temperatures):
+            present[t] = betas[t]
+            if cooling:
+                present[t] = min(betas[t], betas[-1] ** (1 - clock[0] / clock[1]))
             graph = rows[order[t]]
-            beta = betas[t]
-            height = logs[order[t]]
+            beta = present[t]
+            accepted = 0
             for _ in range(steps):
-                u = below(state, n)
-                v = below(state, n - 1)
-                if v >= u:
-                    v += 1
-                for w in range(words):
-                    common[w] = np.int64(graph[u, w]) & np.int64(graph[v, w])
-                present = _has(graph[u], v)
-                if present:
-                    if not _complete(graph, common):
-                        continue
-                elif _has(forbidden[u], v) or not _separates(graph, common, u, v, seen, frontier, reached):
-                    continue
-                left[:] = 0
-                right[:] = 0
-                _flip(left, u)
-                _flip(right, v)
-                a, b, ratio = 1, 1, 0.0
-                if several > 0.0 and uniform(state) < several:
-                    while a < MOST and uniform(state) < 0.5:
-                        a += 1
-                    while b < MOST and uniform(state) < 0.5:
-                        b += 1
-                    if a + b > 2:
-                        xs[0], ys[0] = u, v
-                        legal, ratio = _extend(
-                            graph, present, common, xs, ys, (a, b), left, right, forbidden, pool, whole, state
-                        )
-                        if not legal:
-                            continue
-                for w in range(words):
-                    whole[w] = common[w] | left[w] | right[w]
-                gain = score_of(whole, table, before, largest)
-                if gain == -1e300:
-                    continue
-                gain += a * b * log_odds + score_of(common, table, before, largest)
-                for w in range(words):
-                    whole[w] = common[w] | left[w]
-                gain -= score_of(whole, table, before, largest)
-                for w in range(words):
-                    whole[w] = common[w] | right[w]
-                gain -= score_of(whole, table, before, largest)
-                if present:
-                    gain, ratio = -gain, -ratio
-                if beta * gain + ratio >= 0.0 or uniform(state) < exp(beta * gain + ratio):
-                    height += gain
-                    _toggle(graph, left, right)
-                    _toggle(graph, right, left)
-                    counts[1] += t == 0
-            logs[order[t]] = height
-        counts[0] += steps
-        for t in range(temperatures - 1):
+                u, v = _draw_pair(n, partners, state)
+                kind = uniform(state)
+                if kind < scores.branches:
+                    gain, moved = _move_branch(graph, u, v, beta, scores, scratch, state)
+                elif kind < scores.branches + scores.exchanges:
+                    gain, moved = _exchange(graph, u, v, beta, scores, partners, scratch, state)
+                else:
+                    gain, moved = _change_edges(graph, u, v, beta, scores, scratch, extended, state)
+                logs[order[t]] += gain
+                accepted += moved
+            if t == 0:
+                counts[0] += steps
+                counts[1] += accepted
+        for t in range(clock[0] % 2, temperatures - 1, 2):
             cold, hot = order[t], order[t + 1]
-            gain = (betas[t] - betas[t + 1]) * (logs[hot] - logs[cold])
-            if gain >= 0.0 or uniform(state) < exp(gain):
+            if _accepts((present[t] - present[t + 1]) * (logs[hot] - logs[cold]), state):
                 order[t], order[t + 1] = hot, cold
-                counts[3 + t] += 1
-        flags = counts[2 + temperatures :]
-        flags[order[temperatures - 1]] = 1
+                counts[3 + t] += not cooling
+        if not cooling:
+            flags[order[temperatures - 1]] = 1
         if temperatures > 1 and flags[order[0]]:
             flags[order[0]] = 0
             counts[2] += 1
         trace[r] = rows[order[0]]
         heights[r] = logs[order[0]]
+        clock[0] += 1
