@@ -358,6 +358,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("lem_curve"), help="without an ending")
     parser.add_argument("--draw", type=Path)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     arguments.done = read_lines(arguments.journal)
     sizes = [int(size) for size in filter(None, arguments.rows.split(","))]
     folds = [int(fold) for fold in arguments.folds.split(",")]
