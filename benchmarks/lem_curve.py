@@ -317,7 +317,7 @@ def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
                 found = means_of(own, learner, size)
                 if name is None:  # the mean of the sets' means: some may have more folds than others
                     each = [seconds_of([r for r in rows if r["set"] == s], learner, size) for s in names]
-                    found = [statistics.mean(map(statistics.mean, filter(None, each)))] if any(each) else []
+                    found = [statistics.mean(map(statistics.mean, each))] if all(each) else []
                 if found:
                     at.append(size)
                     means.append(statistics.mean(found))
