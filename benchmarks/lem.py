@@ -11,10 +11,11 @@ also the mean of ln P(q | e) over N test rows, a random half of whose variables 
 
     python benchmarks/lem.py --speed --output OUTPUT
 
-measures likelihoods, and all marginals, of random feature trees of 500 to 16,000 A-nodes; `--draw FILE` draws
+measures likelihoods, and all marginals, of random feature trees of 511 to 16,383 A-nodes; `--draw FILE` draws
 the time of the marginals. Its slope over the size of the tree, by regression of logarithms, is 1 where
-inference is linear. In the paper every cell of a table is an A-node, so that the size is the number of cells;
-it grows more slowly than that of our A-nodes, to which a table is one leaf.
+inference is linear. Leaves of even trees have eight variables each, so that only the number of A-nodes grows.
+In the paper every cell of a table is one more A-node; in trees that are not even those grow more slowly than
+the others, since deep leaves have few variables left.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import argparse
 import sys
 import time
 from dataclasses import replace
+from itertools import product
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from density import binary_rows
@@ -156,13 +158,18 @@ def warm() -> None:
         conditional(fit(rows, rows), rows, 2)
 
 
-def random_tree(a_nodes: int, generator: np.random.Generator, n: int = 17) -> FeatureTree:
-    """Returns a random feature tree of single literals, with tables of two variables at the leaves."""
+def random_tree(a_nodes: int, generator: np.random.Generator, *, is_even: bool) -> FeatureTree:
+    """Returns a random feature tree of single literals, with tables of two variables at the leaves.
+
+    The splits of an even one fill level after level, and each leaf has eight variables, or up to one fewer
+    where the last level is not full. Another one has 17 variables, and grows at random leaves.
+    """
+    n = (a_nodes + 1).bit_length() + 6 if is_even else 17
     nodes: list[Node] = [Product(())]
     waiting = [(0, Context.of([2] * n))]
     left = (a_nodes - 1) // 2
     while waiting:
-        at, context = waiting.pop(int(generator.integers(len(waiting))))
+        at, context = waiting.pop(0 if is_even else int(generator.integers(len(waiting))))
         variables = sorted(context.domains)
         if left == 0 or len(variables) < 4:
             groups = [variables[k : k + 2] for k in range(0, len(variables), 2)]
@@ -191,12 +198,30 @@ def best_of(times: int, run: Callable[[], object]) -> float:
     return min(found)
 
 
-def speeds(sizes: Sequence[int]) -> list[tuple[int, int, float, float]]:
-    """Returns A-nodes, cells, million rows a second and the milliseconds of all marginals, for each size."""
+class Speed(NamedTuple):
+    """What was measured on a feature tree.
+
+    Attributes:
+        family: "even" or "random"; see `random_tree`.
+        a_nodes: see `FeatureTree.a_nodes`.
+        paper: the A-nodes of the paper: those, and the cells of all tables.
+        rate: of likelihoods, million rows a second.
+        marginals: the milliseconds of all marginals.
+    """
+
+    family: str
+    a_nodes: int
+    paper: int
+    rate: float
+    marginals: float
+
+
+def speeds(sizes: Sequence[int]) -> list[Speed]:
+    """Returns what is measured on trees of some numbers of A-nodes, even ones and others."""
     generator = np.random.default_rng(1)
     found = []
-    for size in sizes:
-        tree = random_tree(size, generator)
+    for family, size in product(("even", "random"), sizes):
+        tree = random_tree(size, generator, is_even=family == "even")
         codes = queries.sample(tree, 200_000, 1)
         likelihood = best_of(3, lambda tree=tree, codes=codes: queries.log_likelihood(tree, codes))  # type: ignore[misc]
         runs = max(3, 16_000 // size)
@@ -204,30 +229,36 @@ def speeds(sizes: Sequence[int]) -> list[tuple[int, int, float, float]]:
             30,
             lambda tree=tree, runs=runs: [queries.marginals(tree) for _ in range(runs)],  # type: ignore[misc]
         )
-        row = (tree.a_nodes, tree.cells, codes.shape[1] / likelihood / 1e6, marginals / runs * 1e3)
-        found.append(row)
-        print(row, flush=True)
+        rate = codes.shape[1] / likelihood / 1e6
+        found.append(Speed(family, tree.a_nodes, tree.a_nodes + tree.cells, rate, marginals / runs * 1e3))
+        print(found[-1], flush=True)
     return found
 
 
-def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Returns the slope of the logarithm of a time over that of a size."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+def lines_of(measured: Sequence[Speed]) -> dict[str, tuple[list[int], list[float]]]:
+    """Returns sizes, and times of all marginals, by a name with the slope of one over the other."""
+    found = {}
+    counts = (("a_nodes", "our A-nodes"), ("paper", "the paper's A-nodes"))
+    for family, (size, words) in product(("even", "random"), counts):
+        own = [speed for speed in measured if speed.family == family]
+        sizes, times = [getattr(speed, size) for speed in own], [speed.marginals for speed in own]
+        slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+        found[f"{family} trees, {words}: slope {slope:.3f}"] = sizes, times
+    return found
 
 
-def draw(rows: Sequence[tuple[int, int, float, float]], path: Path) -> None:
-    """Draws the time of all marginals over A-nodes and over cells, with a line of slope 1."""
+def draw(measured: Sequence[Speed], path: Path) -> None:
+    """Draws the time of all marginals over the size, with a line of slope 1."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    nodes, cells, _, times = zip(*rows, strict=True)
-    figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
-    for sizes, name in ((nodes, "A-nodes, a table is one"), (cells, "cells, A-nodes in the paper")):
-        axes.plot(sizes, times, marker="o", ms=4, label=f"{name}: slope {slope(sizes, times):.2f}")
-    line = times[-1] * np.array(cells) / cells[-1]
-    axes.plot(cells, line, color="0.5", linewidth=1, linestyle=":", label="slope 1")
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for name, (sizes, times) in lines_of(measured).items():
+        axes.plot(sizes, times, marker="o", ms=4, label=name)
+        axes.plot(sizes, times[-1] * np.array(sizes) / sizes[-1], color="0.5", linewidth=1, linestyle=":")
+    axes.plot([], [], color="0.5", linewidth=1, linestyle=":", label="slope 1, through the last point")
     axes.set(xscale="log", yscale="log", xlabel="size of the feature tree", ylabel="all marginals, ms")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=8)
@@ -250,7 +281,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=[], help="of these only")
     parser.add_argument("--seconds", type=float, default=10.0, help="for each tree of lns")
     parser.add_argument("--speed", action="store_true", help="measure queries in place of fits")
-    parser.add_argument("--sizes", default="500,1000,2000,4000,8000,16000", help="numbers of A-nodes")
+    parser.add_argument("--sizes", default="511,1023,2047,4095,8191,16383", help="numbers of A-nodes")
     parser.add_argument("--draw", type=Path, help="a picture of --speed")
     parser.add_argument("--output", type=Path, help="where to write the table, as .md")
     arguments = parser.parse_args()
@@ -258,11 +289,12 @@ def main() -> None:
     head = [f"{machine}; {' '.join(['python', 'benchmarks/lem.py', *sys.argv[1:]])}", ""]
     if arguments.speed:
         measured = speeds([int(size) for size in arguments.sizes.split(",")])
-        headings: Sequence[str] = ("A-nodes", "cells", "million rows/s", "all marginals, ms")
-        rows = [[str(nodes), str(cells), f"{rate:.2f}", f"{ms:.3f}"] for nodes, cells, rate, ms in measured]
-        nodes, cells, _, times = zip(*measured, strict=True)
-        slopes = f"{slope(cells, times):.3f} over the cells, {slope(nodes, times):.3f} over the A-nodes"
-        tail = ["", f"Slope of the marginals' time, in logarithms: {slopes}."]
+        headings: Sequence[str] = ("trees", "A-nodes", "the paper's", "million rows/s", "all marginals, ms")
+        rows = [
+            [one.family, f"{one.a_nodes:,}", f"{one.paper:,}", f"{one.rate:.2f}", f"{one.marginals:.3f}"]
+            for one in measured
+        ]
+        tail = ["", f"Marginals' time, in logarithms: {'; '.join(lines_of(measured))}."]
         print(tail[-1])
         if arguments.draw is not None:
             draw(measured, arguments.draw)

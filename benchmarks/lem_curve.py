@@ -11,10 +11,10 @@ has to choose. Adult's numbers of more than 31 values are cut at their quartiles
 Temperature and Traffic, the paper's other two sets, are not among the data.
 
 Every learner gets about `--seconds` of processor time on one thread, the baselines L1 and DL and LEM of k = 1
-thrice as much, and its best model until then counts; but LEM as published has to finish, or is left out from
-there on. The junction tree of `lns` is the first leaf of the context tree, whose own seconds are shown. A
-model of a baseline whose likelihood cannot be computed exactly is left out. The journal has a line for each
-model, and a run goes on after a stop.
+thrice as much, and its best model until then counts; but LEM as published gets `--published`, and has to
+finish, or is left out from there on. The junction tree of `lns` is the first leaf of the context tree, whose
+own seconds are shown. A model of a baseline whose likelihood cannot be computed exactly is left out. The
+journal has a line for each model, and a run goes on after a stop.
 """
 
 from __future__ import annotations
@@ -143,9 +143,9 @@ class Fold:
     A learner returns its model, None if it has none, and a remark.
     """
 
-    def __init__(self, rows: DataTable, size: int, seconds: float, treewidth: int) -> None:
+    def __init__(self, rows: DataTable, size: int, seconds: float, treewidth: int, published: float) -> None:
         self.train, self.tuning = chosen(rows, slice(size)), chosen(rows, slice(size, None))
-        self.seconds, self.treewidth = seconds, treewidth
+        self.seconds, self.treewidth, self.published = seconds, treewidth, published
         self.root: JunctionTree | None = None
         self.spent = 0.0
 
@@ -165,7 +165,7 @@ class Fold:
 
     def lem(self, how: Lem, threshold: float, *, must_finish: bool = False) -> tuple[StateModel | None, str]:
         """LEM; None if it must finish, and did not."""
-        with limited(self.seconds if must_finish else 3 * self.seconds):
+        with limited(self.published if must_finish else 3 * self.seconds):
             tree = fit_lem_validated(self.train, self.tuning, how, thresholds=(threshold,))
         stop = tree.provenance["stop"]
         return (None if must_finish and stop != Stop.FINISHED.value else tree), stop
@@ -223,7 +223,8 @@ class limited:  # noqa: N801 - a context manager, as those of contextlib
 def measured(source: Source, name: str, size: int, fold: int, arguments: argparse.Namespace) -> Iterator[Row]:
     """Yields a row for each learner that is asked for and not in the journal."""
     wanted = arguments.learners.split(";") if arguments.learners else None
-    own = Fold(source.draw(size + size // 4, fold), size, arguments.seconds, arguments.treewidth)
+    rows = source.draw(size + size // 4, fold)
+    own = Fold(rows, size, arguments.seconds, arguments.treewidth, arguments.published)
     for learner, learn in own.learners().items():
         if wanted is not None and learner not in wanted:
             continue
@@ -252,7 +253,7 @@ def measured(source: Source, name: str, size: int, fold: int, arguments: argpars
 
 def warm(source: Source) -> None:
     """Compiles or loads the kernels."""
-    for learn in Fold(source.draw(60, 0), 50, 10.0, 2).learners().values():
+    for learn in Fold(source.draw(60, 0), 50, 10.0, 2, 10.0).learners().values():
         learn()
 
 
@@ -316,7 +317,7 @@ def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
                 found = means_of(own, learner, size)
                 if name is None:  # the mean of the sets' means: some may have more folds than others
                     each = [seconds_of([r for r in rows if r["set"] == s], learner, size) for s in names]
-                    found = [statistics.mean(map(statistics.mean, filter(None, each)))] if any(each) else []
+                    found = [statistics.mean(map(statistics.mean, each))] if all(each) else []
                 if found:
                     at.append(size)
                     means.append(statistics.mean(found))
@@ -354,10 +355,12 @@ def main() -> None:
     parser.add_argument("--learners", default="", help="these only, by name, with semicolons")
     parser.add_argument("--treewidth", type=int, default=4, help="of lns; at most 3 for other junction trees")
     parser.add_argument("--seconds", type=float, default=5.0, help="processor time of a learner")
+    parser.add_argument("--published", type=float, default=60.0, help="that of LEM as published")
     parser.add_argument("--journal", type=Path, default=Path("lem_curve.jsonl"))
     parser.add_argument("--output", type=Path, default=Path("lem_curve"), help="without an ending")
     parser.add_argument("--draw", type=Path)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     arguments.done = read_lines(arguments.journal)
     sizes = [int(size) for size in filter(None, arguments.rows.split(","))]
     folds = [int(fold) for fold in arguments.folds.split(",")]

@@ -20,6 +20,7 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, closed
+from jtsolve.models.features.kernels import partitions
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import read_model
@@ -120,6 +121,24 @@ def test_lmip_is_algorithm_1(seed: int, queyranne: bool) -> None:  # noqa: FBT00
     found = growth.partition(growth.root, rows)
     expected = lmip(table, np.arange(table.rows), growth.root, q, delta)
     assert [frozenset(part) for part in found] == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_counted_as_bit_sets_are_those_counted_one_by_one(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    arities = generator.integers(2, 5, 4)
+    first = np.concatenate([[0], np.cumsum(arities)])
+    codes = np.array([generator.integers(0, arity, 300) for arity in arities], dtype=np.int32)
+    weights = generator.choice([1.0, 2.0, 2.5], 300)
+    A = np.array([0, 2, 3])
+    expected, found = (np.zeros(arities[A].prod()) for _ in range(2))
+    partitions._count_rows(codes, weights, first, A, expected)
+    bits, ends, kinds = partitions._bits(codes, weights, first)
+    held = np.empty((len(found), bits.shape[1]), dtype=np.uint64)
+    partitions._hold(bits, first, A[1:], held)
+    partitions._count_bits(bits, ends, kinds, first, A[0], held, found)
+    assert np.array_equal(found, expected)
+    assert kinds.tolist() == [1.0, 2.0, 2.5]
 
 
 def score(parts: list[frozenset[int]], context: Context) -> float:

@@ -44,12 +44,14 @@ class Circuit:
         place: of each node of the feature tree, its node in the circuit; of a junction tree, the one of its
             root clique, which those of the other cliques follow. Products have the next one.
         visits: the largest number of nodes that one row visits.
+        first: shape (n + 1,), start of each variable in an array of all variables' states, and the end.
     """
 
     arrays: Any
     log_weight: NDArray[np.float64]
     place: tuple[int, ...]
     visits: int
+    first: NDArray[np.int64]
 
     @property
     def nodes(self) -> int:
@@ -68,7 +70,8 @@ def circuit_of(arities: Sequence[int], nodes: Sequence[Node], contexts: Sequence
     branches = 1 + sum(branches_of(node) for node in nodes)
     require_room(branches, "the circuit of the feature tree", "smaller leaves", BYTES_PER_BRANCH)
     place, tops = _places(nodes)
-    builder = _CircuitBuilder(np.concatenate([[0], np.cumsum(arities, dtype=np.int64)]))
+    first = np.concatenate([[0], np.cumsum(arities, dtype=np.int64)])
+    builder = _CircuitBuilder(first)
     constants = [(v, 0) for v, arity in enumerate(arities) if arity == 1]
     builder.add_branches([0.0], [constants], [tops[0]])
     for i, node in enumerate(nodes):
@@ -86,7 +89,7 @@ def circuit_of(arities: Sequence[int], nodes: Sequence[Node], contexts: Sequence
         elif isinstance(node, TreeLeaf):
             _add_tree(builder, node, context, place[i])
     arrays, log_weight = builder.finished()
-    return Circuit(arrays, log_weight, tuple(place), int(visits(arrays)))
+    return Circuit(arrays, log_weight, tuple(place), int(visits(arrays)), first)
 
 
 def branches_of(node: Node) -> int:

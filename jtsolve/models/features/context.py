@@ -100,6 +100,8 @@ class Context:
         for v, state in feature:
             if not domains.get(v, 0) >> state & 1:
                 raise ValueError(f"the context decides already whether variable {v} has state {state}")
+        if not holds and len(feature) > 1:  # no unit
+            return Context(self.domains, self.clauses | {feature}), ()
         clauses = set(self.clauses)
         if holds:
             domains.update((v, 1 << state) for v, state in feature)
@@ -154,9 +156,14 @@ def closed(parts: Iterable[Iterable[int]], context: Context) -> list[frozenset[i
 
 def _left(clause: Feature, domains: Mapping[int, int]) -> Feature | None:
     """Returns the literals of a clause that are open; None if one is false, so that the clause is met."""
-    if any(not domains[v] >> state & 1 for v, state in clause):
-        return None
-    return tuple(literal for literal in clause if not _is_unit(domains[literal.variable]))
+    rest = []
+    for literal in clause:
+        mask = domains[literal.variable]
+        if not mask >> literal.state & 1:
+            return None
+        if mask & (mask - 1):
+            rest.append(literal)
+    return tuple(rest)
 
 
 def _is_unit(mask: int) -> bool:

@@ -53,7 +53,7 @@ def log_likelihoods(
     codes = codes_of(tree.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
     gaps = gaps_of(tree.columns, codes)
     codes = codes.astype(np.int32)
-    circuit, first = tree.circuit, _first_states(tree)
+    circuit, first = tree.circuit, tree.circuit.first
     whole = np.ascontiguousarray(codes.T if not gaps.any() else codes[:, ~gaps].T)
     open_rows = np.ascontiguousarray(codes[:, gaps])
     found = []
@@ -75,7 +75,7 @@ def condition(tree: FeatureTree, evidence: Evidence) -> Conditioned[FeatureTree]
     weights = likelihoods(tree.columns, evidence)
     if not weights:
         return Conditioned(tree, 0.0)
-    first = _first_states(tree)
+    first = tree.circuit.first
     log_likelihoods = np.zeros(first[-1])
     with np.errstate(divide="ignore"):
         for v, weight in weights.items():
@@ -91,7 +91,7 @@ def condition(tree: FeatureTree, evidence: Evidence) -> Conditioned[FeatureTree]
 def marginals(tree: FeatureTree) -> tuple[NDArray[np.float64], ...]:
     """Returns P(v) for every variable v, one entry a state."""
     _, out = _expected(tree, np.zeros(tree.circuit.nodes), tree.circuit.log_weight)
-    return tuple(out[start:stop] for start, stop in pairwise(_first_states(tree).tolist()))
+    return tuple(out[start:stop] for start, stop in pairwise(tree.circuit.first.tolist()))
 
 
 def marginal(tree: FeatureTree, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
@@ -132,7 +132,7 @@ def most_probable(tree: FeatureTree, k: int = 1) -> list[Configuration]:
 
     if k < 1:
         raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
-    circuit, first = tree.circuit, _first_states(tree)
+    circuit, first = tree.circuit, tree.circuit.first
     slots = len(circuit.arrays.kids)
     require_room((slots + 2 * circuit.nodes) * k, f"the {k} best configurations", "a smaller k", 16)
     joined = np.zeros((slots, k, 2), dtype=np.int64)
@@ -155,7 +155,7 @@ def sample(tree: FeatureTree, rows: int, seed: int = 0) -> Codes:
 
     if rows < 0 or seed < 0:
         raise ChoiceError(f"{rows} rows with the seed {seed} cannot be drawn; give numbers of 0 or more")
-    circuit, first = tree.circuit, _first_states(tree)
+    circuit, first = tree.circuit, tree.circuit.first
     kind = np.dtype(code_type(max(column.arity for column in tree.columns)))
     require_room(tree.n * rows, f"{rows} rows", "fewer rows, in several files", kind.itemsize)
     sums = np.cumsum(np.exp(circuit.log_weight))
@@ -182,7 +182,7 @@ def _expected(
     from jtsolve.models.features.kernels.circuits import downward
 
     arrays = tree.circuit.arrays
-    flow, single = np.zeros(len(term)), np.zeros(_first_states(tree)[-1])
+    flow, single = np.zeros(len(term)), np.zeros(tree.circuit.first[-1])
     downward(value, term, arrays, 0, tree.circuit.nodes, flow, single)
     return flow, single
 
@@ -203,7 +203,7 @@ def _given(tree: FeatureTree, i: int, value: NDArray[np.float64], term: NDArray[
     layout = node.model.layout
     places = place + clique_nodes(layout)
     flow = np.zeros(len(term))
-    downward(value, term, arrays, place, places[-1], flow, np.zeros(_first_states(tree)[-1]))
+    downward(value, term, arrays, place, places[-1], flow, np.zeros(tree.circuit.first[-1]))
     tables = np.empty(layout.cells)
     for c in range(len(layout.cliques)):
         axes = separator_first(layout, c)
@@ -211,9 +211,3 @@ def _given(tree: FeatureTree, i: int, value: NDArray[np.float64], term: NDArray[
         dims = [layout.dims(c)[k] for k in axes]
         layout.table(tables, c)[...] = np.transpose(found.reshape(dims), np.argsort(axes))
     return replace(node, model=model_of(node.model.columns, node.model.tree, tables))
-
-
-def _first_states(tree: FeatureTree) -> NDArray[np.int64]:
-    """Returns the start of each variable in an array of all variables' states, and the end."""
-    arities = [column.arity for column in tree.columns]
-    return np.concatenate([[0], np.cumsum(arities, dtype=np.int64)])

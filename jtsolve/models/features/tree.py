@@ -111,7 +111,7 @@ class FeatureTree:
 
     @property
     def a_nodes(self) -> int:
-        """The number of A-nodes, the paper's size: the root, and two for each split."""
+        """The number of A-nodes: the root, two for each split; in the paper, each of `cells` is one more."""
         return 1 + 2 * len(self.splits)
 
     @property

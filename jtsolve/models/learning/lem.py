@@ -450,7 +450,7 @@ class _Growth:
         variables, codes, first = self.inside(context, rows)
         weights = self.weights[rows]
         counts = pair_counts(codes, weights, first)
-        labels, states = _sides(context, variables)
+        labels, states = _sides(context, variables, context.groups())
         how, (test, value) = self.how, self.how.threshold
         partition(
             codes, weights, counts, weights.sum(), first, states, test, value, how.q, how.queyranne,
@@ -501,14 +501,21 @@ class _Growth:
 
         variables = sorted(context.domains)
         used = {v for v, _ in prefix}
+        weights, support = self.weights[rows], max(self.how.support, _LEAST_ROWS)
         place = {v: k for k, v in enumerate(variables)}
+        holds = np.ones(len(rows), dtype=np.bool_)
+        for v, state in prefix:
+            holds &= codes[place[v]] == state
         features, literals, states, labels = [], [], [], []
         for v in variables:
             if v in used or v <= after:
                 continue
             allowed = context.allowed(v)
+            met = np.bincount(codes[place[v], holds], weights[holds], self.columns[v].arity)
             # Of two states, one literal is the negation of the other: the same feature.
             for state in allowed[1:] if len(allowed) == 2 and not prefix else allowed:  # noqa: PLR2004
+                if min(met[state], weights.sum() - met[state]) < support:
+                    continue
                 feature = feature_of((*prefix, (v, state)))
                 sides = self.sides(context, feature, variables)
                 if sides is not None:
@@ -518,22 +525,15 @@ class _Growth:
                     states.append([side[1] for side in sides])
         if not features:
             return None
-        holds = np.ones(len(rows), dtype=np.bool_)
-        for v, state in prefix:
-            holds &= codes[place[v]] == state
         out = np.empty((len(features), 3))
         found = np.array(labels, dtype=np.int64)
         how, (test, value) = self.how, self.how.threshold
         score_features(
-            codes, self.weights[rows], first, holds, np.array(literals, dtype=np.int64),
-            np.array(states, dtype=np.int64), found, test, value, how.q, how.queyranne, how.min_rows,
-            max(how.support, _LEAST_ROWS), out,
+            codes, weights, first, holds, np.array(literals, dtype=np.int64),
+            np.array(states, dtype=np.int64), found, test, value, how.q, how.queyranne, how.min_rows, out,
         )  # fmt: skip
-        with np.errstate(invalid="ignore"):  # NaN marks those without support
-            total = np.logaddexp(out[:, 0], out[:, 1])
-        if np.isnan(total).all():
-            return None
-        near = total >= np.nanmax(total) - _EQUAL
+        total = np.logaddexp(out[:, 0], out[:, 1])
+        near = total >= total.max() - _EQUAL
         rank = -np.abs(np.exp(out[:, 0]) - np.exp(out[:, 1])) if how.balanced else out[:, 2]
         c = int(np.argmax(np.where(near, rank, -inf)))
         parts = (_parts(found[c, 0], variables), _parts(found[c, 1], variables))
@@ -544,21 +544,15 @@ class _Growth:
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
         """Returns the components to begin with and states left, if a feature fails and if it holds.
 
-        None if one of the two is impossible, or clauses tie more joint states together than a table holds.
+        None if clauses tie more joint states together than a table holds.
         """
         found = []
         for holds in (False, True):
-            try:
-                after = context.assume(feature, holds=holds)[0]
-            except ValueError:
+            after = context.assume(feature, holds=holds)[0]
+            groups = [group for group in after.groups() if len(group) > 1] if after.clauses else []
+            if any(prod(after.dims(group)) > self.how.max_cells for group in groups):
                 return None
-            if after.clauses:
-                groups = [group for group in after.groups() if len(group) > 1]
-                if any(prod(after.dims(group)) > self.how.max_cells for group in groups):
-                    return None
-                if not all(after.onto(group).is_allowed(sorted(group)).any() for group in groups):
-                    return None
-            found.append(_sides(after, variables))
+            found.append(_sides(after, variables, groups))
         return found
 
 
@@ -579,18 +573,22 @@ def _prefixes(context: Context, variables: Sequence[int], size: int) -> Iterator
         yield from partial
 
 
-def _sides(context: Context, variables: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the label of the group, and the number of states left, of each variable; -1 and 1 if fixed."""
-    labels = np.full(len(variables), -1, dtype=np.int64)
-    states = np.ones(len(variables), dtype=np.int64)
-    for k, v in enumerate(variables):
-        if v in context.domains:
-            labels[k], states[k] = k, context.domains[v].bit_count()
-    if context.clauses:
-        place = {v: k for k, v in enumerate(variables)}
-        for group in context.groups():
-            labels[[place[v] for v in group]] = min(place[v] for v in group)
-    return labels, states
+def _sides(
+    context: Context, variables: Sequence[int], groups: Sequence[frozenset[int]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the label of the group, and the number of states left, of each variable; -1 and 1 if fixed.
+
+    Args:
+        context: the states left.
+        variables: increasing.
+        groups: those of two variables or more that clauses tie together.
+    """
+    place = {v: k for k, v in enumerate(variables)}
+    label = {v: place[v] for v in context.domains}
+    for group in groups:
+        label.update(dict.fromkeys(group, place[min(group)]))
+    states = [context.domains[v].bit_count() if v in context.domains else 1 for v in variables]
+    return np.array([label.get(v, -1) for v in variables], dtype=np.int64), np.array(states, dtype=np.int64)
 
 
 def _parts(labels: NDArray[np.int64], variables: Sequence[int]) -> list[list[int]]:

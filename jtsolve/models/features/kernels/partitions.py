@@ -14,6 +14,7 @@ import numpy as np
 from jtsolve.backends.consistent.kernels.least_cuts import least_cut_by_queyranne, next_set
 from jtsolve.core.compiling import kernel
 from jtsolve.models.features.kernels.counts import pair_counts
+from jtsolve.scoring.kernels.bitcounting import ones
 
 
 @kernel
@@ -67,24 +68,43 @@ def _join(labels, i, j):
 
 
 @kernel
-def merge_sets(codes, weights, total, first, states, test, value, size, queyranne, labels):
+def merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels):
     """Merges the components that sets A of one size meet, if every cut of A is dependent.
 
-    A set within one component would merge nothing, and is not tested. Queyranne's algorithm is for test 0,
-    where the threshold is the same for all cuts.
+    A set within one component would merge nothing, and is not tested; a variable whose entropy is no more
+    than the threshold of its smallest cut is in no such set. Queyranne's algorithm is for test 0, where the
+    threshold is the same for all cuts.
     """
-    n = first.size - 1
-    if size > n:
+    pairs = _pair_gains(counts, total, first)
+    able = np.empty(first.size - 1, np.int64)
+    n = 0
+    for v in range(first.size - 1):
+        if labels[v] >= 0 and -pairs[v, v] > threshold(test, value, states[v] - 1, total):
+            able[n] = v
+            n += 1
+    if size > n or _is_one(labels, able[:n]):
         return
-    A = np.arange(size)
-    gain = np.empty(1 << size)
+    places, A = np.arange(size), able[:size].copy()
+    gain = np.zeros(1 << size)
+    rows = codes.shape[1]
+    bits, ends, kinds = _bits(codes, weights, first)
+    words = ends[-1]
+    held = np.empty((2 * rows // words + 1, words), np.uint64)
+    others = np.full(size - 1, -1)  # whose joint states are in `held`
     while True:
-        crosses, is_open = False, labels[A[0]] >= 0
-        for k in range(1, size):
-            crosses = crosses or labels[A[k]] != labels[A[0]]
-            is_open = is_open and labels[A[k]] >= 0
-        if crosses and is_open:
-            _entropies(codes, weights, total, first, A, gain)
+        if not _is_one(labels, A):
+            cells = 1
+            for v in A:
+                cells *= first[v + 1] - first[v]
+            table = np.zeros(cells)
+            if cells * words <= 2 * rows:
+                if (others != A[1:]).any():
+                    others[:] = A[1:]
+                    _hold(bits, first, others, held)
+                _count_bits(bits, ends, kinds, first, A[0], held, table)
+            else:
+                _count_rows(codes, weights, first, A, table)
+            _entropies(table, total, first, A, pairs, gain)
             if queyranne:
                 is_strong = least_cut_by_queyranne(gain, size, value) > value
             else:
@@ -92,8 +112,100 @@ def merge_sets(codes, weights, total, first, states, test, value, size, queyrann
             if is_strong:
                 for k in range(1, size):
                     _join(labels, A[0], A[k])
-        if not next_set(A, n):
+                if _is_one(labels, able[:n]):
+                    return
+        if not next_set(places, n):
             return
+        for k in range(size):
+            A[k] = able[places[k]]
+
+
+@kernel
+def _bits(codes, weights, first):
+    """Returns the rows of each literal as a bit set, shape (literals, words), uint64.
+
+    Rows of one weight share words with no others: returns the ends of their words, and their weights, too.
+    """
+    order = np.argsort(weights, kind="mergesort")
+    at = np.empty(order.size, np.int64)
+    ends, kinds = np.empty(order.size, np.int64), np.empty(order.size)
+    used, kind = 0, -1
+    for r in order:
+        if kind < 0 or weights[r] != kinds[kind]:
+            kind += 1
+            kinds[kind] = weights[r]
+            used = (used + 63) // 64 * 64
+        at[r] = used
+        used += 1
+        ends[kind] = (used + 63) // 64
+    bits = np.zeros((first[-1], ends[kind]), np.uint64)
+    for v in range(codes.shape[0]):
+        for r in range(codes.shape[1]):
+            bits[first[v] + codes[v, r], at[r] >> 6] |= np.uint64(1) << np.uint64(at[r] & 63)
+    return bits, ends[: kind + 1], kinds[: kind + 1]
+
+
+@kernel
+def _hold(bits, first, variables, held):
+    """Writes the rows of each joint state of some variables to `held`, the first one varying fastest."""
+    held[0] = ~np.uint64(0)
+    cells = 1
+    for v in variables[::-1]:
+        arity = first[v + 1] - first[v]
+        for cell in range(cells - 1, -1, -1):
+            for state in range(arity - 1, -1, -1):
+                for word in range(bits.shape[1]):
+                    held[cell * arity + state, word] = held[cell, word] & bits[first[v] + state, word]
+        cells *= arity
+
+
+@kernel
+def _count_bits(bits, ends, kinds, first, v, held, table):
+    """Writes the weight of the rows of each joint state of v and the variables of `held`, v fastest."""
+    arity = first[v + 1] - first[v]
+    for cell in range(table.size):
+        literal = first[v] + cell % arity
+        start = 0
+        for kind in range(ends.size):
+            inside = np.uint64(0)
+            for word in range(start, ends[kind]):
+                inside += ones(held[cell // arity, word] & bits[literal, word])
+            table[cell] += kinds[kind] * np.int64(inside)
+            start = ends[kind]
+
+
+@kernel
+def _count_rows(codes, weights, first, A, table):
+    """Writes the weight of the rows of each joint state of A, its first variable varying fastest."""
+    for r in range(codes.shape[1]):
+        at = np.int64(0)
+        for v in A[::-1]:
+            at = at * (first[v + 1] - first[v]) + np.int64(codes[v, r])
+        table[at] += weights[r]
+
+
+@kernel
+def _is_one(labels, variables):
+    """Tells whether some variables are in one component."""
+    for v in variables:  # noqa: SIM110 - a generator compiles to worse
+        if labels[v] != labels[variables[0]]:
+            return False
+    return True
+
+
+@kernel
+def _pair_gains(counts, total, first):
+    """Returns minus the entropy of each pair of variables, in nats; that of single ones on the diagonal."""
+    n = first.size - 1
+    gains = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i + 1):
+            for a in range(first[i], first[i + 1]):
+                for b in range(first[j], first[j + 1]):
+                    if counts[a, b] > 0.0 and (i != j or a == b):
+                        gains[i, j] += counts[a, b] / total * np.log(counts[a, b] / total)
+            gains[j, i] = gains[i, j]
+    return gains
 
 
 @kernel
@@ -114,32 +226,41 @@ def _every_cut(gain, total, states, A, test, value):
 
 
 @kernel
-def _entropies(codes, weights, total, first, A, gain):
-    """Writes minus the entropy of each subset of A, in nats, as a bit mask."""
-    cells = 1
-    for v in A:
-        cells *= first[v + 1] - first[v]
-    table = np.zeros(cells)
-    for r in range(codes.shape[1]):
-        at = np.int64(0)
-        for v in A:
-            at = at * (first[v + 1] - first[v]) + np.int64(codes[v, r])
-        table[at] += weights[r]
-    for subset in range(1 << A.size):
-        sums = np.zeros(cells)
-        for cell in range(cells):
-            rest, place, stride = cell, 0, 1
-            for k in range(A.size - 1, -1, -1):
-                arity = first[A[k] + 1] - first[A[k]]
-                if (subset >> k) & 1:
-                    place += (rest % arity) * stride
-                    stride *= arity
-                rest //= arity
-            sums[place] += table[cell]
-        gain[subset] = 0.0
-        for cell in range(cells):
-            if sums[cell] > 0.0:
-                gain[subset] += sums[cell] / total * np.log(sums[cell] / total)
+def _entropies(table, total, first, A, pairs, gain):
+    """Writes minus the entropy of each subset of A, a bit mask, in nats; `pairs` has those of up to two."""
+    for subset in range(1, gain.size):
+        members, low, high = 0, 0, 0
+        for k in range(A.size):
+            if (subset >> k) & 1:
+                low = k if members == 0 else low
+                high = k
+                members += 1
+        if members <= 2:
+            gain[subset] = pairs[A[low], A[high]]
+        elif members == A.size:
+            gain[subset] = _sum_of_terms(table, total)
+        else:
+            sums = np.zeros(table.size)
+            for cell in range(table.size):
+                rest, place, stride = cell, 0, 1
+                for k in range(A.size):
+                    arity = first[A[k] + 1] - first[A[k]]
+                    if (subset >> k) & 1:
+                        place += (rest % arity) * stride
+                        stride *= arity
+                    rest //= arity
+                sums[place] += table[cell]
+            gain[subset] = _sum_of_terms(sums, total)
+
+
+@kernel
+def _sum_of_terms(counts, total):
+    """Returns Σ p ln p of some counts, p = n / N."""
+    found = 0.0
+    for count in counts:
+        if count > 0.0:
+            found += count / total * np.log(count / total)
+    return found
 
 
 @kernel
@@ -164,7 +285,7 @@ def partition(codes, weights, counts, total, first, states, test, value, q, quey
         return
     merge_pairs(counts, total, first, states, test, value, labels)
     for size in range(3, q + 1):
-        merge_sets(codes, weights, total, first, states, test, value, size, queyranne, labels)
+        merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels)
 
 
 @kernel
@@ -185,7 +306,7 @@ def log_score(labels, states):
 
 @kernel
 def score_features(
-    codes, weights, first, holds, literals, states, labels, test, value, q, queyranne, least, support, out
+    codes, weights, first, holds, literals, states, labels, test, value, q, queyranne, least, out
 ):
     """Scores candidates: the conjunctions of a feature with one more literal each.
 
@@ -202,9 +323,8 @@ def score_features(
         q: see `partition`.
         queyranne: see `partition`.
         least: see `partition`.
-        support: the weight of rows that both sides need.
         out: (candidates, 3), takes the logarithms of the scores of both sides, and the information, in nats
-            times rows, of the candidate on the single variables; NaN for one without support.
+            times rows, of the candidate on the single variables.
     """
     whole = pair_counts(codes, weights, first)
     all_rows = weights.sum()
@@ -216,9 +336,6 @@ def score_features(
             if holds[r] and codes[v, r] == state:
                 picked[r] = True
                 total += weights[r]
-        if total < support or all_rows - total < support:
-            out[c, :] = np.nan
-            continue
         inside, apart = codes[:, picked], codes[:, ~picked]
         counts = pair_counts(inside, weights[picked], first)
         others = np.maximum(whole - counts, 0.0)
