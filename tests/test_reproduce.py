@@ -11,7 +11,7 @@ from reproduce import BENCHMARKS, Benchmark, main
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "benchmarks"
-SHARED = {"reproduce.py", "journals.py", "labels.py", "log_linear.py", "publishing.py"}
+SHARED = {"reproduce.py", "journals.py", "labels.py", "log_linear.py", "processor_clock.py", "publishing.py"}
 """What stands in the folder and measures nothing."""
 HUNTS = {"forge.py", "fuzz.py", "kills.py"}
 """What looks for faults as long as it is let; it makes no table of the documentation."""
