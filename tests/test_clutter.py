@@ -777,6 +777,8 @@ def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.Mo
         ALONE.solve(many, Limits(memory=between), Recording())
     fewer = replace(PRICING, columns=1000)  # which do fit, and are chosen by default
     monkeypatch.setattr("jtsolve.backends.clutter.backend.PRICING", fewer)
+    heavy = replace(PRICING, bytes_of_ascent=10**12)  # no room for an ascent over all families
+    monkeypatch.setattr("jtsolve.backends.clutter.column_generation.PRICING", heavy)
     priced = ALONE.solve(many, Limits(memory=between), Recording(patience=200, reason=Stop.TIME))
     assert priced.stats["passes"] >= 1
     late = REGISTRY["clutter"].solve(many, Limits(memory=between), Recording(patience=0, reason=Stop.TIME))

@@ -222,6 +222,8 @@ class ColumnGeneration:
         self.tree = first
         if resident_memory() + memory_of_ascent(self.problem) <= self.limits.memory_bytes:
             self._ascend()
+            if self.report.stop is not None:
+                return Outcome(self.tree, self.bound, self.report.stop, self._stats())
         active = self._begin()
         multipliers = RowMultipliers({}, {})
         seconds = PRICING.first_seconds
@@ -268,9 +270,7 @@ class ColumnGeneration:
     def _ascend(self) -> None:
         """Bounds the problem by dual ascent over all families."""
         families = families_of(self.problem, self.root, lambda: self.report.stop is not None)
-        search = BranchAndBound.whole(
-            self.problem, families, self.limits, self.report, keep_stages=self.keep_stages
-        )
+        search = BranchAndBound.whole(self.problem, families, self.limits, self.report, keep_stages=False)
         if self.tree is not None:
             search.best.offer(self.tree)
         subproblem = search.root.subproblem

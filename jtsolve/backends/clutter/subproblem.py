@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import InitVar, dataclass, field, fields
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -292,15 +293,19 @@ def stage_of(
 
 
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:
-    """Returns the positions of those of the wanted sets, as bit masks, that are there."""
+    """Returns the positions of those of the wanted sets, as bit masks, that are there.
+
+    Sets of one size are in the order of their masks: of their last members, then of the last but one, …
+    """
     found = {}
-    ends = np.searchsorted(families.sizes, np.arange(families.width + 2, dtype=families.sizes.dtype))
+    ends = np.searchsorted(families.sizes, np.arange(families.width + 2, dtype=families.sizes.dtype)).tolist()
     for mask in wanted:
         size = mask.bit_count()
         if size <= families.width:
             first, last = ends[size : size + 2]
-            rows = families.members[first:last, :size]
-            hits = np.flatnonzero((rows == np.fromiter(members(mask), dtype=np.int32)).all(axis=1))
-            if hits.size:
-                found[mask] = int(first + hits[0])
+            for j, v in reversed([*enumerate(members(mask))]):
+                column = families.members[:, j]  # without a copy, unlike np.searchsorted
+                first, last = bisect_left(column, v, first, last), bisect_right(column, v, first, last)
+            if first < last:
+                found[mask] = first
     return found
