@@ -130,7 +130,8 @@ class Ladder:
             by the scores.
         rounds: the most rounds of 100 proposals a temperature, or four for each variable; they end when they
             have converged. None: 40,000; where time is limited, as many as fit in half of the memory.
-        several: the share of proposals that may add or remove several edges at once.
+        several: the share of proposals to add or remove edges, a quarter of all, that may do so with several
+            at once.
         block: the most variables that are drawn at once, exactly, within the rest; 0 for none.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
     """
