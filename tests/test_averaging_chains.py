@@ -434,6 +434,9 @@ def test_all_exchanges_are_accepted_where_all_graphs_weigh_the_same() -> None:
     found = run_chains(flat, 1.0, Limits(), Recording(), ladder=ladder, start=None).diagnostics
     assert found["least_swap_rate"] == 1.0
     assert found["temperatures"] == 4
+    cooling = Ladder(rounds=100, temperatures=4)
+    found = run_chains(flat, 1.0, Limits(), Recording(), ladder=cooling, start=None).diagnostics
+    assert found["least_swap_rate"] in {None, 1.0}  # none if no exchange was tried
 
 
 def test_cooled_chains_find_the_best_tree_from_anywhere_where_an_edge_is_worth_hundreds_of_nats() -> None:

@@ -130,7 +130,8 @@ class Ladder:
             by the scores.
         rounds: the most rounds of 100 proposals a temperature, or four for each variable; they end when they
             have converged. None: 40,000; where time is limited, as many as fit in half of the memory.
-        several: the share of proposals that may add or remove several edges at once.
+        several: the share of proposals to add or remove edges, a quarter of all, that may do so with several
+            at once.
         block: the most variables that are drawn at once, exactly, within the rest; 0 for none.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
     """
@@ -473,20 +474,19 @@ class _Run:
         arrays = (self.states, self.rows, self.logs, self.order, self.clock, self.counts, self.drawn)
         return _ChainState(*(array[chain] for array in arrays))
 
-    def swap_rates(self) -> NDArray[np.float64]:
-        """Returns the share of exchanges that were accepted since the temperatures were spaced."""
+    def exchanges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns the accepted and the tried exchanges of each pair since the temperatures were spaced."""
         pairs = np.arange(len(self.shared.betas) - 1)
         parity = pairs % 2
         first = np.minimum(np.maximum(self.clock[:, 1:], self.spaced), self.done)
         tried = (self.done + 1 - parity) // 2 - (first + 1 - parity) // 2
-        swaps = self.counts[:, 3 + pairs] - self.swaps
-        rates: NDArray[np.float64] = swaps.sum(axis=0) / np.maximum(1, tried.sum(axis=0))
-        return rates
+        return (self.counts[:, 3 + pairs] - self.swaps).sum(axis=0), tried.sum(axis=0)
 
     def space_temperatures(self) -> None:
         """Spaces the temperatures by the exchanges since they were last spaced."""
         if self.done and len(self.shared.betas) > 2:  # noqa: PLR2004 - the ends stay
-            betas = respaced(self.shared.betas, 1 - self.swap_rates())
+            accepted, tried = self.exchanges()
+            betas = respaced(self.shared.betas, 1 - accepted / np.maximum(1, tried))
             self.shared = self.shared._replace(betas=betas)
             self.spaced = self.done
             self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
@@ -566,7 +566,8 @@ class _Run:
                 beyond = max(beyond, _beyond_error(trace))
         difference = float((shares.max(axis=0) - shares.min(axis=0)).max())
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
-        temperatures, swaps = len(self.shared.betas), self.swap_rates()
+        temperatures, (exchanged, proposed) = len(self.shared.betas), self.exchanges()
+        swap_rates = (exchanged[proposed > 0] / proposed[proposed > 0]).tolist()
         converged = (
             self.clock[:, 1].max() <= kept.start
             and max(r_hats) <= CHAINS.most_r_hat
@@ -588,7 +589,7 @@ class _Run:
             "effective_sample_size": effective,
             "largest_difference": difference,
             "difference_beyond_error": beyond,
-            "least_swap_rate": float(swaps.min()) if swaps.size else None,
+            "least_swap_rate": min(swap_rates, default=None),
             "round_trips": trips,
         }
         if self.shared.blocks is not None:

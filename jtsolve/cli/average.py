@@ -99,7 +99,10 @@ def average(
     ] = None,
     several: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Of the proposals that may add or remove several edges at once."),
+        typer.Option(
+            metavar="SHARE",
+            help="Of the proposals to add or remove an edge, those that may take several at once.",
+        ),
     ] = 0.0,
     block: Annotated[
         int, typer.Option(metavar="N", min=0, help="Variables that chains draw at once, exactly; 0 for none.")

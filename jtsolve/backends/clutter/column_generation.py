@@ -220,10 +220,17 @@ class ColumnGeneration:
     def run(self, first: JunctionTree | None, pool: ThreadPoolExecutor | None) -> Outcome:
         """Runs rounds until the bound is met, no set violates it, or the time or memory is over."""
         self.tree = first
+        try:
+            return self._run(pool)
+        except StoppedError:  # amid scores: what was found and proved stands
+            return Outcome(self.tree, self.bound, self.report.stop or Stop.TIME, self._stats())
+
+    def _run(self, pool: ThreadPoolExecutor | None) -> Outcome:
+        """Runs an ascent and the rounds; see `run`."""
         if resident_memory() + memory_of_ascent(self.problem) <= self.limits.memory_bytes:
             self._ascend()
-            if self.report.stop is not None:
-                return Outcome(self.tree, self.bound, self.report.stop, self._stats())
+        if (stop := self.report.stop) is not None:  # with hundreds of variables, a beginning takes seconds
+            return Outcome(self.tree, self.bound, stop, self._stats())
         active = self._begin()
         multipliers = RowMultipliers({}, {})
         seconds = PRICING.first_seconds
@@ -291,6 +298,7 @@ class ColumnGeneration:
         stage = bound_alone(subproblem, on_fall)
         if not subproblem.closed or self.tree is not None:
             self._take(search, search.scale.nats(subproblem.units), stage)
+            self.report(bound=self.bound, note="dual ascent")
 
     def _take(self, search: BranchAndBound, bound: float, stage: Stage) -> None:
         """Takes the bound of a stage's multipliers if it is better."""
