@@ -103,7 +103,7 @@ def test_a_proof_by_workers_ends_with_the_sparsest_tree(
     workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spread, "_SECONDS", 0.0)
-    problem = many_ties(9, 4)
+    problem = many_ties(9, 7)
     there = solve(problem, ALONE, cluster=Cluster(client=workers.client))
     here = solve(problem, DynamicProgramming("int64"))
     assert there.stats["tasks"] > 1
