@@ -25,6 +25,9 @@ no cut with a multiplier is entered more than once by an optimal tree, if the LP
 family costs Δ of the gap. On plants this is worth 110 nats of 815, on accidents 340 of 836, and the tree need
 not be optimal for it.
 
+On large lattices, F(a) grows by all families of little reduced cost, not of 0 only. It is an up-set without ∅
+all the same; each raise is worth more then, and there are fewer.
+
 Reference: Wong, A dual ascent approach for Steiner tree problems on a directed graph, Mathematical
 Programming 1984. A known solution guides the ascent in SCIP-Jack, too: Gamrath, Koch, Maher, Rehfeldt and
 Shinano, SCIP-Jack, Mathematical Programming Computation 2017. Ours: the network is a lattice of sets, so
@@ -32,9 +35,6 @@ that cuts are clutter inequalities; the ascent begins at any multipliers, and th
 theirs; F(a) and the families that enter it are kept from visit to visit, since r only falls and F(a) only
 grows; if no family enters F(a), there is no tree, and Δ is as large as the proof needs. All arithmetic is in
 exact integers.
-
-On large lattices, F(a) grows by all families of little reduced cost: each raise is worth more then, and there
-are fewer.
 
 Time: each visit of a sink is linear in the families that enter F(a), and all visits together in the growth of
 the F(a), at most the number of families for each sink. Memory: a bit for each set and sink.

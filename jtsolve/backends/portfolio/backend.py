@@ -3,8 +3,8 @@
 By default they are `merging`, which finds the trees, and `clutter`, which proves bounds, fixes families by
 the best tree of all, and branches. On several threads members run in processes, on one they take turns
 (`turns`); the first two start at once, more on more threads, but on one thread a proof that has no prospect
-of ending waits for the search before it. When one ends, the next starts. If there are
-more threads than members, the heuristic members run again with other seeds: member i has the seed of the run
+of ending waits for the search before it. When one ends, the next starts. If there are more threads than
+members, the heuristic members run again with other seeds: member i has the seed of the run
 plus i. Every tree and bound goes to the parent, which verifies the trees: a tree that breaks a constraint
 fails its member. When the best score meets the best bound, all stop. The best tree of all is the `incumbent`
 of every member's report: those that improve trees continue from it when they restart.
