@@ -107,21 +107,22 @@ class Context:
             domains.update((v, 1 << state) for v, state in feature)
         else:
             clauses.add(feature)
-        while True:
-            left = {clause: _left(clause, domains) for clause in clauses}
-            clauses = {rest for rest in left.values() if rest is not None and len(rest) != 1}
-            if () in clauses:
-                raise ValueError("no assignment remains")
-            units = [rest[0] for rest in left.values() if rest is not None and len(rest) == 1]
+        changed = {v for v, _ in feature}
+        while clauses:
+            left = [_left(clause, domains) for clause in clauses]
+            clauses = {rest for rest in left if rest is not None and len(rest) != 1}
+            units = [rest[0] for rest in left if rest is not None and len(rest) == 1]
             for v, state in units:
                 domains[v] &= ~(1 << state)
-            if 0 in domains.values():
+                changed.add(v)
+            if () in clauses or not all(domains[v] for v in changed):
                 raise ValueError("no assignment remains")
             if not units:
                 break
-        fixed = tuple(Literal(v, mask.bit_length() - 1) for v, mask in domains.items() if _is_unit(mask))
-        open_domains = {v: mask for v, mask in domains.items() if not _is_unit(mask)}
-        return Context(open_domains, frozenset(clauses)), tuple(sorted(fixed))
+        units = [Literal(v, domains[v].bit_length() - 1) for v in sorted(changed) if _is_unit(domains[v])]
+        for v, _ in units:
+            del domains[v]
+        return Context(domains, frozenset(clauses)), tuple(units)
 
     def groups(self) -> list[frozenset[int]]:
         """Returns the open variables in the parts that clauses tie together, by least member."""

@@ -233,7 +233,7 @@ def _means(growth: _Growth, rows: DataTable | Codes, candidates: Sequence[float]
     """Returns the mean log-likelihood of rows under each prior; one circuit serves all of them."""
     weights = rows.weights if isinstance(rows, DataTable) else None
     with np.errstate(divide="ignore"):
-        logs = [np.log(growth.probabilities(ess)) for ess in candidates]
+        logs = [np.log(probabilities) for probabilities in growth.probabilities(candidates)]
     found = log_likelihoods(growth.tree(candidates[0], {}), rows, logs)
     return [float(np.average(one, weights=weights)) for one in found]
 
@@ -338,7 +338,7 @@ class _Growth:
     def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
         """Returns the tree with the probabilities for a prior."""
         nodes: list[Node] = []
-        probabilities, start = self.probabilities(ess), 1
+        (probabilities,), start = self.probabilities([ess]), 1
         for node in self.nodes:
             if isinstance(node, Product):
                 nodes.append(node)
@@ -359,13 +359,13 @@ class _Growth:
         }
         return FeatureTree(self.columns, tuple(nodes), MappingProxyType(remarks))
 
-    def probabilities(self, ess: float) -> NDArray[np.float64]:
-        """Returns the probabilities of the circuit's branches for a prior; the first leads to the root."""
+    def probabilities(self, priors: Sequence[float]) -> Iterator[NDArray[np.float64]]:
+        """Yields the probabilities of the circuit's branches for each prior; the first leads to the root."""
         nodes = [node for node in self.nodes if not isinstance(node, Product)]
         weights = [np.zeros(1), *map(_weights, nodes)]
-        shares = [np.ones(1), *map(_shares, nodes)]
         totals = np.repeat([own.sum() for own in weights], [own.size for own in weights])
-        return (np.concatenate(weights) + ess * np.concatenate(shares)) / (totals + ess)
+        counts, shares = np.concatenate(weights), np.concatenate([np.ones(1), *map(_shares, nodes)])
+        yield from ((counts + ess * shares) / (totals + ess) for ess in priors)
 
     def place(self, context: Context, rows: NDArray[np.int64], parts: Sequence[Sequence[int]]) -> int:
         """Appends an A-node, its parts to be filled later; returns its position."""
@@ -502,6 +502,7 @@ class _Growth:
         variables = sorted(context.domains)
         used = {v for v, _ in prefix}
         weights, support = self.weights[rows], max(self.how.support, _LEAST_ROWS)
+        total = weights.sum()
         place = {v: k for k, v in enumerate(variables)}
         holds = np.ones(len(rows), dtype=np.bool_)
         for v, state in prefix:
@@ -511,10 +512,10 @@ class _Growth:
             if v in used or v <= after:
                 continue
             allowed = context.allowed(v)
-            met = np.bincount(codes[place[v], holds], weights[holds], self.columns[v].arity)
+            met = np.bincount(codes[place[v]], weights * holds, self.columns[v].arity)
             # Of two states, one literal is the negation of the other: the same feature.
             for state in allowed[1:] if len(allowed) == 2 and not prefix else allowed:  # noqa: PLR2004
-                if min(met[state], weights.sum() - met[state]) < support:
+                if min(met[state], total - met[state]) < support:
                     continue
                 feature = feature_of((*prefix, (v, state)))
                 sides = self.sides(context, feature, variables)
@@ -532,12 +533,12 @@ class _Growth:
             codes, weights, first, holds, np.array(literals, dtype=np.int64),
             np.array(states, dtype=np.int64), found, test, value, how.q, how.queyranne, how.min_rows, out,
         )  # fmt: skip
-        total = np.logaddexp(out[:, 0], out[:, 1])
-        near = total >= total.max() - _EQUAL
+        score = np.logaddexp(out[:, 0], out[:, 1])
+        near = score >= score.max() - _EQUAL
         rank = -np.abs(np.exp(out[:, 0]) - np.exp(out[:, 1])) if how.balanced else out[:, 2]
         c = int(np.argmax(np.where(near, rank, -inf)))
         parts = (_parts(found[c, 0], variables), _parts(found[c, 1], variables))
-        return _Candidate(float(total[c]), float(rank[c]), features[c], parts)
+        return _Candidate(float(score[c]), float(rank[c]), features[c], parts)
 
     def sides(
         self, context: Context, feature: Feature, variables: list[int]
@@ -583,12 +584,14 @@ def _sides(
         variables: increasing.
         groups: those of two variables or more that clauses tie together.
     """
-    place = {v: k for k, v in enumerate(variables)}
-    label = {v: place[v] for v in context.domains}
+    masks = [context.domains.get(v, 0) for v in variables]
+    labels = [k if mask else -1 for k, mask in enumerate(masks)]
     for group in groups:
-        label.update(dict.fromkeys(group, place[min(group)]))
-    states = [context.domains[v].bit_count() if v in context.domains else 1 for v in variables]
-    return np.array([label.get(v, -1) for v in variables], dtype=np.int64), np.array(states, dtype=np.int64)
+        members = [k for k, v in enumerate(variables) if v in group]
+        for k in members:
+            labels[k] = members[0]
+    states = [mask.bit_count() or 1 for mask in masks]
+    return np.array(labels, dtype=np.int64), np.array(states, dtype=np.int64)
 
 
 def _parts(labels: NDArray[np.int64], variables: Sequence[int]) -> list[list[int]]:
