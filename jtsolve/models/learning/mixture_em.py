@@ -34,6 +34,7 @@ from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.layout import require_room
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
+from jtsolve.models.learning.em_run import EmRun
 from jtsolve.models.learning.fit import CANDIDATES
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import Lem, fit_lem
@@ -344,7 +345,7 @@ def structure_of(component: Component) -> Structure:
     return component if isinstance(component, FeatureTree) else component.tree
 
 
-class _EmRun:
+class _EmRun(EmRun):
     """EM from one random start.
 
     Attributes:
@@ -366,24 +367,8 @@ class _EmRun:
         self.generator, self.progress, self.deadline = generator, progress, deadline
         self.found: Mixture | None = None
 
-    @property
-    def is_late(self) -> bool:
-        """Tells whether the deadline has passed."""
-        return self.deadline is not None and monotonic() >= self.deadline
-
-    def go(self) -> Stop:
-        """Runs EM and returns why it stopped; the result is `found`."""
-        try:
-            self.fit()
-        except KeyboardInterrupt:
-            return Stop.INTERRUPTED
-        except LimitError:
-            if not self.is_late:
-                raise
-        return Stop.TIME if self.is_late else Stop.FINISHED
-
     def fit(self) -> None:
-        """Alternates EM and learning of trees until no tree changes, or the deadline."""
+        """See `EmRun`."""
         shares = self.first_shares()
         trees: list[Structure | None] = [None] * self.k
         for turn in range(self.how.rounds):

@@ -17,15 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.result import Stop
-from jtsolve.errors import InputError, LimitError
+from jtsolve.errors import InputError
 from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.learning.em_run import EmRun
 from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.learning.mixture_em import fit_mixture
 from jtsolve.models.mixture import Mixture, log_joint, log_sum
@@ -95,7 +94,7 @@ def fit_mixture_by_partitions(
 
 
 @dataclass(slots=True, eq=False)
-class _Run:
+class _Run(EmRun):
     """EM over all partitions; `mixture` is that of the last M-step."""
 
     table: PartitionedTable
@@ -105,28 +104,14 @@ class _Run:
     deadline: float | None
     mixture: Mixture
 
-    def go(self) -> Stop:
-        """Alternates fitting and learning trees until no tree changes; returns why it ended."""
-        try:
-            self.refit(self.mixture)
-            for turn in range(self.how.rounds):
-                models = self.relearned(self.mixture, turn)
-                if [one.tree for one in models] == [one.tree for one in self.mixture.junction_trees]:
-                    break
-                self.refit(replace(self.mixture, components=models))
-        except (ClusterLostError, WorkersLostError):
-            return Stop.LOST
-        except KeyboardInterrupt:
-            return Stop.INTERRUPTED
-        except LimitError:
-            if not self.is_late:
-                raise
-        return Stop.TIME if self.is_late else Stop.FINISHED
-
-    @property
-    def is_late(self) -> bool:
-        """Tells whether the deadline has passed."""
-        return self.deadline is not None and monotonic() >= self.deadline
+    def fit(self) -> None:
+        """See `EmRun`."""
+        self.refit(self.mixture)
+        for turn in range(self.how.rounds):
+            models = self.relearned(self.mixture, turn)
+            if [one.tree for one in models] == [one.tree for one in self.mixture.junction_trees]:
+                break
+            self.refit(replace(self.mixture, components=models))
 
     def total(self, table: PartitionedTable, function: Callable[..., Any], *arguments: Any) -> Any:
         """Returns the sum of a function's results for all partitions; None without any rows."""
