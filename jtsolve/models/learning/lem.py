@@ -40,9 +40,10 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.context import Literal as FeatureLiteral
-from jtsolve.models.features.nodes import Product, Split, TableLeaf
+from jtsolve.models.features.nodes import Product
 from jtsolve.models.features.queries import log_likelihoods
 from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
 from jtsolve.models.learning.fit import CANDIDATES
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.features.nodes import Node
+    from jtsolve.models.learning.counted_tree import CountedNode
     from jtsolve.tables.table import Codes
 
     ProgressMessage = Callable[[str], None]
@@ -233,9 +234,9 @@ def _means(growth: _Growth, rows: DataTable | Codes, candidates: Sequence[float]
     """Returns the mean log-likelihood of rows under each prior; one circuit serves all of them."""
     weights = rows.weights if isinstance(rows, DataTable) else None
     with np.errstate(divide="ignore"):
-        logs = [np.log(probabilities) for probabilities in growth.probabilities(candidates)]
-    found = log_likelihoods(growth.tree(candidates[0], {}), rows, logs)
-    return [float(np.average(one, weights=weights)) for one in found]
+        logs = [np.log(found) for found in probabilities(growth.nodes, candidates)]
+    each = log_likelihoods(growth.tree(candidates[0], {}), rows, logs)
+    return [float(np.average(one, weights=weights)) for one in each]
 
 
 def _with(how: Lem, threshold: float) -> Lem:
@@ -243,35 +244,6 @@ def _with(how: Lem, threshold: float) -> Lem:
     if how.test == "delta":
         return replace(how, delta=threshold)
     return replace(how, alpha=threshold) if how.test == "g" else how
-
-
-class _Counted(NamedTuple):
-    """A leaf before its probabilities: the weights of its cells, and which of them are allowed."""
-
-    variables: tuple[int, ...]
-    counts: NDArray[np.float64]
-    mask: NDArray[np.bool_]
-
-
-class _Branch(NamedTuple):
-    """A split before its probability: the weights of the rows on the path, and of those where it holds."""
-
-    feature: Feature
-    total: float
-    holds: float
-    kids: tuple[int, int]
-
-
-def _weights(node: _Branch | _Counted) -> NDArray[np.float64]:
-    """Returns the weights of the rows on the branches of a node."""
-    return (
-        node.counts.ravel() if isinstance(node, _Counted) else np.array([node.total - node.holds, node.holds])
-    )
-
-
-def _shares(node: _Branch | _Counted) -> NDArray[np.float64]:
-    """Returns the shares of the prior on the branches of a node."""
-    return node.mask.ravel() / node.mask.sum() if isinstance(node, _Counted) else np.full(2, 0.5)
 
 
 class _Candidate(NamedTuple):
@@ -312,7 +284,7 @@ class _Growth:
         self.codes = self.table.codes.astype(np.int32)
         self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
         self.progress = progress or (lambda _words: None)
-        self.nodes: list[Product | _Branch | _Counted] = []
+        self.nodes: list[CountedNode] = []
         self.waiting: list[tuple[int, Context, NDArray[np.int64]]] = []
         self.stop = Stop.FINISHED
 
@@ -337,18 +309,6 @@ class _Growth:
 
     def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
         """Returns the tree with the probabilities for a prior."""
-        nodes: list[Node] = []
-        (probabilities,), start = self.probabilities([ess]), 1
-        for node in self.nodes:
-            if isinstance(node, Product):
-                nodes.append(node)
-                continue
-            own = probabilities[start : start + _weights(node).size]
-            start += own.size
-            if isinstance(node, _Branch):
-                nodes.append(Split(node.feature, float(own[1]), node.kids))
-            else:
-                nodes.append(TableLeaf(node.variables, own.reshape(node.counts.shape)))
         settings = {field.name: getattr(self.how, field.name) for field in fields(self.how)}
         remarks = {
             **self.source.provenance,
@@ -357,15 +317,7 @@ class _Growth:
             "stop": self.stop.value,
             **facts,
         }
-        return FeatureTree(self.columns, tuple(nodes), MappingProxyType(remarks))
-
-    def probabilities(self, priors: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-        """Yields the probabilities of the circuit's branches for each prior; the first leads to the root."""
-        nodes = [node for node in self.nodes if not isinstance(node, Product)]
-        weights = [np.zeros(1), *map(_weights, nodes)]
-        totals = np.repeat([own.sum() for own in weights], [own.size for own in weights])
-        counts, shares = np.concatenate(weights), np.concatenate([np.ones(1), *map(_shares, nodes)])
-        yield from ((counts + ess * shares) / (totals + ess) for ess in priors)
+        return FeatureTree(self.columns, with_prior(self.nodes, ess), MappingProxyType(remarks))
 
     def place(self, context: Context, rows: NDArray[np.int64], parts: Sequence[Sequence[int]]) -> int:
         """Appends an A-node, its parts to be filled later; returns its position."""
@@ -410,7 +362,7 @@ class _Growth:
             else:
                 kids.append(self.place(after, inside, parts))
         met = float(self.weights[rows[holds]].sum())
-        self.nodes[at] = _Branch(found.feature, float(total), met, (kids[0], kids[1]))
+        self.nodes[at] = CountedSplit(found.feature, float(total), met, (kids[0], kids[1]))
 
     def close(self, at: int, context: Context, rows: NDArray[np.int64]) -> None:
         """Makes a leaf: a table for each group of variables that clauses tie together."""
@@ -419,7 +371,7 @@ class _Growth:
         self.nodes[at] = Product(kids)
         self.nodes += [self.leaf(context.onto(group), rows) for group in groups]
 
-    def full_table(self, context: Context, rows: NDArray[np.int64]) -> _Counted:
+    def full_table(self, context: Context, rows: NDArray[np.int64]) -> CountedLeaf:
         """Returns the table of Algorithm 2 over all open variables."""
         cells = prod(context.dims(context.domains))
         if cells > self.how.max_cells:
@@ -429,7 +381,7 @@ class _Growth:
             )
         return self.leaf(context, rows)
 
-    def leaf(self, context: Context, rows: NDArray[np.int64]) -> _Counted:
+    def leaf(self, context: Context, rows: NDArray[np.int64]) -> CountedLeaf:
         """Returns the table of a context's open variables."""
         variables = tuple(sorted(context.domains))
         dims = context.dims(variables)
@@ -440,7 +392,7 @@ class _Growth:
             rank[allowed] = np.arange(len(allowed))
             cells = cells * len(allowed) + rank[self.codes[v, rows]]
         counts = np.bincount(cells, self.weights[rows], minlength=prod(dims)).reshape(dims)
-        return _Counted(variables, counts.astype(np.float64), context.is_allowed(variables))
+        return CountedLeaf(variables, counts.astype(np.float64), context.is_allowed(variables))
 
     def partition(self, context: Context, rows: NDArray[np.int64]) -> list[list[int]]:
         """Returns the parts of a context by LMIP (Algorithm 1)."""
