@@ -277,7 +277,7 @@ class ColumnGeneration:
         return Outcome(self.tree, self.bound, stop or self.report.stop or Stop.FINISHED, self._stats())
 
     def _ascend(self) -> bool:
-        """Bounds the problem by dual ascent over all families; tells whether the best tree meets the bound."""
+        """Bounds the problem by dual ascent over all families; tells whether the tree meets the bound."""
         families = families_of(self.problem, self.root, lambda: self.report.stop is not None)
         search = BranchAndBound.whole(self.problem, families, self.limits, self.report, keep_stages=False)
         if self.tree is not None:
