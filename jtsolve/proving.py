@@ -52,11 +52,13 @@ def require_exact(backend: Backend) -> None:
 def with_own_certificate(backend: Backend, path: Path | None) -> tuple[Backend, Path | None]:
     """Returns a backend that writes its own certificate, and None; or both arguments if it cannot.
 
+    Of a portfolio, the first member that can writes one too, which may prove the bound (`written`) or not.
+
     Raises:
         ChoiceError: its options name another file.
     """
     if path is None or not hasattr(backend, "certificate"):
-        return backend, path
+        return _with_member_that_writes(backend, path), path
     if backend.certificate is not None:
         raise ChoiceError(
             f"the option 'certificate' of backend '{backend.name}' and `jtsolve solve --certificate` name "
@@ -64,6 +66,30 @@ def with_own_certificate(backend: Backend, path: Path | None) -> tuple[Backend, 
         )
     # A backend is a dataclass by contract, which its protocol cannot say.
     return replace(cast("Any", backend), certificate=str(path)), None
+
+
+def _with_member_that_writes(backend: Backend, path: Path | None) -> Backend:
+    """Returns a portfolio with the option `certificate` of one member set; other backends as they are."""
+    members = list(getattr(backend, "members", ()))
+    writing = [at for at, one in enumerate(members) if getattr(one, "certificate", path) is None]
+    if path is None or not writing:
+        return backend
+    members[writing[0]] = replace(members[writing[0]], certificate=str(path))
+    return replace(cast("Any", backend), members=tuple(members))  # type: ignore[no-any-return]
+
+
+def written(result: Result, path: Path) -> Result | None:
+    """Returns the result if a member of its portfolio has written a certificate of its bound to the file.
+
+    The bound may rise within the tolerance of "optimal". A file that proves less is removed, for None.
+    """
+    for stats in result.stats.get("members", {}).values():
+        if "certified" in stats:
+            try:
+                return _raised(result, stats["certified"], "")
+            except LimitError:
+                path.unlink(missing_ok=True)
+    return None
 
 
 def prove(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Unpack
 import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.starts import best_start
 from jtsolve.backends.support.tasks import SolvesOnWorkers, tasks_on
 from jtsolve.cluster import ClusterLostError
 from jtsolve.core.backend import Backend, Estimate, Limits, News
@@ -231,6 +232,8 @@ def verified(
     except StoppedError:
         outcome = Outcome(None, stop=recorder.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
+    if recorder.tree is None and outcome.stop is Stop.TIME:  # the best forest comes however late it is
+        best_start((REGISTRY["chowliu"],), problem, limits, recorder)
     if outcome.tree is not None and outcome.stats.get("ties"):
         recorder.settle(outcome.tree)
     recorder.thin()

@@ -148,9 +148,9 @@ def test_takes_constraints_that_do_not_matter_to_a_forest(n: int, constraints: C
 def test_stops_with_a_forest_that_holds_the_required_edges(patience: int) -> None:
     required = frozenset(0b11 << v for v in range(2, 7))
     problem = named(gaussian(3, 9, 2), Constraints(required_edges=required, forbidden_edges=frozenset({3})))
-    report = Recording(patience, Stop.TIME)
+    report = Recording(patience, Stop.INTERRUPTED)
     outcome = ChowLiu().solve(problem, Limits(), report)
-    assert outcome.stop is Stop.TIME
+    assert outcome.stop is Stop.INTERRUPTED
     assert outcome.bound == inf
     assert outcome.tree is not None
     edges = set(outcome.tree.graph_edges)
@@ -162,9 +162,15 @@ def test_stops_with_a_forest_that_holds_the_required_edges(patience: int) -> Non
 
 def test_stops_without_a_tree_when_it_is_not_connected_yet() -> None:
     problem = named(gaussian(3, 9, 2), Constraints(min_separator_size=1))
-    assert ChowLiu().solve(problem, Limits(), Recording(0, Stop.TIME)) == Outcome(None, stop=Stop.TIME)
+    ended = ChowLiu().solve(problem, Limits(), Recording(0, Stop.INTERRUPTED))
+    assert ended == Outcome(None, stop=Stop.INTERRUPTED)
     # The first row of gains joins every variable to the first.
-    assert ChowLiu().solve(problem, Limits(), Recording(1, Stop.TIME)).tree is not None
+    assert ChowLiu().solve(problem, Limits(), Recording(1, Stop.INTERRUPTED)).tree is not None
+
+
+def test_the_forest_is_whole_however_late_it_is() -> None:
+    problem = named(gaussian(3, 9, 2), Constraints(min_separator_size=1))
+    assert ChowLiu().solve(problem, Limits(), Recording(0, Stop.TIME)) == solved(problem)
 
 
 def test_takes_many_variables_and_reports_progress() -> None:

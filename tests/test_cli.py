@@ -460,10 +460,11 @@ def test_the_time_limit_counts_from_the_start_of_the_process(
     assert process.returncode == 0
     assert json.loads(out)["stop"] == "time"
     arguments = ("--backend", "endless:found=false", "--time-limit", "0.001")
-    with driver("solve", instance, *arguments) as process:
-        out, _ = process.communicate()
-    assert process.returncode == 4
-    assert "unknown (the time limit ended the run)" in out
+    for more, code, status in (((), 0, "feasible"), (("--min-separator", "2"), 4, "unknown")):
+        with driver("solve", instance, *arguments, *more) as process:  # the first has the forest
+            out, _ = process.communicate()
+        assert process.returncode == code
+        assert f"{status} (the time limit ended the run)" in out
 
 
 def test_progress_goes_to_a_terminal_and_json_stays_pure(

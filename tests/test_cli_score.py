@@ -272,9 +272,14 @@ def test_the_time_limit_ends_the_work(
         tabulate(*arguments, **more)
 
     monkeypatch.setattr(jtsolve.scoring.tabulate, "_run", late)
-    assert command("score", data, "--max-size", "3", "--time-limit", "2", "--output", output) == 4
+    limits = ("--time-limit", "2", "--output", output)
+    assert command("score", data, "--max-size", "3", *limits) == 4
     assert "scoring was stopped after" in command.err
     assert output.read_text() == "old"
+    monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", 0.0)
+    assert command("solve", data, "--score", "bic", "--backend", "clutter", "--treewidth", "2", *limits) == 0
+    assert "the time limit ended the scoring after" in command.out
+    assert read_result(output).score is not None  # that of the forest at least
 
 
 def test_interruption_writes_nothing(

@@ -46,6 +46,7 @@ from jtsolve.backends.clutter.inequalities import RowMultipliers, Rows, RowVecto
 from jtsolve.backends.clutter.master import Master
 from jtsolve.backends.clutter.separation import SEPARATION, nearest, violated
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.support.starts import Known
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
@@ -674,6 +675,20 @@ def test_priced_families_lead_to_the_same_optimum(seed: int, n: int, treewidth: 
     # Bounds reported on the way hold for all trees, those of inactive families too.
     told = [call["bound"] for call in report.calls if call.get("bound") is not None]
     assert all(bound >= optimum.score - 1e-9 for bound in told)
+
+
+def test_an_ascent_that_meets_the_tree_ends_column_generation(tmp_path: Path) -> None:
+    problem = named(gaussian(1, 9, 3))
+    best = solve(problem, ALONE)
+    path = tmp_path / "proof.json"
+    assert best.tree is not None
+    ascent = ClutterCuts(columns=5, start=Known(best.tree), ties=False, certificate=str(path))
+    result = solve(problem, ascent, Limits(threads=1))
+    assert result.status is Status.OPTIMAL
+    assert result.stats["rounds"] == 0
+    assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+    # Which of the best trees is the sparsest, the families that rounds leave tell.
+    assert solve(problem, replace(ascent, ties=True), Limits(threads=1)).stats["ties"] == "edges"
 
 
 @pytest.mark.parametrize(("n", "size"), [(5, 2), (7, 3), (8, 4)])

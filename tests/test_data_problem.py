@@ -110,7 +110,7 @@ def test_the_backend_decides_which_sets_are_scored() -> None:
     assert problem.constraints.max_treewidth == 1
 
 
-def test_the_time_limit_ends_the_tabulation_and_so_does_the_caller() -> None:
+def test_the_time_limit_ends_a_tabulation_and_so_does_the_caller() -> None:
     told: list[float] = []
 
     def stop(*, done: float) -> bool:
@@ -121,8 +121,10 @@ def test_the_time_limit_ends_the_tabulation_and_so_does_the_caller() -> None:
         problem_from_table(TABLE, Bic(), treewidth=2, progress=stop)
     assert told
     plan = plan_scores(TABLE, Bic(), 3, Limits())
+    late = replace(plan, limits=Limits(time=1.0, started=time.monotonic() - 5))
+    assert isinstance(late.problem().scores, DataScores)
     with pytest.raises(LimitError, match="scoring was stopped"):
-        replace(plan, limits=Limits(time=1.0, started=time.monotonic() - 5)).problem()
+        replace(late, required=True).problem()
 
 
 def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,18 @@ def test_the_forest_is_the_first_tree_and_no_answer_is_worse(name: str) -> None:
     assert result.bound <= 0
 
 
+@pytest.mark.parametrize("name", sorted(REGISTRY.keys() - {"brute", "chowliu", "consistent"}))
+def test_a_run_that_begins_too_late_has_the_forest(name: str) -> None:
+    table = chained(20, 200, 0)
+    problem = Problem(tuple(map(Variable, table.names, table.states)), DataScores(table, Bic(), 3))
+    forest = solve(problem.with_treewidth(1), REGISTRY["chowliu"])
+    result = solve(problem, REGISTRY[name], Limits(time=1e-9, threads=2))
+    assert result.stop is Stop.TIME
+    assert forest.score is not None
+    assert result.score is not None
+    assert result.score >= forest.score
+
+
 @pytest.mark.parametrize("name", ["forward", "ktree"])
 def test_a_run_that_is_stopped_at_once_has_the_forest(name: str) -> None:
     problem = named(from_network(0, 12, 3))

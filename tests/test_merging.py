@@ -171,6 +171,18 @@ def test_a_merge_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch
     assert "kicks" not in lone.stats
 
 
+def test_after_the_last_round_another_search_goes_on_from_the_best_tree() -> None:
+    problem = named(gaussian(1, 10, 3))
+    alone = replace(SMALL, rounds=0, otherwise=None).solve(problem, Limits(), Recording())
+    outcome = replace(SMALL, rounds=0).solve(problem, Limits(), Recording())
+    assert "kicks" not in alone.stats
+    assert outcome.stats["kicks"] > 0
+    assert outcome.stats["merges"] == alone.stats["merges"]
+    assert alone.tree is not None
+    assert outcome.tree is not None
+    assert outcome.tree.score(problem.scores) >= alone.tree.score(problem.scores)
+
+
 @pytest.mark.parametrize("patience", [0, 1, 5, 30, 100])
 def test_it_stops_when_asked_to_with_the_best_tree(patience: int) -> None:
     problem = named(from_data(1, 13, 3))

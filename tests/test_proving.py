@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from math import inf
 from time import monotonic
@@ -21,13 +22,14 @@ from jtsolve.cli import run
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, InternalError, LimitError
 from jtsolve.io.certificate import CertificateDocument, read_certificate, write_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.ranking import RankingDocument, ranking_to_document
 from jtsolve.io.result import result_to_document
 from jtsolve.kbest import k_best
-from jtsolve.proving import prove, prove_ranking, require_exact, with_own_certificate
+from jtsolve.proving import prove, prove_ranking, require_exact, with_own_certificate, written
 from jtsolve.solving import solve
 from jtsolve.verify.ranking import check_ranking
 from jtsolve.verify.result import check
@@ -106,6 +108,33 @@ def test_a_portfolio_that_closed_the_gap_is_certified() -> None:
     assert result.status is Status.OPTIMAL
     certified, certificate = prove(problem, result, ALONE)
     assert verify(problem, result_to_document(certified), certificate) == ()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_portfolio_that_is_stopped_certifies_its_bound(threads: int, tmp_path: Path) -> None:
+    """In turns and in processes; where a member proved the bound, nothing is proved again."""
+    path = tmp_path / "c.json"
+    values = np.random.default_rng(0).standard_normal(count_bounded_subsets(16, 4))  # a wide gap
+    values[0] = 0.0
+    problem = named(dense(16, 4, values))
+    chosen, left = with_own_certificate(REGISTRY["portfolio"], path)
+    assert left == path
+
+    def interrupt(*, score: float | None, bound: float, **_: object) -> None:
+        if score is not None and bound < inf and not interrupted:
+            interrupted.append(bound)
+            signal.raise_signal(signal.SIGINT)
+
+    interrupted: list[float] = []
+    result = solve(problem, chosen, Limits(threads=threads), interrupt)
+    assert interrupted
+    assert (result.status, result.stop) == (Status.FEASIBLE, Stop.INTERRUPTED)
+    certified = written(result, path)
+    assert certified is not None
+    assert verify(problem, result_to_document(certified), read_certificate(path)) == ()
+    weaker = {"members": {"clutter 1": {"certified": result.bound + 1}}}
+    assert written(replace(result, stats=weaker), path) is None
+    assert not path.exists()
 
 
 def test_a_backend_that_writes_its_own_certificate_does(tmp_path: Path) -> None:
@@ -190,7 +219,12 @@ def test_solve_writes_a_certificate_and_check_verifies_it(
     instance, result, proof = (str(tmp_path / name) for name in ("i.json", "r.json", "c.json.gz"))
     write_problem(named(gaussian(1, 4)), instance)
     common = ["solve", instance, "--certificate", proof, "--output", result, "--quiet"]
-    for more in (["--backend", "dp"], ["--backend", "clutter"], ["--k-best", "3"]):
+    for more in (
+        ["--backend", "dp"],
+        ["--backend", "clutter"],
+        ["--backend", "portfolio"],
+        ["--k-best", "3"],
+    ):
         assert run([*common, *more], monotonic()) == 0
         assert run(["check", instance, result, "--certificate", proof], monotonic()) == 0
         assert "the bound is verified" in capsys.readouterr().out
@@ -208,9 +242,9 @@ def test_an_answer_without_a_certificate_is_written_all_the_same(
     monkeypatch.setattr("jtsolve.proving.prove", refuse)
     words = ["solve", instance, "--backend", "dp", "--certificate", proof, "--output", result]
     assert run(words, monotonic()) == 4
-    written = capsys.readouterr()
-    assert "optimal" in written.out
-    assert "no certificate is written" in written.err
+    told = capsys.readouterr()
+    assert "optimal" in told.out
+    assert "no certificate is written" in told.err
     assert run(["check", instance, result], monotonic()) == 0
     assert not (tmp_path / "c.json").exists()
 

@@ -36,7 +36,7 @@ from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
 from jtsolve.progress import reading_watch, tell
-from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
+from jtsolve.scoring.problem import WHOLE, problem_from_table
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.selection.framed import SelectedGraph
@@ -211,7 +211,7 @@ def learn(
                 ),
                 limits=limits,
                 backend=searcher,
-                tabulation=None if average is None else WITHIN_LIMITS,
+                tabulation=None if average is None else WHOLE,
                 name=name,
             )
         result = solve_problem(problem, searcher, limits, listener)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from time import monotonic
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ import numpy as np
 from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES
-from jtsolve.core.result import Outcome
+from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.sparsity import arities_of, ties_of
 from jtsolve.core.tree import JunctionTree
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
-    from jtsolve.core.result import Stop
 
 _PAIR = 2
 _FIRST_TREE = 0.5
 """Seconds to the first forest on the way; the next come after twice the time of the one before."""
+_AT_LEAST = 0.5
+"""Seconds of its thread that it has however late it is: a forest without edges is no answer."""
 _ROWS_PER_REPORT = 256
 """Rows between two reports: at n = 10,000 about a tenth of a second."""
 
@@ -153,7 +154,10 @@ class ChowLiu:
         return Estimate(memory=resident_memory() + 200 * problem.n, seconds=1e-3 + 5e-8 * problem.n**2)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `Backend.solve`; stopped early, it builds a forest from the pairs scored so far."""
+        """See `Backend.solve`; stopped early, it builds a forest from the pairs scored so far.
+
+        A time limit leaves it half a second of processor time.
+        """
         self.estimate(problem, limits).require_memory(self.name, limits)
         pairs = _PairGains.of(problem)
         if pairs is None:
@@ -261,7 +265,7 @@ def _prim(
     cost = np.zeros(n, dtype=np.int64)  # parameters of that edge
     families: list[tuple[int, VarSet]] = []
     stop = None
-    began = monotonic()
+    began, used = monotonic(), thread_time()
     # On the way, a forest may lack required edges or be disconnected.
     next_tree = _FIRST_TREE if least == 0 and not pairs.required else inf
     while others.size:
@@ -274,6 +278,8 @@ def _prim(
             report(done=1 - (others.size / n) ** 2, note="scoring pairs")
         if stop is None and others.size:
             stop = report.stop
+            if stop is Stop.TIME and thread_time() - used < _AT_LEAST:
+                stop = None
             if (elapsed := monotonic() - began) > next_tree:
                 known = zip(others.tolist(), gain.tolist(), parent.tolist(), strict=True)
                 rest = [(u, 1 << p if g > least else 0) for u, g, p in known]

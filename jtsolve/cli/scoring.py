@@ -188,6 +188,7 @@ def score_plan(plan: "ScoringPlan", name: str, say: Say, *, shown: bool) -> "Pro
     """Returns the problem of a plan; a tabulation shows progress."""
     from jtsolve.core.compiling import announced
     from jtsolve.progress import progress, tell
+    from jtsolve.scoring.lazy import DataScores
 
     if plan.obstacle is not None:
         return plan.problem(name=name)
@@ -201,7 +202,11 @@ def score_plan(plan: "ScoringPlan", name: str, say: Say, *, shown: bool) -> "Pro
         began = time.perf_counter()
         with announced(lambda: tell(listener, COMPILING)):
             problem = plan.problem(name=name, progress=report)
-    say(f"scored in {time.perf_counter() - began:.2f} s")
+    seconds = time.perf_counter() - began
+    if isinstance(problem.scores, DataScores):
+        say(f"the time limit ended the scoring after {seconds:.2f} s; scores are computed on demand")
+    else:
+        say(f"scored in {seconds:.2f} s")
     return problem
 
 
@@ -224,9 +229,9 @@ def score_file(
         LimitError: the table, or a file of it with a suffix in `also`, exceeds the limits; names the largest
             size that does not.
     """
-    from jtsolve.scoring.problem import WITHIN_LIMITS
+    from jtsolve.scoring.problem import WHOLE
 
-    plan = plan_file(data, max_size, limits, WITHIN_LIMITS, prior=prior, shown=shown)
+    plan = plan_file(data, max_size, limits, WHOLE, prior=prior, shown=shown)
     named(plan.scorer.table.names)
     cost = plan.cost
     say(
@@ -295,12 +300,12 @@ def _obstacle(
     """Returns by how much a table, or the largest file of it, exceeds the limits, or None."""
     from jtsolve.core.files import LARGEST
     from jtsolve.io.bn_scores import FAMILY_FORMATS, family_bytes
-    from jtsolve.scoring.problem import WITHIN_LIMITS
+    from jtsolve.scoring.problem import WHOLE
 
     families = not set(FAMILY_FORMATS).isdisjoint(also)
     file = max(cost.file_bytes, family_bytes(scorer.table.names, max_size) if families else 0)
     larger = replace(cost, memory=cost.memory + 2 * (file - cost.file_bytes))
-    obstacle = WITHIN_LIMITS.obstacle(larger, limits)
+    obstacle = WHOLE.obstacle(larger, limits)
     if obstacle is None and file > LARGEST:
         obstacle = f"a file of {file / 1e9:.3g} GB, but at most {LARGEST / 1e9:.3g} GB are read"
     return obstacle

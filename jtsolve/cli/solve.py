@@ -98,9 +98,9 @@ def solve(
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
 
-    With --certificate, 'clutter' proves the bound of any exact backend, and of a portfolio with one, in the
-    time that is left; see 'jtsolve check'. Where it cannot, the answer is written without, and the exit code
-    is 4.
+    With --certificate, 'clutter' proves the bound, as a member of the portfolio or, of any other exact
+    backend, in the time that is left; see 'jtsolve check'. Where it cannot, the answer is written without,
+    and the exit code is 4.
 
     --executor dask gives a search that lasts to --threads workers of this machine, or those of a scheduler:
     members of 'portfolio' and open subproblems of 'clutter' are tasks there, any other backend is one task.
@@ -207,7 +207,7 @@ def _one(
     from jtsolve.core.result import Stop
     from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.progress import progress
-    from jtsolve.proving import prove, require_exact, with_own_certificate
+    from jtsolve.proving import prove, require_exact, with_own_certificate, written
     from jtsolve.solving import choose, findings_of, require_backend
     from jtsolve.solving import solve as solve_problem
 
@@ -219,8 +219,13 @@ def _one(
     chosen, certificate = with_own_certificate(choice.backend, certificate)
     with progress(_predicted(choice), shown=shown) as listener:
         result = solve_problem(problem, chosen, limits, listener, cluster)
-        proof = partial(prove, problem, result, limits, listener)
-        result, refusal = _certified(result, proof, certificate)
+        refusal = None
+        certified = None if certificate is None else written(result, certificate)
+        if certified is None:
+            proof = partial(prove, problem, result, limits, listener)
+            result, refusal = _certified(result, proof, certificate)
+        else:
+            result = certified
     if result.stop is Stop.LOST:
         refusal = lost()
     return Printout(

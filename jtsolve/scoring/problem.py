@@ -22,7 +22,7 @@ from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
-    from jtsolve.core.scores import LocalScores
+    from jtsolve.core.scores import DenseScores, LocalScores
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
@@ -39,10 +39,12 @@ class Tabulation:
     Args:
         seconds: the longest predicted tabulation.
         share: the largest share of the memory and the time left that it may take.
+        required: whether scores on demand do not do instead, when the time limit ends it.
     """
 
     seconds: float
     share: float
+    required: bool = False
 
     def obstacle(self, cost: TableEstimate, limits: Limits) -> str | None:
         """Returns what the table needs and may not have, or None if it may be made."""
@@ -62,7 +64,9 @@ class Tabulation:
 BEFORE_SEARCH = Tabulation(seconds=3.0, share=0.5)
 """For `auto`, which prefers exact backends where they fit: the first tree is to come within five seconds."""
 WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
-"""For a file of all scores, and for exact backends, which read them all: all that the limits allow."""
+"""For exact backends, which read all scores: all that the limits allow."""
+WHOLE = Tabulation(seconds=inf, share=1.0, required=True)
+"""For a file of all scores, for averages, and for partitions."""
 FOR_HEURISTICS = Tabulation(seconds=0.1, share=0.5)
 """For a search that reads few sets, perhaps for each of dozens of trees: about as long as `forward` takes."""
 
@@ -90,6 +94,7 @@ class ScoringPlan:
         limits: of time, memory and threads.
         cost: of tabulating them.
         obstacle: why they are computed on demand instead, or None.
+        required: see `Tabulation`.
     """
 
     scorer: Scorer
@@ -97,6 +102,7 @@ class ScoringPlan:
     limits: Limits
     cost: TableEstimate
     obstacle: str | None
+    required: bool
 
     def problem(
         self,
@@ -106,22 +112,14 @@ class ScoringPlan:
         progress: TabulationProgress | None = None,
     ) -> Problem:
         """Returns the problem; its provenance names data, score and version. See `problem_from_table`."""
-
-        def goes_on(*, done: float) -> bool:
-            in_time = self.limits.time is None or self.limits.elapsed < self.limits.time
-            return in_time and (progress is None or progress(done=done))
-
         table = self.scorer.table
-        scores: LocalScores
         if self.obstacle is not None and isinstance(table, PartitionedTable):
             raise LimitError(
                 f"a table of all scores needs {self.obstacle}, and scores of partitions are not computed on "
                 "demand. Ways out: smaller sets (--max-size), fewer columns (--columns), or a larger limit"
             )
-        if self.obstacle is None:
-            workers = self.limits.workers
-            scores = tabulate_with(self.scorer, self.max_size, workers=workers, progress=goes_on)
-        else:
+        scores: LocalScores | None = self._tabulated(progress) if self.obstacle is None else None
+        if scores is None:
             scores = DataScores.from_scorer(self.scorer, self.max_size)
         states = (None,) * table.n if isinstance(table, ContinuousTable) else table.states
         return Problem(
@@ -133,6 +131,22 @@ class ScoringPlan:
             table.total,
             tuple(self.scorer.ceilings().tolist()),
         )
+
+    def _tabulated(self, progress: TabulationProgress | None) -> DenseScores | None:
+        """Returns the table, or None if the time limit ended it and scores on demand do."""
+        late = False
+
+        def goes_on(*, done: float) -> bool:
+            nonlocal late
+            late = self.limits.time is not None and self.limits.elapsed >= self.limits.time
+            return not late and (progress is None or progress(done=done))
+
+        try:
+            return tabulate_with(self.scorer, self.max_size, workers=self.limits.workers, progress=goes_on)
+        except LimitError:
+            if self.required or not late:
+                raise
+            return None
 
 
 def plan_scores(
@@ -160,11 +174,11 @@ def plan_scores(
     scorer = make_scorer(table, score, max_size, prior)
     workers = limits.workers
     if isinstance(table, PartitionedTable):
-        tabulation = WITHIN_LIMITS
+        tabulation = WHOLE
         with table.cluster.connected() as connection:
             workers = connection.threads
     cost = estimate(scorer, max_size, workers)
-    return ScoringPlan(scorer, max_size, limits, cost, tabulation.obstacle(cost, limits))
+    return ScoringPlan(scorer, max_size, limits, cost, tabulation.obstacle(cost, limits), tabulation.required)
 
 
 def problem_from_table(
@@ -195,13 +209,14 @@ def problem_from_table(
         backend: searches; None for the choice of `auto`.
         tabulation: when to tabulate; None for the rule of the backend (`tabulation_for`).
         name: of the problem.
-        progress: told of a tabulation, which ends when it answers False.
+        progress: told of a tabulation, which ends when it answers False. If the time limit ends it, scores
+            are computed on demand, unless the rule requires a table.
 
     Raises:
         ChoiceError: neither treewidth nor size is given, for more than 26 columns, or the score is not for
             such a table.
         InputError: the table does not allow the score; see `scorer.make_scorer`.
-        LimitError: the time limit or `progress` ended the tabulation.
+        LimitError: `progress` ended the tabulation, or the time limit one that is required.
 
     >>> import numpy as np
     >>> from jtsolve.scoring.scores.bic import Bic

@@ -176,7 +176,7 @@ class ClutterCuts:
             note = f"no certificate: {self._unproved(problem, limits)}"
             return replace(outcome, stats={**outcome.stats, "note": note})
         write_certificate(self.certificate, certificate_of(problem, proof))
-        return outcome
+        return replace(outcome, stats={**outcome.stats, "certified": outcome.bound})
 
     def prove(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, CertificateDocument]:
         """Solves a problem, beginning with the best tree reported; returns a certificate of the bound, too.

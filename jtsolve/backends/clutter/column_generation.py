@@ -228,7 +228,9 @@ class ColumnGeneration:
     def _run(self, pool: ThreadPoolExecutor | None) -> Outcome:
         """Runs an ascent and the rounds; see `run`."""
         if resident_memory() + memory_of_ascent(self.problem) <= self.limits.memory_bytes:
-            self._ascend()
+            closed = self._ascend()
+            if closed and not self.ties:
+                return Outcome(self.tree, self.bound, Stop.FINISHED, self._stats())
         if (stop := self.report.stop) is not None:  # with hundreds of variables, a beginning takes seconds
             return Outcome(self.tree, self.bound, stop, self._stats())
         active = self._begin()
@@ -274,15 +276,15 @@ class ColumnGeneration:
             stop = Stop.MEMORY if need > self.limits.memory_bytes else self.report.stop
         return Outcome(self.tree, self.bound, stop or self.report.stop or Stop.FINISHED, self._stats())
 
-    def _ascend(self) -> None:
-        """Bounds the problem by dual ascent over all families."""
+    def _ascend(self) -> bool:
+        """Bounds the problem by dual ascent over all families; tells whether the tree meets the bound."""
         families = families_of(self.problem, self.root, lambda: self.report.stop is not None)
         search = BranchAndBound.whole(self.problem, families, self.limits, self.report, keep_stages=False)
         if self.tree is not None:
             search.best.offer(self.tree)
         subproblem = search.root.subproblem
         if not subproblem.feasible:
-            return
+            return False
         subproblem.set_centre()
         told = self.limits.elapsed
 
@@ -299,6 +301,7 @@ class ColumnGeneration:
         if not subproblem.closed or self.tree is not None:
             self._take(search, search.scale.nats(subproblem.units), stage)
             self.report(bound=self.bound, note="dual ascent")
+        return subproblem.closed and self.tree is not None
 
     def _take(self, search: BranchAndBound, bound: float, stage: Stage) -> None:
         """Takes the bound of a stage's multipliers if it is better."""

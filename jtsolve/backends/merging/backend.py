@@ -15,10 +15,11 @@ If the small problem takes too long, it is given up, and the next has fewer tree
 
 It starts with the best forest, then a local search from a greedy tree. With cliques of more than 3, another
 starts from the forest and widens step by step, so that the first merge is across widths. All descents start
-from trees of treewidth 2 at most, and widen likewise. It ends when a region of the local search holds all
-variables, which is a proof, or after a number of consecutive rounds without a better tree. If another member
-of a portfolio reports a better tree, that is the best tree from then on. The constraints supported are those
-of the local searches; a start that does not meet them is left out.
+from trees of treewidth 2 at most, and widen likewise. After a number of consecutive rounds without a better
+tree, another local search goes on from the best one. It ends when that does, or when a region of a local
+search holds all variables, which is a proof. If another member of a portfolio reports a better tree, that is
+the best tree from then on. The constraints supported are those of the local searches; a start that does not
+meet them is left out.
 
 Time: a few tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
 it uses, and n² bonuses.
@@ -91,11 +92,11 @@ class Merging:
         descent: local search that ends at a local optimum; its option `start` is set.
         improve: local search for the first tree and better ones; its option `start` is set.
         exact: solves the merged problems; its option `start` is set.
-        otherwise: local search for the rest of the time, where even the merges of two trees take too long;
-            its option `start` is set; None to go on merging.
+        otherwise: local search for the rest of the time, after the last round or where even the merges of
+            two trees take too long; its option `start` is set; None to merge to the last round and end.
         noise: standard deviation of the bonus of an edge in perturbed scores, as a multiple of the gain per
             edge of the first tree; 0.6 of it above 80 variables and with cliques of more than 3.
-        rounds: the largest number of consecutive rounds without a better tree.
+        rounds: the largest number of consecutive rounds without a better tree, before `otherwise`.
 
     Raises:
         ValueError: a number is out of range, or a backend is not exact or lacks the option.
@@ -177,12 +178,13 @@ class _Rounds:
         """Runs the rounds."""
         bound = self.begin()
         idle = 0
-        while self.best is not None and bound == inf and idle <= self.options.rounds:
-            if self.report.stop is not None:
-                break
-            if self.hopeless >= _TUNING.hopeless and self.options.otherwise is not None:
+        while self.best is not None and bound == inf and self.report.stop is None:
+            stuck = idle > self.options.rounds
+            if self.options.otherwise is not None and (stuck or self.hopeless >= _TUNING.hopeless):
                 found = self.improve(self.options.otherwise, self.best, self.report)
                 return Outcome(self.best, found.bound, found.stop, {**found.stats, **self.stats()})
+            if stuck:
+                break
             before = self.score
             self.offer(self.incumbents.take())
             self.round(self.best)

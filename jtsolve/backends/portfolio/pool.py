@@ -31,6 +31,8 @@ _SHARE = 0.2
 """Least seconds between two best trees written for the members, which look only now and then."""
 _GRACE = 0.4
 """Seconds that members have to stop when asked to; with the rest, a run ends within a second."""
+_WRITING = 30.0
+"""The same where one writes a certificate: 47 MB of jester."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,14 @@ class Pool:
         for one in self.running:
             with contextlib.suppress(ConnectionError):  # it has ended already
                 one.connection.send(ledger.stop)
-        end = monotonic() + _GRACE
-        while self.running and (left := end - monotonic()) > 0:
+        asked = monotonic()
+        while self.running and (left := asked + self._grace() - monotonic()) > 0:
             self.listen(ledger, left)
+
+    def _grace(self) -> float:
+        """Returns the seconds that the running members have to stop."""
+        writes = any(getattr(one.job.member, "certificate", None) for one in self.running)
+        return _WRITING if writes else _GRACE
 
 
 def _death(process: subprocess.Popen[bytes]) -> str:
