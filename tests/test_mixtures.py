@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
+from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Outcome
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
@@ -239,10 +240,10 @@ def test_the_learner_takes_any_backend_and_says_when_it_found_nothing() -> None:
     assert Learner(backend=None, treewidth=9)(table).n == 6
     with pytest.raises(ChoiceError, match="treewidth"):
         Learner(treewidth=-1)
+    few = Constraints(max_cliques=3)  # or the forest would do
+    table = DataTable(("a", "b", "c", "d", "e"), (("0", "1"),) * 5, np.eye(5, dtype=np.uint8))
     with pytest.raises(LimitError, match="found no tree"):
-        Learner(backend=REGISTRY["brute"], treewidth=1, time=1e-9)(
-            DataTable(("a",) * 0 + ("a", "b", "c", "d", "e"), (("0", "1"),) * 5, np.eye(5, dtype=np.uint8))
-        )
+        Learner(backend=REGISTRY["brute"], treewidth=2, constraints=few, time=1e-9)(table)
 
 
 # Context trees as components

@@ -114,9 +114,9 @@ def test_a_portfolio_that_closed_the_gap_is_certified() -> None:
 def test_a_portfolio_that_is_stopped_certifies_its_bound(threads: int, tmp_path: Path) -> None:
     """In turns and in processes; where a member proved the bound, nothing is proved again."""
     path = tmp_path / "c.json"
-    values = np.random.default_rng(0).standard_normal(count_bounded_subsets(16, 4))  # a wide gap
+    values = np.random.default_rng(0).standard_normal(count_bounded_subsets(22, 4))  # a wide gap
     values[0] = 0.0
-    problem = named(dense(16, 4, values))
+    problem = named(dense(22, 4, values))
     chosen, left = with_own_certificate(REGISTRY["portfolio"], path)
     assert left == path
 
