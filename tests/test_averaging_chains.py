@@ -25,7 +25,7 @@ from jtsolve.averaging.chains import (
     words_of,
 )
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat
-from jtsolve.averaging.kernels.edge_chain import run_chain, score_of
+from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
@@ -437,6 +437,25 @@ def test_all_exchanges_are_accepted_where_all_graphs_weigh_the_same() -> None:
     cooling = Ladder(rounds=100, temperatures=4)
     found = run_chains(flat, 1.0, Limits(), Recording(), ladder=cooling, start=None).diagnostics
     assert found["least_swap_rate"] in {None, 1.0}  # none if no exchange was tried
+
+
+def test_cooling_graphs_are_drawn_anew_in_proportion_to_the_rise_of_their_weight() -> None:
+    generator = np.random.default_rng(1)
+    order, heights, cool = generator.permutation(7), generator.normal(size=7), 5
+    shares = np.exp(0.7 * heights[order[:cool]])
+    expected = cool * shares / shares.sum()
+    state, total = np.array([1], np.uint64), np.zeros(cool)
+    for _ in range(4000):
+        rows, logs = np.arange(7, dtype=np.uint32)[:, None, None].copy(), heights.copy()
+        resample(rows, logs, order, cool, 0.7, state)
+        drawn = rows[:, 0, 0]
+        assert (logs == heights[drawn]).all()
+        assert (drawn[order[cool:]] == order[cool:]).all()
+        copies = np.bincount(drawn[order[:cool]], minlength=7)[order[:cool]]
+        assert copies.sum() == cool
+        assert (np.abs(copies - expected) < 1).all()
+        total += copies
+    assert total / 4000 == pytest.approx(expected, abs=0.03)
 
 
 def test_cooled_chains_find_the_best_tree_from_anywhere_where_an_edge_is_worth_hundreds_of_nats() -> None:

@@ -48,6 +48,7 @@ def sample_trees(
     Exit codes: 3: no graph meets the constraints; 5: the chains did not converge.
     """
     import json
+    from functools import cache, partial
 
     if output is not None:
         require_writable(output, instance)
@@ -67,16 +68,17 @@ def sample_trees(
     if draws is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
+    named, encode = cache(partial(names_of, names=problem.names)), json.JSONEncoder(ensure_ascii=False).encode
     lines = {}
     for tree in set(draws.trees):
         entry = {
             "score": tree.score(problem.scores),
             "treewidth": tree.treewidth,
-            "cliques": [names_of(clique, problem.names) for clique in tree.cliques],
-            "separators": [names_of(separator, problem.names) for separator in tree.separators],
-            "tree_edges": [list(edge) for edge in tree.edges],
+            "cliques": list(map(named, tree.cliques)),
+            "separators": list(map(named, tree.separators)),
+            "tree_edges": tree.edges,
         }
-        lines[tree] = json.dumps(entry, ensure_ascii=False)
+        lines[tree] = encode(entry)
     text = "".join(f"{lines[tree]}\n" for tree in draws.trees).encode()
     if output is None:
         emit(text)

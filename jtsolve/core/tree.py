@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import pairwise
 from math import fsum, inf
 from typing import TYPE_CHECKING
@@ -150,16 +149,19 @@ class JunctionTree:
                 vertex is missing.
         """
         rank: dict[int, int] = {}
-        node_of: dict[
-            int, int
-        ] = {}  # the node in which a vertex arrived: it contains the vertex and its parents
+        node_of: list[int] = []  # by rank, the node in which a vertex arrived: it and its parents are there
         nodes: list[VarSet] = []
         edges: list[tuple[int, int]] = []
         for v, parents in families:
-            if any(u not in rank for u in members(parents)):
-                raise ValueError(f"vertex {v} is joined to a vertex that arrives later")
-            last = max(members(parents), key=rank.__getitem__, default=None)
-            node = 0 if last is None else node_of[last]
+            last, rest = -1, parents
+            while rest:
+                lowest = rest & -rest
+                rest ^= lowest
+                u = lowest.bit_length() - 1
+                if u not in rank:
+                    raise ValueError(f"vertex {v} is joined to a vertex that arrives later")
+                last = max(last, rank[u])
+            node = 0 if last < 0 else node_of[last]
             if nodes and not is_subset(parents, nodes[node]):
                 raise ValueError(f"not chordal: the earlier neighbours of vertex {v} are not a clique")
             if nodes and nodes[node] == parents:
@@ -169,8 +171,8 @@ class JunctionTree:
                     edges.append((node, len(nodes)))
                 node = len(nodes)
                 nodes.append(parents | 1 << v)
-            rank[v] = len(rank)
-            node_of[v] = node
+            rank[v] = len(node_of)
+            node_of.append(node)
         return cls(len(rank), tuple(nodes), tuple(edges))
 
     @classmethod
@@ -211,22 +213,25 @@ def maximum_cardinality_search(neighbours: Sequence[VarSet]) -> list[int]:
     """Returns the vertices in an order that is the reverse of a perfect elimination order iff one exists.
 
     The next vertex is one with the most visited neighbours (Tarjan and Yannakakis, SIAM J. Comput. 1984); the
-    lowest number breaks ties, by a heap: time O((n + edges) log n).
+    lowest number breaks ties. The vertices left are kept as one set for each number of visited neighbours.
     """
-    n = len(neighbours)
-    visited_neighbours = [0] * n
-    heap = [(0, v) for v in range(n)]  # with minus their number; entries that are out of date stay
+    left = [(1 << len(neighbours)) - 1, 0]  # by the number of visited neighbours; the last set is empty
     order: list[int] = []
-    while heap:
-        number, v = heappop(heap)
-        if -number != visited_neighbours[v]:
+    while len(left) > 1:
+        if not left[-2]:
+            left.pop()
             continue
-        visited_neighbours[v] = -1
+        lowest = left[-2] & -left[-2]
+        v = lowest.bit_length() - 1
+        left[-2] ^= lowest
         order.append(v)
-        for u in members(neighbours[v]):
-            if visited_neighbours[u] >= 0:
-                visited_neighbours[u] += 1
-                heappush(heap, (-visited_neighbours[u], u))
+        around = neighbours[v]
+        for number in range(len(left) - 2, -1, -1):
+            if moved := left[number] & around:
+                left[number] ^= moved
+                left[number + 1] |= moved
+        if left[-1]:
+            left.append(0)
     return order
 
 
@@ -243,15 +248,17 @@ def _validate(n: int, cliques: Sequence[VarSet], edges: Sequence[tuple[int, int]
         raise ValueError(f"{len(cliques)} cliques need {len(cliques) - 1} tree edges, not {len(edges)}")
     if len(reachable(len(cliques), edges)) != len(cliques):
         raise ValueError("the tree edges do not connect the cliques")
-    # In a tree, the cliques that contain v are connected iff they number one more than the edges among them.
-    count = Counter(v for clique in cliques for v in members(clique))
-    count.subtract(v for i, j in edges for v in members(cliques[i] & cliques[j]))
-    broken = next((v for v, surplus in count.items() if surplus != 1), None)
-    if broken is not None:
+    # In a tree, the cliques that contain v are connected iff they number one more than the edges among them;
+    # they number at least one more.
+    separators = [cliques[i] & cliques[j] for i, j in edges]
+    if sum(map(int.bit_count, cliques)) != n + sum(map(int.bit_count, separators)):
+        count = Counter(v for clique in cliques for v in members(clique))
+        count.subtract(v for separator in separators for v in members(separator))
+        broken = next(v for v, surplus in count.items() if surplus != 1)
         raise ValueError(f"the cliques that hold variable {broken} are not connected")
     # With running intersection, a clique within another is within its neighbour on the path to it.
-    for i, j in edges:
-        if is_subset(cliques[i], cliques[j]) or is_subset(cliques[j], cliques[i]):
+    for (i, j), separator in zip(edges, separators, strict=True):
+        if separator in (cliques[i], cliques[j]):
             raise ValueError(
                 f"one of the cliques {list(members(cliques[i]))} and {list(members(cliques[j]))} "
                 "is within the other"
@@ -289,11 +296,13 @@ def _canonical_edges(
     same parts in every junction tree of the graph. The canonical tree joins these parts in a path through
     the first clique of each.
     """
-    adjacent = adjacency(len(cliques), edges)
+    adjacent: list[list[tuple[int, VarSet]]] = [[] for _ in cliques]
     key = key_of(n)
     ends: dict[int | bytes, tuple[VarSet, set[int]]] = {}
     for i, j in edges:
         separator = cliques[i] & cliques[j]
+        adjacent[i].append((j, separator))
+        adjacent[j].append((i, separator))
         ends.setdefault(key(separator), (separator, set()))[1].update((i, j))
     canonical: list[tuple[int, int]] = []
     for separator, starts in ends.values():
@@ -305,10 +314,8 @@ def _canonical_edges(
             part = {start}
             stack = [start]
             while stack:
-                i = stack.pop()
-                for j in adjacent[i]:
-                    joint = cliques[i] & cliques[j]
-                    if j not in part and joint != separator and is_subset(separator, joint):
+                for j, joint in adjacent[stack.pop()]:
+                    if joint & separator == separator != joint and j not in part:
                         part.add(j)
                         stack.append(j)
             part_of |= part

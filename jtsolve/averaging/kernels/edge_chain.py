@@ -32,7 +32,8 @@ References:
     Thomas, Sampling decomposable graphs using a Markov chain on junction trees, Biometrika 100, 2013. Geyer,
     Markov chain Monte Carlo maximum likelihood, Interface 1991 (exchange of states between temperatures).
     Syed, Bouchard-Côté, Deligiannidis and Doucet, Non-reversible parallel tempering, J. Roy. Statist. Soc. B
-    84, 2022 (exchanges of even and odd pairs in turn).
+    84, 2022 (exchanges of even and odd pairs in turn). Hukushima and Iba, Population annealing and its
+    application to a spin glass, AIP Conf. Proc. 690, 2003 (graphs drawn anew while they cool down).
 """
 
 from __future__ import annotations
@@ -488,6 +489,36 @@ def _change_edges(rows, u, v, beta, scores, scratch, extended, state):
 
 
 @kernel
+def resample(rows, logs, order, count, rise, state):
+    """Draws the graphs of the first `count` temperatures anew, in proportion to w^rise: systematically.
+
+    Each has its share of them, rounded up or down.
+    """
+    most = logs[order[0]]
+    for t in range(1, count):
+        most = max(most, logs[order[t]])
+    total = 0.0
+    for t in range(count):
+        total += exp(rise * (logs[order[t]] - most))
+    copies = np.zeros(count, np.int64)
+    point, passed, place = uniform(state) * total / count, 0.0, 0
+    for t in range(count):
+        passed += exp(rise * (logs[order[t]] - most))
+        while place < count and (point < passed or t == count - 1):
+            copies[t] += 1
+            place += 1
+            point += total / count
+    source = 0
+    for t in range(count):
+        if copies[t] == 0:
+            while copies[source] < 2:
+                source += 1
+            copies[source] -= 1
+            rows[order[t]] = rows[order[source]]
+            logs[order[t]] = logs[order[source]]
+
+
+@kernel
 def run_chain(
     state, rows, logs, order, clock, betas, rounds, steps, scores, partners, trace, heights, counts
 ):
@@ -499,7 +530,7 @@ def run_chain(
         logs: shape (T,): ln of their weights, up to a constant.
         order: shape (T,): which graph is at which temperature.
         clock: [round, c]: in the rounds below c, the last of betas, ε, bounds beta by ε^(1 - round / c), so
-            that all graphs cool down together.
+            that all graphs cool down together; those at the bound are drawn anew when it rises.
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
         rounds: the number of rounds.
         steps: proposals at a temperature in a round.
@@ -517,10 +548,16 @@ def run_chain(
     flags = counts[2 + temperatures :]
     for r in range(rounds):
         cooling = clock[0] < clock[1]
+        present[:] = betas
+        if cooling:
+            bound, cool = betas[-1] ** (1 - clock[0] / clock[1]), 0
+            while cool < temperatures and betas[cool] >= bound:
+                present[cool] = bound
+                cool += 1
+            rise = bound - betas[-1] ** (1 - (clock[0] - 1) / clock[1])
+            if clock[0] > 0:
+                resample(rows, logs, order, cool, rise, state)
         for t in range(temperatures):
-            present[t] = betas[t]
-            if cooling:
-                present[t] = min(betas[t], betas[-1] ** (1 - clock[0] / clock[1]))
             graph = rows[order[t]]
             beta = present[t]
             accepted = 0
