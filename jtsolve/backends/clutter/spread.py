@@ -73,7 +73,7 @@ class Explored(NamedTuple):
         settled: the largest bound of a node that is done, in units; None without one.
         tree: the best one known there.
         nodes: their number, with those that are open no more.
-        steps: of the volume algorithm.
+        steps: of the volume algorithm, and evaluations of the smoothed bound.
         rounds: of the simplex method.
         failures: of the LP solver.
         seconds: processor time.
