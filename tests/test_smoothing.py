@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from problems import Recording, from_network, gaussian, named, random_problem
+from problems import Recording, from_network, gaussian, named, random_problem, repeatable
 from scipy.optimize import check_grad
 from verifiers import verify
 
@@ -110,9 +110,10 @@ def test_trees_proved_by_rounds_are_the_best(threads: int) -> None:
 
 @pytest.mark.usefixtures("after_any_steps")
 def test_rounds_prove_under_all_constraints(tmp_path: Path) -> None:
-    rounds = 0
+    """Three at a time: under all at once, one problem in forty has a tree."""
+    rounds, features = 0, sorted(ALL_FEATURES, key=str)
     for seed in range(40):
-        problem = random_problem(seed, 5, ALL_FEATURES)
+        problem = random_problem(seed, 5, frozenset(repeatable(seed).sample(features, 3)))
         expected = solve(problem, REGISTRY["brute"])
         path = tmp_path / f"{seed}.json"
         result = solve(problem, replace(ALONE, certificate=str(path)))
