@@ -378,6 +378,18 @@ def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, nea
     assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
 
 
+def test_steps_go_on_where_closure_drops_families_of_the_average() -> None:
+    features = frozenset({Feature.FORBIDDEN_CLIQUES, Feature.MIN_SEPARATOR_SIZE})
+    problem = random_problem(407, 7, features)
+    assert isinstance(problem.scores, SparseScores)
+    table = {mask: 1e15 * score for mask, score in problem.scores.table.items()}
+    large = replace(problem, scores=replace(problem.scores, table=table))
+    result = solve(large, replace(ALONE, start=None, simplex=0, ties=False))
+    expected = solve(large, REGISTRY["dp"])
+    assert result.status is expected.status
+    assert result.score == pytest.approx(expected.score)
+
+
 def test_rows_of_the_steps_may_wait_until_a_solution_violates_them(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 12, 4, rows=200))
     at_once = replace(ALONE, simplex=10**6, ties=False)

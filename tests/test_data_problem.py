@@ -20,6 +20,7 @@ from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import (
     BEFORE_SEARCH,
     FOR_HEURISTICS,
+    WHOLE,
     WITHIN_LIMITS,
     Tabulation,
     plan_scores,
@@ -98,6 +99,7 @@ def test_seconds_and_bytes_decide() -> None:
 def test_exact_backends_get_a_table_within_the_limits_and_the_others_a_quick_one() -> None:
     assert tabulation_for(REGISTRY["dp"]) is WITHIN_LIMITS
     assert tabulation_for(REGISTRY["forward"]) is FOR_HEURISTICS
+    assert tabulation_for(REGISTRY["ilp"]) is tabulation_for(REGISTRY["maxsat"]) is WHOLE  # an end is told
     assert FOR_HEURISTICS.seconds < BEFORE_SEARCH.seconds
     assert tabulation_for(None) is BEFORE_SEARCH
 

@@ -122,3 +122,13 @@ def test_rounds_prove_under_all_constraints(tmp_path: Path) -> None:
         assert not verify(problem, result_to_document(result), read_certificate(path))
         rounds += result.stats["steps"]
     assert rounds > 0
+
+
+def test_near_families_that_closure_would_take_from_a_vertex_give_way_to_all() -> None:
+    search, _ = smoothed(named(gaussian(1, 6, 3)))
+    subproblem = search.root.subproblem
+    families = subproblem.families
+    triples = families.allowed & (families.sizes == 3)[:, None]  # whose parents nothing makes
+    near, position = subproblem.near(triples)
+    assert int(near.allowed.sum()) == int(families.allowed.sum())
+    assert position.tolist() == list(range(families.sizes.size))

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.backend import Backend, Limits, ReadsLargerSets
+from jtsolve.core.backend import Backend, Limits, ReadsLargerSets, needs_table
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.pruning import MOST_VARIABLES
@@ -66,7 +66,7 @@ BEFORE_SEARCH = Tabulation(seconds=3.0, share=0.5)
 WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
 """For exact backends, which read all scores: all that the limits allow."""
 WHOLE = Tabulation(seconds=inf, share=1.0, required=True)
-"""For a file of all scores, for averages, and for partitions."""
+"""For a file of all scores, for averages, for partitions, and for backends that need a table."""
 FOR_HEURISTICS = Tabulation(seconds=0.1, share=0.5)
 """For a search that reads few sets, perhaps for each of dozens of trees: about as long as `forward` takes."""
 
@@ -75,6 +75,8 @@ def tabulation_for(backend: Backend | None) -> Tabulation:
     """Returns the rule for a search by a backend; None stands for `auto`."""
     if backend is None:
         return BEFORE_SEARCH
+    if needs_table in backend.capabilities.rules:
+        return WHOLE
     return WITHIN_LIMITS if backend.capabilities.exact else FOR_HEURISTICS
 
 

@@ -65,6 +65,13 @@ class Point(NamedTuple):
     slot: NDArray[np.int64]
     value: NDArray[np.float64]
 
+    def among(self, families: Families, position: NDArray[np.int64]) -> Point:
+        """Returns what is left of it among fewer families; `position` is -1 for sets that are gone."""
+        union = position[self.union]
+        there = (union >= 0) & (self.slot < families.width)
+        there[there] = families.allowed[union[there], self.slot[there]]
+        return Point(union[there], self.slot[there], self.value[there])
+
 
 class InOutPoint(NamedTuple):
     """Where to separate: between the point and the stability centre, with creep capacities added.

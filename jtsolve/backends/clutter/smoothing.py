@@ -75,7 +75,7 @@ class SmoothingConstants:
     patience: int = 6
     """Rounds after which a cut without a multiplier leaves."""
     check: int = 8
-    poor_progress: float = 0.03
+    poor_progress: float = 0.1
     """The rounds end where the gap falls by a smaller share in so many of them."""
 
 
@@ -172,14 +172,8 @@ class Smoothing:
     def _follow(self, bound: Bound, position: NDArray[np.int64] | None) -> None:
         """Takes the last bound; the point follows where families have been dropped."""
         self.last = bound
-        families = self.subproblem.families
-        if position is None or not self.subproblem.feasible:
-            return
-        union, slot, value = self.point
-        union = position[union]
-        there = (union >= 0) & (slot < families.width)
-        there[there] = families.allowed[union[there], slot[there]]
-        self.point = Point(union[there], slot[there], value[there])
+        if position is not None and self.subproblem.feasible:
+            self.point = self.point.among(self.subproblem.families, position)
 
     def _renew_rows(self, should_continue: Callable[[], bool]) -> None:
         """Drops cuts that have been slack for long, and adds rows that the point violates."""
@@ -214,7 +208,7 @@ class SmoothedBound:
         self, subproblem: Subproblem, chosen: NDArray[np.bool_], pool: ThreadPoolExecutor | None
     ) -> None:
         unit = subproblem.best.scale.unit
-        self.families, position = subproblem.families.restricted(chosen)
+        self.families, position = subproblem.near(chosen)
         self.kept = np.flatnonzero(position >= 0)
         self.rows = subproblem.rows.among(self.families, self.kept)
         self.scores = subproblem.scores[self.kept] * unit

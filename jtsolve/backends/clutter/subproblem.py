@@ -181,6 +181,12 @@ class Subproblem:
             self.units = bound.units
         return bound, position
 
+    def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
+        """Returns some families, or all if closure leaves a vertex without, and where the sets are."""
+        families, position = self.families.restricted(chosen)
+        arrivals = np.bincount(families.members[families.allowed], minlength=families.n)
+        return (families, position) if arrivals.all() else self.families.restricted(self.families.allowed)
+
     def fix(self) -> None:
         """Drops all families that the best multipliers rule out."""
         if self.feasible:

@@ -181,15 +181,16 @@ class Volume:
         chosen[point.union, point.slot] = True
         if centre is not None:
             chosen[centre] = True
-        self.near, position = families.restricted(chosen)
+        self.near, position = subproblem.near(chosen)
         self.kept = np.flatnonzero(position >= 0)
         self.scores = subproblem.scores[self.kept]
         self.rows = subproblem.rows.among(self.near, self.kept)
         self.multipliers, self.units = subproblem.multipliers, subproblem.units
+        union, slot, value = point.among(self.near, position)
         self.x = np.zeros(self.near.allowed.shape)
-        self.x[position[point.union], point.slot] = point.value
-        parents = self.near.facets[position[point.union], point.slot].astype(np.int64)
-        self.violation = self.rows.violation(position[point.union], parents, point.value)
+        self.x[union, slot] = value
+        parents = self.near.facets[union, slot].astype(np.int64)
+        self.violation = self.rows.violation(union, parents, value)
 
     def _step(self) -> None:
         """Moves from the best multipliers along the average violation, and evaluates the bound there."""
@@ -261,11 +262,7 @@ class Volume:
         if position is None or not subproblem.feasible:
             return
         families = subproblem.families
-        union, slot, value = self.point
-        union = position[union]
-        there = (union >= 0) & (slot < families.width)
-        there[there] = families.allowed[union[there], slot[there]]
-        union, slot, value = union[there], slot[there], value[there]
+        union, slot, value = self.point.among(families, position)
         vertex = families.members[union, slot]
         total = np.bincount(vertex, value, families.n)
         # The average of a vertex that lost most of its weight restarts at the vertex's best family.
