@@ -209,9 +209,9 @@ class Rows:
         return (function[union] - function[parents]).astype(np.float64)
 
     def weighted(
-        self, scores: NDArray[np.int64], multipliers: RowVector, pool: ThreadPoolExecutor | None = None
-    ) -> tuple[NDArray[np.int64], int]:
-        """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units; shares the sets among threads."""
+        self, scores: NDArray[Any], multipliers: RowVector, pool: ThreadPoolExecutor | None = None
+    ) -> tuple[NDArray[Any], Any]:
+        """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units or in nats; threads share the sets."""
         from jtsolve.backends.clutter.kernels.clutters import add_multipliers
 
         total, words, cuts = scores.copy(), self.words, multipliers.cuts
@@ -222,7 +222,7 @@ class Rows:
             add_multipliers(total, words, cuts, *part)
 
         list((map if pool is None else pool.map)(add, pairwise(ends)))
-        price = int(cuts.sum())
+        price = cuts.sum().item()
         for function, row, weight in zip(
             self.functions, self.set_rows, multipliers.set_rows.tolist(), strict=True
         ):

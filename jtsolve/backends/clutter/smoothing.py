@@ -26,7 +26,6 @@ Nocedal and Zhu, A limited memory algorithm for bound constrained optimization, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -80,8 +79,6 @@ class SmoothingConstants:
 
 
 SMOOTHING = SmoothingConstants()
-_PARTS = 4
-"""Parts of the sets, and of the rows, shared among threads."""
 
 
 class Smoothing:
@@ -213,17 +210,16 @@ class SmoothedBound:
         self.rows = subproblem.rows.among(self.families, self.kept)
         self.scores = subproblem.scores[self.kept] * unit
         self.target = subproblem.best.target * unit
-        self.limits = np.array([row.limit for row in self.rows.set_rows], dtype=np.float64)
-        self.map = map if pool is None else pool.map
-        self.evaluations = 0
+        self.pool, self.evaluations = pool, 0
 
     def value(self, scaled: NDArray[np.float64], temperature: float) -> tuple[float, NDArray[np.float64]]:
         """Returns D_τ(λ) / τ and its gradient at λ / τ, the multipliers of cuts and of set rows."""
         self.evaluations += 1
-        multipliers = self._multipliers(scaled * temperature)
-        maxima, share = self._maxima(multipliers, temperature)
-        price = multipliers.cuts.sum() + multipliers.set_rows @ self.limits
-        return (float(maxima.sum()) - self.target - price) / temperature, self._gradient(share)
+        maxima, price, share = self._maxima(self._multipliers(scaled * temperature), temperature)
+        union, slot = np.nonzero(share)
+        parents = self.families.facets[union, slot].astype(np.int64)
+        violation = self.rows.violation(union, parents, share[union, slot])
+        return (float(maxima.sum()) - self.target - price) / temperature, -np.concatenate(violation)
 
     def minimum(
         self,
@@ -255,7 +251,7 @@ class SmoothedBound:
 
     def point(self, multipliers: RowVector, temperature: float) -> Point:
         """Returns the families' shares there."""
-        _, share = self._maxima(multipliers, temperature)
+        _, _, share = self._maxima(multipliers, temperature)
         union, slot = np.nonzero(share > SMOOTHING.support)
         return Point(self.kept[union], slot, share[union, slot])
 
@@ -264,34 +260,13 @@ class SmoothedBound:
 
     def _maxima(
         self, multipliers: RowVector, temperature: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        from jtsolve.backends.clutter.kernels.smoothing import add_prices, smoothed_maxima
+    ) -> tuple[NDArray[np.float64], float, NDArray[np.float64]]:
+        """Returns the smoothed maxima of the vertices, Σ λ·limit, and the families' shares."""
+        from jtsolve.backends.clutter.kernels.smoothing import smoothed_maxima
 
-        families, words = self.families, self.rows.words
-        values = self.scores.copy()
-        parts = pairwise([values.size * part // _PARTS for part in range(_PARTS + 1)])
-        list(self.map(lambda part: add_prices(values, words, multipliers.cuts, *part), parts))
-        for function, weight in zip(self.rows.functions, multipliers.set_rows.tolist(), strict=True):
-            values += weight * function
-        found: tuple[NDArray[np.float64], NDArray[np.float64]] = smoothed_maxima(
-            values,
-            families.members,
-            families.facets,
-            families.sizes,
-            families.allowed,
-            families.n,
-            temperature,
+        near = self.families
+        values, price = self.rows.weighted(self.scores, multipliers, self.pool)
+        maxima, share = smoothed_maxima(
+            values, near.members, near.facets, near.sizes, near.allowed, near.n, temperature
         )
-        return found
-
-    def _gradient(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns minus the violations of the rows."""
-        from jtsolve.backends.clutter.kernels.smoothing import crossings_of_shares
-
-        count, words, facets = len(self.rows.clutters), self.rows.words, self.families.facets
-        ends = [-(-count // 64) * part // _PARTS for part in range(_PARTS + 1)]
-        parts = self.map(lambda part: crossings_of_shares(words, count, share, facets, *part), pairwise(ends))
-        union, slot = np.nonzero(share)
-        parents, x = facets[union, slot], share[union, slot]
-        others = [float((function[union] - function[parents]) @ x) for function in self.rows.functions]
-        return np.concatenate([sum(parts) - 1.0, np.array(others) - self.limits])
+        return maxima, price, share

@@ -31,15 +31,15 @@ def add_weights(total, words, table, first, last):
     """total(A) += Σ over the bits of words(A) of their weights, for the sets from `first` to `last` - 1.
 
     Args:
-        total: shape (count,), int64.
+        total: shape (count,).
         words: shape (count,), uint64.
-        table: shape (8, 256), int64: for each byte of a word, the sum of the weights of its bits.
+        table: shape (8, 256), of the same type: for each byte of a word, the sum of the weights of its bits.
         first: see above.
         last: see above.
     """
     for at in range(first, last):
         word = words[at]
-        gain = np.int64(0)
+        gain = table[0, 0]  # 0 of the table's type
         for byte in range(8):
             gain += table[byte, word & np.uint64(255)]
             word >>= np.uint64(8)
@@ -97,7 +97,7 @@ def best_families(values, members, facets, sizes, allowed, n, least):
 @kernel
 def weight_tables(weights, words):
     """Returns for each byte of each word the sums of the weights of its bits: shape (words, 8, 256)."""
-    tables = np.zeros((words, 8, 256), np.int64)
+    tables = np.zeros((words, 8, 256), weights.dtype)
     for word in range(words):
         for byte in range(8):
             for pattern in range(1, 256):
@@ -116,9 +116,9 @@ def add_multipliers(total, words, weights, first, last):
     """total(A) += Σ of the weights of the up-sets that contain A, for the sets from `first` to `last` - 1.
 
     Args:
-        total: shape (count,), int64.
+        total: shape (count,), int64 or float64.
         words: shape (at least weights/64, count), uint64: up-set c is bit c % 64 of word c // 64.
-        weights: shape (up-sets,), int64.
+        weights: shape (up-sets,), of the same type.
         first: see above.
         last: see above.
     """
@@ -138,10 +138,14 @@ def crossings(words, count, union, parents, x):
             left = row[union[k]] & ~row[parents[k]]
             c = 64 * word
             while left:
-                if left & np.uint64(1):
-                    found[c] += x[k]
-                left >>= np.uint64(1)
-                c += 1
+                if left & np.uint64(255) == 0:
+                    left >>= np.uint64(8)
+                    c += 8
+                else:
+                    if left & np.uint64(1):
+                        found[c] += x[k]
+                    left >>= np.uint64(1)
+                    c += 1
     return found
 
 

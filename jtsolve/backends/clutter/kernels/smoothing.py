@@ -1,4 +1,4 @@
-"""The smoothed bound and its gradient, over a collection of sets; see `smoothing`.
+"""The smoothed maxima of vertices over a collection of sets; see `smoothing`.
 
 Sets are positions, as in `kernels.clutters`.
 """
@@ -10,37 +10,7 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 _NOTHING = -14.0
-"""Exponents below it are left out, shares of 10^-6: with all of them, gradients took four times as long."""
-
-
-@kernel
-def add_prices(total, words, weights, first, last):
-    """total(A) += Σ of the weights of the up-sets that contain A, for the sets from `first` to `last` - 1.
-
-    Args:
-        total: shape (count,), float64.
-        words: shape (at least weights/64, count), uint64: up-set c is bit c % 64 of word c // 64.
-        weights: shape (up-sets,), float64.
-        first: see above.
-        last: see above.
-    """
-    table = np.zeros((8, 256), np.float64)
-    for word in range((weights.size + 63) // 64):
-        for byte in range(8):
-            for bit in range(8):
-                c = 64 * word + 8 * byte + bit
-                weight = weights[c] if c < weights.size else 0.0
-                for pattern in range(1 << bit):
-                    table[byte, pattern | 1 << bit] = table[byte, pattern] + weight
-        if table[:, 255].any():
-            row = words[word]
-            for at in range(first, last):
-                left = row[at]
-                gain = 0.0
-                for byte in range(8):
-                    gain += table[byte, left & np.uint64(255)]
-                    left >>= np.uint64(8)
-                total[at] += gain
+"""Exponents below it are left out, shares of 10^-6: gradients take a time linear in the shares."""
 
 
 @kernel
@@ -80,35 +50,3 @@ def smoothed_maxima(values, members, facets, sizes, allowed, n, temperature):
             if share[at, j] > 0:
                 share[at, j] /= total[members[at, j]]
     return most + temperature * np.log(np.maximum(total, 1.0)), share
-
-
-@kernel
-def crossings_of_shares(words, count, share, facets, first, last):
-    """Returns for each of the first `count` up-sets the total share of the families that enter it.
-
-    Args:
-        words: shape (at least count/64, sets), uint64.
-        count: the number of up-sets.
-        share: shape (sets, width), float64.
-        facets: shape (sets, width), int32.
-        first: of the words to look at; the others' up-sets get 0.
-        last: one more than the last of them.
-    """
-    union, slot = np.nonzero(share)
-    found = np.zeros(count, np.float64)
-    for word in range(first, last):
-        row = words[word]
-        for k in range(union.size):
-            at, j = union[k], slot[k]
-            left = row[at] & ~row[facets[at, j]]
-            c = 64 * word
-            while left != 0:
-                if left & np.uint64(255) == 0:
-                    left >>= np.uint64(8)
-                    c += 8
-                else:
-                    if left & np.uint64(1) != 0:
-                        found[c] += share[at, j]
-                    left >>= np.uint64(1)
-                    c += 1
-    return found
