@@ -32,13 +32,14 @@ from problems import Recording, gaussian, named, random_problem
 from reference_averaging import enumerated
 
 from jtsolve.averaging.average import average
-from jtsolve.averaging.chains import Ladder, neighbours_of, run_chains
+from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sampling import Draws, draw_trees
 from jtsolve.averaging.sums import compute
+from jtsolve.averaging.traces import neighbours_of
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.core.backend import Limits

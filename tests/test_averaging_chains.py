@@ -14,19 +14,14 @@ from reference_averaging import enumerated
 
 from jtsolve.averaging.average import average
 from jtsolve.averaging.blocks import Blocks, blocks_of
-from jtsolve.averaging.chains import (
-    CHAINS,
-    Ladder,
-    Scores,
-    edge_trace,
-    neighbours_of,
-    require_movable,
-    run_chains,
-    words_of,
-)
+from jtsolve.averaging.chains import CHAINS, Ladder, require_movable, run_chains
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat
 from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of
+from jtsolve.averaging.known import sets_at, sets_before, table_of
+from jtsolve.averaging.moves import Scores
+from jtsolve.averaging.running import FOR_CHAINS
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
+from jtsolve.averaging.traces import edge_trace, neighbours_of, words_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem
@@ -36,13 +31,18 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members, subsets
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
+from jtsolve.scoring.problem import problem_from_table
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import solve
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from jtsolve.core.scores import LocalScores
 
 SHORT = Ladder(rounds=4000, temperatures=4, hottest=0.3)
 
@@ -51,13 +51,20 @@ def scores_of(
     problem: Problem, *, branches: float = 0.0, exchanges: float = 0.0, several: float = 0.0
 ) -> Scores:
     n, largest = problem.n, problem.max_clique_size
-    before = np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
-    table = np.array([problem.scores.score(mask) for mask in bounded_subsets(n, largest)])
     forbidden = [0] * n
     for edge in problem.constraints.forbidden_edges:
         for v in members(edge):
             forbidden[v] |= edge ^ 1 << v
-    return Scores(table, before, largest, 0.0, words_of(forbidden), branches, exchanges, several)
+    return Scores(
+        *table_of(problem),
+        sets_before(n, largest),
+        largest,
+        0.0,
+        words_of(forbidden),
+        branches,
+        exchanges,
+        several,
+    )
 
 
 def chain(problem: Problem, rows: Sequence[int], state: int, rounds: int, scores: Scores) -> NDArray[Any]:
@@ -65,11 +72,12 @@ def chain(problem: Problem, rows: Sequence[int], state: int, rounds: int, scores
     graph = words_of(rows)[None].copy()
     trace = np.zeros((rounds, *graph.shape[1:]), np.uint32)
     run_chain(
-        np.array([state], np.uint64),
+        np.array([state + 1, state], np.uint64),
         graph,
         np.zeros(1),
         np.zeros(1, np.int64),
         np.zeros(2, np.int64),
+        np.full(1, -1),
         np.ones(1),
         rounds,
         1,
@@ -294,10 +302,81 @@ def test_the_time_limit_takes_the_place_of_the_most_rounds(monkeypatch: pytest.M
 
 def test_scores_of_sets_are_found_at_their_colex_ranks() -> None:
     scores = gaussian(3, 7, 4)
-    table, before, largest, *_ = scores_of(named(scores))
+    found = scores_of(named(scores))
     for mask in range(1 << 7):
         expected = scores.score(mask) if mask.bit_count() <= 4 else -1e300
-        assert score_of(np.array([mask]), table, before, largest) == expected
+        assert score_of(np.array([mask]), found) == expected
+
+
+class Demanded:
+    """Scores of a table, of which it is told which sets were asked for."""
+
+    def __init__(self, scores: LocalScores) -> None:
+        self.n, self.max_size, self.scores = scores.n, scores.max_size, scores
+        self.asked: Counter[tuple[int, ...]] = Counter()
+
+    def score(self, mask: int) -> float:
+        return self.scores.score(mask)
+
+    def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        self.asked.update(map(tuple, sets.tolist()))
+        return self.scores.batch(sets)
+
+    def extremes(self) -> tuple[float, float]:
+        return self.scores.extremes()
+
+
+def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """33 variables have rows of two words, and more sets than are computed beforehand."""
+    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 1000)
+    scores, ladder = gaussian(5, 33, 4), Ladder(rounds=200, temperatures=6, several=0.2)
+    asked = Demanded(scores)
+    tabled, demanded = (
+        run_chains(named(source), 0.5, Limits(seed=3, threads=2), Recording(), ladder=ladder, start=None)
+        for source in (scores, asked)
+    )
+    assert (tabled.graphs == demanded.graphs).all()
+    assert tabled.heights == pytest.approx(demanded.heights, abs=1e-9)
+    assert 1000 < len(asked.asked) < count_bounded_subsets(33, 4)
+    sets = [row for row in asked.asked if len(row) == 3]
+    assert max(asked.asked[row] for row in sets) <= ladder.chains  # each chain asks once
+
+
+def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 1000)
+    scores, ladder = gaussian(5, 40, 3), Ladder(rounds=200, temperatures=6)
+    whole = run_chains(named(scores), 1.0, Limits(), Recording(), ladder=ladder, start=None)
+    monkeypatch.setattr("jtsolve.averaging.known._FIRST", 1 << 10)
+    monkeypatch.setattr("jtsolve.averaging.known._WANTED", 16)
+    demanded = named(asked := Demanded(scores))
+    little = Limits(memory=200_000_000)
+    monkeypatch.setattr("jtsolve.averaging.known._SLOT_BYTES", 10**6)
+    again = run_chains(demanded, 1.0, little, Recording(), ladder=ladder, start=None)
+    assert (whole.graphs == again.graphs).all()
+    assert max(asked.asked.values()) > 2 * ladder.chains
+
+
+def test_sets_are_found_from_their_places() -> None:
+    before = sets_before(9, 4)
+    sizes, sets = sets_at(np.arange(count_bounded_subsets(9, 4)), before)
+    for mask, size, row in zip(bounded_subsets(9, 4), sizes.tolist(), sets.tolist(), strict=True):
+        assert list(members(mask)) == row[:size][::-1]
+
+
+def test_scores_on_demand_with_gaps_are_refused_when_they_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 10)
+    pairs = {1 << u | 1 << v: -1.0 for u in range(6) for v in range(u)}
+    gaps = Demanded(SparseScores(6, {1 << v: -1.0 for v in range(6)} | pairs | {0b111000: 1.0}))
+    with pytest.raises(RefusedError, match="score of every set"):
+        run_chains(named(gaps), 1.0, Limits(), Recording(), ladder=SHORT, start=None)
+
+
+def test_more_sets_than_can_be_numbered_are_refused() -> None:
+    table = DataTable(tuple(map(str, range(70))), (("0", "1"),) * 70, np.eye(70, dtype=np.int8))
+    problem = problem_from_table(table, Bdeu(), max_size=40, tabulation=FOR_CHAINS)
+    with pytest.raises(RefusedError, match="bound the treewidth"):
+        require_movable(problem)
+    require_movable(problem.with_treewidth(9))
 
 
 def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -> None:
@@ -323,8 +402,19 @@ def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -
 
 
 def test_graphs_that_do_not_fit_the_memory_are_refused() -> None:
+    problem, little = named(gaussian(1, 40, 2)), Limits(memory=10_000_000)
     with pytest.raises(LimitError, match="fewer rounds"):
-        average(named(gaussian(1, 40, 2)), limits=Limits(memory=10_000_000))
+        average(problem, limits=little, ladder=Ladder(rounds=40_000))
+    sample = run_chains(problem, 1.0, little, Recording(), ladder=Ladder(temperatures=1), start=None)
+    assert sample.diagnostics["rounds"] <= 10_000_000 // (2 * 4 * 40 * 8)  # bytes of a graph in each chain
+
+
+def test_chains_cool_down_in_a_share_of_the_time() -> None:
+    """Unhurried, they do so for half of the rounds."""
+    problem, ladder = named(gaussian(1, 40, 2, scale=50.0)), Ladder(rounds=1000, temperatures=10)
+    for limits, cooling in ((Limits(), 500), (Limits(time=1e-9), 200), (Limits(time=1e6), 500)):
+        sample = run_chains(problem, 1.0, limits, Recording(), ladder=ladder, start=None)
+        assert sample.diagnostics["cooling"] == cooling
 
 
 def test_r_hat_is_near_one_for_equal_chains_and_large_for_others() -> None:

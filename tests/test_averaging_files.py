@@ -17,10 +17,10 @@ from problems import gaussian, named
 
 from jtsolve.averaging.average import average
 from jtsolve.averaging.bootstrap import Strengths
-from jtsolve.averaging.chains import Traces
 from jtsolve.averaging.document import posterior_schema, posterior_to_json, read_posterior
 from jtsolve.averaging.pictures import seriation
 from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.averaging.traces import Traces
 from jtsolve.cli import run
 from jtsolve.cli.posterior import describe_posterior
 from jtsolve.core.problem import Constraints

@@ -27,6 +27,7 @@ from jtsolve.averaging.average import average as average_problem
 from jtsolve.averaging.bootstrap import Search
 from jtsolve.averaging.bootstrap import bootstrap as strengths_in_resamples
 from jtsolve.averaging.chains import Ladder
+from jtsolve.averaging.running import tabulation_for
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.cluster import Cluster
 from jtsolve.core.compiling import announced
@@ -36,7 +37,7 @@ from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
 from jtsolve.progress import reading_watch, tell
-from jtsolve.scoring.problem import WHOLE, problem_from_table
+from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.selection.framed import SelectedGraph
@@ -201,6 +202,9 @@ def learn(
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
         tell(listener, "scoring")
+        rule = None
+        if average is not None:
+            rule = tabulation_for(table.n, size or table.n, "auto", limits, drawn=True)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
             problem = problem_from_table(
                 table,
@@ -211,7 +215,7 @@ def learn(
                 ),
                 limits=limits,
                 backend=searcher,
-                tabulation=None if average is None else WHOLE,
+                tabulation=rule,
                 name=name,
             )
         result = solve_problem(problem, searcher, limits, listener)

@@ -13,6 +13,8 @@ or remove an edge, take one for another, or move a branch of the graph; on reque
 several edges at once (`kernels.edge_chain`), and blocks of the graph at temperature 1 are redrawn, exactly,
 after every hundred rounds (`blocks`).
 
+Scores come from a table, or where that would be too large, on demand (`known`), with the same result.
+
 Time: about 2·10^6 proposals a second and core, of 10^2, or 4n, a round and temperature. Memory: n²/8 bytes a
 round and chain.
 
@@ -25,16 +27,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from math import log
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.averaging.blocks import blocks_of
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
-from jtsolve.averaging.junction_trees import trees_of
+from jtsolve.averaging.known import GAPS, MOST_SETS, OnDemand, sets_before, table_of
+from jtsolve.averaging.moves import ChainState, Scores, Shared, advance, advanced
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
+from jtsolve.averaging.traces import MOST_DIFFERENCE, Sample, edge_shares, edge_trace, word_count, words_of
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, needs_table
 from jtsolve.core.problem import Feature
@@ -50,8 +53,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.blocks import Blocks
-    from jtsolve.averaging.tempering import Partners
     from jtsolve.cluster import Cluster, Future, Workers
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
 LARGEST_BLOCK = 12
 """Exact sums of 12 variables take a few hundredths of a second."""
 
-WORD = 32
-"""As in `kernels.edge_chain`, which is not loaded before a chain begins."""
+_FEWEST = 100
+"""Rounds whose halves can be compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,15 @@ class ChainConstants:
 
     most_r_hat: float = 1.01
     least_size: float = 1500.0
-    most_difference: float = 0.05
     """Chains have converged if R̂, effective sizes, and the largest difference of an edge's probability
-    between two of them meet these; R̂ as Vehtari et al. advise, who ask for a size of 400: with 553, an edge
-    of flare was wrong by 0.045, with 1,000 by 0.052, and with 1,500 by 0.024 at most (ten runs)."""
+    between two of them, `MOST_DIFFERENCE`, meet these; R̂ as Vehtari et al. advise, who ask for a size of
+    400: with 553, an edge of flare was wrong by 0.045, with 1,000 by 0.052, and with 1,500 by 0.024 at most
+    (ten runs)."""
     error_bound: float = 4.0
     """A difference of this many Monte Carlo standard errors does not count: at an effective size of 1,500,
     one of four chains knows a probability of 1/2 to 0.026, and many pairs are compared."""
     rounds: int = 40_000
     """The most rounds of a chain, where neither they nor the time are limited."""
-    piece: int = 100
-    """Rounds of a thread at a time, after which a block may be drawn."""
     task: int = 1000
     """Rounds of a task on a cluster, about a second; as many are lost when it is."""
     certain: float = 0.01
@@ -95,27 +94,34 @@ class ChainConstants:
     cooling: int = 50
     """Rounds for each variable, half of all at most, in which chains cool down: about 10^6 proposals a graph
     of 69 variables."""
+    cooled: float = 0.25
+    """The share of the time, where it is limited, in which they do so at most."""
     search: float = 20.0
     """Seconds at most to search for the tree from which one chain starts; less where time is limited."""
-    points: int = 250
-    """Of each chain in a trace."""
-    thinned: int = 1000
-    """Graphs of each chain from which cliques and separators are counted."""
 
 
 CHAINS = ChainConstants()
 
 
 def _has_every_score(problem: Problem) -> str | None:
+    if needs_table(problem):
+        return None  # scores on demand are looked at as they come
     lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
-    if lowest > -np.inf:
+    return None if lowest > -np.inf else GAPS
+
+
+def _numbers_sets(problem: Problem) -> str | None:
+    if count_bounded_subsets(problem.n, problem.max_clique_size) <= MOST_SETS:
         return None
-    return "Chains need the score of every set: through the gaps they might not reach every graph."
+    return (
+        f"{problem.n} variables have too many sets of up to {problem.max_clique_size} to number them; bound "
+        "the treewidth."
+    )
 
 
 MOVABLE = Capabilities(
     features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES}),
-    rules=(needs_table, lambda problem: None if needs_table(problem) else _has_every_score(problem)),
+    rules=(_has_every_score, _numbers_sets),
 )
 """What chains support: from any graph that meets these constraints, edges can be removed one by one."""
 
@@ -130,7 +136,8 @@ class Ladder:
         hottest: the exponent of the weights at the last temperature; the others are between it and 1. None:
             by the scores.
         rounds: the most rounds of 100 proposals a temperature, or four for each variable; they end when they
-            have converged. None: 40,000; where time is limited, as many as fit in half of the memory.
+            have converged. None: as many as fit in half of the memory, and 40,000 at most unless time is
+            limited.
         several: the share of proposals to add or remove edges, a quarter of all, that may do so with several
             at once.
         block: the most variables that are drawn at once, exactly, within the rest; 0 for none.
@@ -157,90 +164,12 @@ class Ladder:
             )
         if not 0 <= self.several <= 1:
             raise ChoiceError(f"a share of {self.several} of the proposals makes no sense; give 0 to 1")
-        if self.rounds is not None and self.rounds < 100:  # noqa: PLR2004 - halves of fewer rounds cannot be compared
-            raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run 100 or more")
+        if self.rounds is not None and self.rounds < _FEWEST:
+            raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run {_FEWEST} or more")
         if not 0 <= self.block <= LARGEST_BLOCK:
             raise ChoiceError(
                 f"blocks of {self.block} variables cannot be drawn; give 0, for none, to {LARGEST_BLOCK}"
             )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Traces:
-    """What chains went through, thinned, and how well each edge is known.
-
-    Attributes:
-        rounds: shape (points,): the rounds, after the warm-up, at which the traces were taken.
-        scores: shape (chains, points): ln of the weight of the graph, up to a constant, in nats.
-        edges_in_graph: shape (chains, points): its number of edges.
-        errors: shape (n, n): the Monte Carlo standard error of each edge's probability.
-        differences: shape (n, n): by how much it differs between two chains at most.
-    """
-
-    rounds: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    edges_in_graph: NDArray[np.int64]
-    errors: NDArray[np.float64]
-    differences: NDArray[np.float64]
-
-    def figure(self, names: Sequence[str], title: str) -> Any:
-        """Returns the picture of the traces and of the edges in which the chains differ most."""
-        from jtsolve.averaging.pictures import traces
-
-        lines = {"score, nats": self.scores.tolist(), "edges": self.edges_in_graph.tolist()}
-        pairs = combinations(range(len(names)), 2)
-        differences = [(f"{names[u]}–{names[v]}", float(self.differences[u, v])) for u, v in pairs]
-        return traces(self.rounds.tolist(), lines, differences, CHAINS.most_difference, title)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """What the chains saw after the warm-up.
-
-    Attributes:
-        graphs: shape (chains, rounds, n, words), uint32: the neighbours of each vertex, in words of 32.
-        heights: shape (chains, rounds): ln of the weight of each graph, up to a constant.
-        converged: whether all diagnostics are met.
-        diagnostics: as JSON values.
-    """
-
-    graphs: NDArray[np.uint32]
-    heights: NDArray[np.float64]
-    converged: bool
-    diagnostics: dict[str, Any]
-
-    def edges(self) -> NDArray[np.float64]:
-        """Returns the mean over all chains of each edge, shape (n, n)."""
-        mean: NDArray[np.float64] = edge_shares(self.graphs).mean(axis=0)
-        return mean
-
-    def traces(self) -> Traces:
-        """Returns the traces, and the errors of all edges."""
-        rounds, n = self.graphs.shape[1:3]
-        at = np.linspace(0, rounds - 1, min(rounds, CHAINS.points)).astype(int)
-        shares = edge_shares(self.graphs)
-        errors = np.zeros((n, n))
-        for u, v in np.argwhere(np.triu(shares.any(axis=0) & (shares < 1).any(axis=0))).tolist():
-            errors[u, v] = errors[v, u] = standard_error(edge_trace(self.graphs, u, v))
-        return Traces(
-            rounds + at,
-            self.heights[:, at],
-            self.sizes[:, at],
-            errors,
-            shares.max(axis=0) - shares.min(axis=0),
-        )
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of edges of each graph: shape (chains, rounds)."""
-        sizes: NDArray[np.int64] = np.bitwise_count(self.graphs).sum(axis=(2, 3), dtype=np.int64) // 2
-        return sizes
-
-    def trees(self) -> list[JunctionTree]:
-        """Returns the junction trees of some graphs, equally spaced, of every chain."""
-        rounds = self.graphs.shape[1]
-        at = np.linspace(0, rounds - 1, min(rounds, CHAINS.thinned)).astype(int)
-        return trees_of(neighbours_of(self.graphs[:, at]))
 
 
 def require_movable(problem: Problem) -> None:
@@ -283,10 +212,12 @@ def run_chains(
     sample: Sample | None = None
     for rounds in _stages(run.rounds):
         try:
+            if sample is None and limits.time is not None:
+                run.hasten(limits, report)
             run.space_temperatures()
             run.until(rounds, report)
         except (StoppedError, ClusterLostError, WorkersLostError) as error:
-            if sample is None:
+            if run.done < _FEWEST:
                 raise
             sample = run.sample()
             if not isinstance(error, StoppedError):
@@ -299,95 +230,6 @@ def run_chains(
     return sample
 
 
-class Scores(NamedTuple):
-    """What weighs a graph, and how it is moved.
-
-    Attributes:
-        table: the scores in colex order, in nats.
-        before: see `kernels.edge_chain.score_of`.
-        largest: the size of the largest clique.
-        log_odds: ln of the prior odds of an edge.
-        forbidden: shape (n, words): the vertices to which a vertex must not be adjacent.
-        branches: the share of proposals to move a branch.
-        exchanges: the share of proposals of an edge for another.
-        several: the share of the others in which X and Y may have several members.
-    """
-
-    table: NDArray[np.float64]
-    before: NDArray[np.int64]
-    largest: int
-    log_odds: float
-    forbidden: NDArray[np.uint32]
-    branches: float
-    exchanges: float
-    several: float
-
-
-class _Shared(NamedTuple):
-    """What all chains read."""
-
-    betas: NDArray[np.float64]
-    steps: int
-    scores: Scores
-    partners: Partners
-    blocks: Blocks | None
-
-
-class _ChainState(NamedTuple):
-    """Where a chain is; see `kernels.edge_chain` for all but the last: blocks tried, and blocks drawn."""
-
-    random: NDArray[Any]
-    rows: NDArray[Any]
-    logs: NDArray[Any]
-    order: NDArray[Any]
-    clock: NDArray[Any]
-    counts: NDArray[Any]
-    drawn: NDArray[Any]
-
-
-def _advance(
-    shared: _Shared, state: _ChainState, graphs: NDArray[np.uint32], heights: NDArray[np.float64]
-) -> None:
-    """Runs a chain for as many rounds as there are places in its trace; writes state and trace."""
-    from jtsolve.averaging.kernels.edge_chain import run_chain
-
-    for start in range(0, len(heights), CHAINS.piece):
-        part = slice(start, min(start + CHAINS.piece, len(heights)))
-        rounds = part.stop - start
-        random, rows, logs, order, clock, counts, drawn = state
-        run_chain(
-            random,
-            rows,
-            logs,
-            order,
-            clock,
-            shared.betas,
-            rounds,
-            shared.steps,
-            shared.scores,
-            shared.partners,
-            graphs[part],
-            heights[part],
-            counts,
-        )
-        if shared.blocks is not None:
-            cold, drawn[0] = order[0], drawn[0] + 1
-            generator = np.random.default_rng(int(random[0]))
-            if found := shared.blocks.redraw(neighbours_of(rows[cold][None])[0], generator):
-                rows[cold], drawn[1] = words_of(found[0]), drawn[1] + 1
-                logs[cold] += found[1]
-
-
-def _advanced(
-    shared: _Shared, rounds: int, state: _ChainState
-) -> tuple[_ChainState, NDArray[np.uint32], NDArray[np.float64]]:
-    """Returns the state of a chain after some rounds, and its trace; called on a worker."""
-    state = _ChainState(*(array.copy() for array in state))
-    graphs, heights = np.zeros((rounds, *state.rows.shape[1:]), np.uint32), np.zeros(rounds)
-    _advance(shared, state, graphs, heights)
-    return state, graphs, heights
-
-
 def _stages(rounds: int) -> Iterator[int]:
     """Yields the rounds after which the chains are compared: doubling from 2,000."""
     stage = min(2000, rounds)
@@ -398,6 +240,25 @@ def _stages(rounds: int) -> Iterator[int]:
         stage = min(2 * stage, rounds)
 
 
+def _most_rounds(n: int, ladder: Ladder, limits: Limits) -> int:
+    """Returns the rounds of the ladder, or as many as half of the memory holds.
+
+    Raises:
+        LimitError: the memory does not hold the graphs.
+    """
+    each = ladder.chains * 4 * n * word_count(n)  # bytes
+    rounds = ladder.rounds
+    if rounds is None:
+        fitting = max(_FEWEST, limits.memory_bytes // (2 * each))
+        rounds = min(CHAINS.rounds, fitting) if limits.time is None else fitting
+    if rounds * each > limits.memory_bytes:
+        raise LimitError(
+            f"the graphs of {ladder.chains} chains of {rounds} rounds need {rounds * each / 1e9:.3g} GB for "
+            f"{n} variables, but the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Fix: fewer rounds"
+        )
+    return rounds
+
+
 class _Run:
     """The chains and their traces."""
 
@@ -406,27 +267,17 @@ class _Run:
     ) -> None:
         n, largest = problem.n, problem.max_clique_size
         self.ladder, self.workers, self.n = ladder, limits.workers, n
-        forbidden = [0] * n
-        for edge in problem.constraints.forbidden_edges:
-            for v in members(edge):
-                forbidden[v] |= edge ^ (1 << v)
-        each = ladder.chains * 4 * n * word_count(n)  # bytes a round
-        if ladder.rounds is None and limits.time is not None:
-            self.rounds = max(CHAINS.rounds, limits.memory_bytes // (2 * each))
-        else:
-            self.rounds = ladder.rounds or CHAINS.rounds
-        if self.rounds * each > limits.memory_bytes:
-            raise LimitError(
-                f"the graphs of {ladder.chains} chains of {self.rounds} rounds need "
-                f"{self.rounds * each / 1e9:.3g} GB for {n} variables, but the memory limit is "
-                f"{limits.memory_bytes / 1e9:.3g} GB. Fix: fewer rounds"
-            )
-        before = np.array(
-            [[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64
-        )
-        table = colex_table(problem.scores, largest)
+        forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
+        self.rounds = _most_rounds(n, ladder, limits)
+        before = sets_before(n, largest)
+        on_demand = None
+        if needs_table(problem):
+            room = limits.memory_bytes // (8 * ladder.chains)
+            on_demand = partial(OnDemand, problem.scores, before, room)
+        known = table_of(problem) if on_demand is None else on_demand().known
+        self.on_demand = [None if on_demand is None else on_demand() for _ in range(ladder.chains)]
         scores = Scores(
-            table,
+            *known,
             before,
             largest,
             log(edge_odds),
@@ -442,10 +293,10 @@ class _Run:
         worths = worths_of(problem)
         betas = exponents(worths, ladder.temperatures, ladder.hottest)
         steps = max(CHAINS.steps, 4 * n) if n > 1 else 0  # one variable has no pair
-        self.shared = _Shared(betas, steps, scores, partners_of(worths), blocks)
+        self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths), blocks)
         generator = np.random.default_rng(limits.seed)
         shape = (ladder.chains, temperatures := len(betas))
-        self.states = generator.integers(1, 1 << 63, (ladder.chains, 1)).astype(np.uint64)
+        self.states = generator.integers(1, 1 << 63, (ladder.chains, 1 + temperatures)).astype(np.uint64)
         starts = [[0] * n]
         if start is not None:
             starts.append(_neighbours(n, start.graph_edges))
@@ -470,10 +321,10 @@ class _Run:
         self.done = self.spaced = 0
         self.swaps = np.zeros((ladder.chains, temperatures - 1), np.int64)
 
-    def state(self, chain: int) -> _ChainState:
+    def state(self, chain: int) -> ChainState:
         """Returns where a chain is: views."""
         arrays = (self.states, self.rows, self.logs, self.order, self.clock, self.counts, self.drawn)
-        return _ChainState(*(array[chain] for array in arrays))
+        return ChainState(*(array[chain] for array in arrays))
 
     def exchanges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the accepted and the tried exchanges of each pair since the temperatures were spaced."""
@@ -491,6 +342,17 @@ class _Run:
             self.shared = self.shared._replace(betas=betas)
             self.spaced = self.done
             self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
+
+    def hasten(self, limits: Limits, report: Report) -> None:
+        """Runs the chains for two pieces, and has them cool down within a share of the time that is left."""
+        assert limits.time is not None, "or there is no haste"
+        piece = self.shared.piece
+        self.until(min(piece, self.rounds), report)  # compiles the kernels
+        began = limits.elapsed
+        self.until(min(2 * piece, self.rounds), report)
+        each = (limits.elapsed - began) / piece
+        most = int(CHAINS.cooled * max(0.0, limits.time - began) / max(each, 1e-9))
+        self.clock[:, 1] = np.minimum(self.clock[:, 1], max(self.done, most))
 
     def until(self, rounds: int, report: Report) -> None:
         """Runs all chains up to a number of rounds."""
@@ -511,7 +373,7 @@ class _Run:
     def _round(self, workers: Workers, shared: Future, part: slice, report: Report) -> None:
         """Runs each chain as one task, which returns its state and trace."""
         futures = [
-            workers.submit(_advanced, shared, part.stop - part.start, self.state(i))
+            workers.submit(advanced, shared, part.stop - part.start, self.state(i))
             for i in range(self.ladder.chains)
         ]
         places = {future.key: i for i, future in enumerate(futures)}
@@ -536,10 +398,15 @@ class _Run:
             pool = ThreadPoolExecutor(self.workers)
             try:
                 while self.done < rounds:
-                    part = slice(self.done, min(self.done + CHAINS.piece, rounds))
+                    part = slice(self.done, min(self.done + self.shared.piece, rounds))
                     tasks = [
                         partial(
-                            _advance, self.shared, self.state(i), self.graphs[i, part], self.heights[i, part]
+                            advance,
+                            self.shared,
+                            self.state(i),
+                            self.on_demand[i],
+                            self.graphs[i, part],
+                            self.heights[i, part],
                         )
                         for i in range(self.ladder.chains)
                     ]
@@ -573,7 +440,7 @@ class _Run:
             self.clock[:, 1].max() <= kept.start
             and max(r_hats) <= CHAINS.most_r_hat
             and effective >= CHAINS.least_size
-            and beyond <= CHAINS.most_difference
+            and beyond <= MOST_DIFFERENCE
         )
         diagnostics = {
             "chains": self.ladder.chains,
@@ -581,6 +448,7 @@ class _Run:
             "hottest": float(self.shared.betas[-1]),
             "proposals": proposals * temperatures,
             "rounds": self.done,
+            "cooling": int(self.clock[:, 1].max()),
             "acceptance": accepted / max(1, proposals),
             "r_hat": {
                 "score": _finite(r_hats[0]),
@@ -612,38 +480,7 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def edge_trace(graphs: NDArray[np.uint32], u: int, v: int) -> NDArray[np.float64]:
-    """Returns 1 where a graph has the edge, else 0: shape (chains, rounds)."""
-    trace: NDArray[np.float64] = (graphs[:, :, u, v // WORD] >> v % WORD & 1).astype(np.float64)
-    return trace
-
-
-def edge_shares(graphs: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """Returns in which share of the graphs of each chain each edge is: shape (chains, n, n)."""
-    n = graphs.shape[2]
-    shares = [(graphs[..., v // WORD] >> v % WORD & 1).mean(axis=1) for v in range(n)]
-    return np.stack(shares, axis=2)
-
-
-def word_count(n: int) -> int:
-    """Returns the words of a row of n bits."""
-    return -(-n // WORD)
-
-
-def words_of(neighbours: Sequence[VarSet]) -> NDArray[np.uint32]:
-    """Returns the rows of a graph in words: shape (n, words)."""
-    n = len(neighbours)
-    data = b"".join(mask.to_bytes(4 * word_count(n), "little") for mask in neighbours)
-    return np.frombuffer(data, "<u4").astype(np.uint32).reshape(n, -1)
-
-
-def neighbours_of(graphs: NDArray[np.uint32]) -> list[tuple[VarSet, ...]]:
-    """Returns the neighbours of each vertex, of graphs of any shape (…, n, words)."""
-    data = np.ascontiguousarray(graphs, "<u4").reshape(-1, *graphs.shape[-2:])
-    return [tuple(int.from_bytes(row.tobytes(), "little") for row in rows) for rows in data]
-
-
-def _neighbours(n: int, edges: Iterable[tuple[int, int]]) -> list[VarSet]:
+def _neighbours(n: int, edges: Iterable[Iterable[int]]) -> list[VarSet]:
     neighbours = [0] * n
     for u, v in edges:
         neighbours[u] |= 1 << v

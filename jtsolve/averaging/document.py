@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from jtsolve.averaging.bootstrap import Strengths
-from jtsolve.averaging.chains import Traces
 from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.averaging.traces import Traces
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree

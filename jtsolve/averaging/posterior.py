@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.bootstrap import Strengths
-    from jtsolve.averaging.chains import Traces
+    from jtsolve.averaging.traces import Traces
     from jtsolve.core.tree import JunctionTree
 
 Method = Literal["exact", "chains"]

@@ -11,6 +11,7 @@ from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, require_prior
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
+from jtsolve.scoring.problem import WHOLE, Tabulation
 from jtsolve.solving import Recorder, choose, verified
 
 if TYPE_CHECKING:
@@ -18,6 +19,26 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.solving import Interruption, Listener
+
+
+FOR_CHAINS = Tabulation(seconds=60.0, share=0.25)
+"""A table of millions of sets takes less time than the half of them one by one, as graphs meet them."""
+
+
+def tabulation_for(
+    n: int, largest: int, method: str, limits: Limits, prior: str = GRAPHS, *, drawn: bool = False
+) -> Tabulation:
+    """Returns when to tabulate the scores of all sets of at most `largest` of n variables; see `is_exact`."""
+    if method == "chains" or (
+        method == "auto" and prior == GRAPHS and not _fits(n, largest, limits, drawn=drawn)
+    ):
+        return FOR_CHAINS
+    return WHOLE
+
+
+def _fits(n: int, largest: int, limits: Limits, *, drawn: bool) -> bool:
+    """Tells whether exact sums fit the memory."""
+    return Plan(n, largest, drawn=drawn).estimate(limits.workers).memory <= limits.memory_bytes
 
 
 def is_exact(
@@ -47,8 +68,7 @@ def is_exact(
         require_movable(problem)
         return False
     if method == "auto" and prior == GRAPHS and not MOVABLE.objections(problem):
-        plan = Plan(problem.n, problem.max_clique_size, drawn=drawn)
-        fits = plan.estimate(limits.workers).memory <= limits.memory_bytes
+        fits = _fits(problem.n, problem.max_clique_size, limits, drawn=drawn)
         return fits and not EXACT.objections(problem)
     if objections := EXACT.objections(problem):
         raise RefusedError("exact sums", objections)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.chains import Ladder, neighbours_of, run_chains
+from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.running import ended, first_tree, is_exact, require_room
 from jtsolve.averaging.sums import compute
+from jtsolve.averaging.traces import neighbours_of
 from jtsolve.averaging.weights import weights_of
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop

@@ -49,13 +49,12 @@ class Partners(NamedTuple):
 
 def worths_of(problem: Problem) -> NDArray[np.float64]:
     """Returns what each edge is worth by itself, s(uv) − s(u) − s(v): shape (n, n), 0 for u = v."""
-    n, score = problem.n, problem.scores.score
+    n = problem.n
     worths = np.zeros((n, n))
     if problem.max_clique_size > 1:
-        alone = [score(1 << v) for v in range(n)]
-        for u in range(n):
-            for v in range(u):
-                worths[u, v] = worths[v, u] = score(1 << u | 1 << v) - alone[u] - alone[v]
+        alone = problem.scores.batch(np.arange(n)[:, None])
+        v, u = np.tril_indices(n, -1)
+        worths[u, v] = worths[v, u] = problem.scores.batch(np.column_stack([u, v])) - alone[u] - alone[v]
     return worths
 
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import LocalScore
 
 
@@ -151,7 +152,17 @@ def average(
     cluster = context.with_resource(held(cluster_named(executor, spend.threads)))
     shown = not quiet and is_watched()
     problem = read_or_score(
-        instance, scoring, table, treewidth, constrain, limits, silent if json or quiet else emit, shown=shown
+        instance,
+        scoring,
+        table,
+        treewidth,
+        constrain,
+        limits,
+        silent if json or quiet else emit,
+        method=method,
+        prior=prior,
+        drawn=draws > 0,
+        shown=shown,
     )
 
     from jtsolve.averaging.average import average as average_over
@@ -256,9 +267,13 @@ def read_or_score(
     limits: "Limits",
     say: "Say",
     *,
+    method: str,
+    prior: str = "graphs",
+    drawn: bool = False,
     shown: bool,
 ) -> "Problem":
-    """Returns the problem in an instance file, or of a data file."""
+    """Returns the problem in an instance file, or of a data file, scored for a method of averaging."""
+    from jtsolve.averaging.running import tabulation_for
     from jtsolve.io.instance import read_problem
 
     if not _is_data(path, scoring):
@@ -270,5 +285,9 @@ def read_or_score(
     if max_size is None:
         raise ChoiceError("nothing says how large the scored sets are; give --treewidth K or --max-size K")
     data = DataFile.of(path, _score(scoring), table)
-    problem = score_file(data, max_size, limits, say, named=constrain.of, shown=shown)
+
+    def rule(n: int, largest: int) -> "Tabulation":
+        return tabulation_for(n, largest, method, limits, prior, drawn=drawn)
+
+    problem = score_file(data, max_size, limits, say, named=constrain.of, rule=rule, shown=shown)
     return constrain.on(problem).with_treewidth(treewidth)

@@ -54,7 +54,9 @@ def sample_trees(
         require_writable(output, instance)
     limits = spend.limits(context.obj, seed)
     shown = is_watched()
-    problem = read_or_score(instance, scoring, table, treewidth, constrain, limits, silent, shown=shown)
+    problem = read_or_score(
+        instance, scoring, table, treewidth, constrain, limits, silent, method=method, drawn=True, shown=shown
+    )
 
     from jtsolve.averaging.sampling import draw_trees
     from jtsolve.core.files import write_atomically

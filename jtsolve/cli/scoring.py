@@ -219,11 +219,13 @@ def score_file(
     prior: "StructurePrior | None" = None,
     also: tuple[str, ...] = (),
     named: "Callable[[Sequence[str]], object]" = silent,
+    rule: "Callable[[int, int], Tabulation] | None" = None,
     shown: bool = False,
 ) -> "Problem":
     """Returns the problem of a data file with a table of all scores; says the predicted cost first.
 
-    `named` is given the columns' names before they are scored, and may raise an error.
+    `named` is given the columns' names before they are scored, and may raise an error. `rule` tells, of so
+    many variables and sets of at most so many, whether scores on demand do.
 
     Raises:
         LimitError: the table, or a file of it with a suffix in `also`, exceeds the limits; names the largest
@@ -233,6 +235,11 @@ def score_file(
 
     plan = plan_file(data, max_size, limits, WHOLE, prior=prior, shown=shown)
     named(plan.scorer.table.names)
+    if rule is not None:
+        plan = plan.under(rule(plan.scorer.table.n, plan.max_size))
+    if not plan.required:
+        say(forecast(plan))
+        return score_plan(plan, data.name, say, shown=shown)
     cost = plan.cost
     say(
         f"{forecast(plan)}, {bytes_in_words(cost.file_bytes)} as .json or "

@@ -5,7 +5,7 @@ The scores are tabulated before the search or computed on demand; `Tabulation` d
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -103,8 +103,15 @@ class ScoringPlan:
     max_size: int
     limits: Limits
     cost: TableEstimate
-    obstacle: str | None
-    required: bool
+    obstacle: str | None = None
+    required: bool = True
+
+    def under(self, tabulation: Tabulation) -> ScoringPlan:
+        """Returns the plan by another rule; partitions are tabulated under any."""
+        if isinstance(self.scorer.table, PartitionedTable):
+            tabulation = WHOLE
+        obstacle = tabulation.obstacle(self.cost, self.limits)
+        return replace(self, obstacle=obstacle, required=tabulation.required)
 
     def problem(
         self,
@@ -176,11 +183,9 @@ def plan_scores(
     scorer = make_scorer(table, score, max_size, prior)
     workers = limits.workers
     if isinstance(table, PartitionedTable):
-        tabulation = WHOLE
         with table.cluster.connected() as connection:
             workers = connection.threads
-    cost = estimate(scorer, max_size, workers)
-    return ScoringPlan(scorer, max_size, limits, cost, tabulation.obstacle(cost, limits), tabulation.required)
+    return ScoringPlan(scorer, max_size, limits, estimate(scorer, max_size, workers)).under(tabulation)
 
 
 def problem_from_table(

@@ -27,6 +27,10 @@ weight changes by [c(S) c(C∖x) c(C∖y) / (c(S∪u) c(S∪v) c(C∖xy))].
 Pairs are drawn uniformly or, as often, from a list of fixed frequencies, of pairs that are worth much by
 themselves; where a move begins with one pair and its return with another, their chances correct for it.
 
+*Scores on demand.* A score that is not known is written down and taken for NaN, with which no proposal is
+accepted. The graph waits there, and the others go on; when the scores are known, the proposal is made again
+with the same random numbers. Each temperature has its own, so that the chain is the same as with a table.
+
 References:
     Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 86, 1999. Green and
     Thomas, Sampling decomposable graphs using a Markov chain on junction trees, Biometrika 100, 2013. Geyer,
@@ -45,6 +49,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from jtsolve.averaging.kernels.known import find
 from jtsolve.averaging.kernels.random import below, uniform
 from jtsolve.core.compiling import kernel
 
@@ -78,22 +83,27 @@ def _size(words):
 
 
 @kernel
-def score_of(words, table, before, largest):
-    """Returns the score of a set from a table in colex order; -1e300 above `largest` members.
-
-    `before[v, k]` is the number of sets of at most k of v variables.
-    """
+def score_of(words, scores):
+    """Returns the score of a set; -1e300 above `largest` members; NaN if it is not known."""
     members = _size(words)
-    if members > largest:
+    if members > scores.largest:
         return -1e300
     rank = 0
     for w in range(words.size):
         rest = words[w]
         while rest:  # from below: with `members` left, all but this one are above it
-            rank += before[WORD * w + lowest_bit(rest), largest - members + 1]
+            rank += scores.before[WORD * w + lowest_bit(rest), scores.largest - members + 1]
             rest &= rest - 1
             members -= 1
-    return table[rank]
+    if scores.ranks.size == 0:
+        return scores.values[rank]
+    slot = find(rank, scores.ranks)
+    if scores.ranks[slot] == rank:
+        return scores.values[slot]
+    scores.wanted[0] += 1
+    if scores.wanted[0] < scores.wanted.size:
+        scores.wanted[scores.wanted[0]] = rank
+    return np.nan
 
 
 @kernel
@@ -317,7 +327,6 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     The cliques that hold b, and a vertex of `inside`, come from a perfect elimination order of their other
     vertices, the reverse of a maximum cardinality search that begins with `hung`.
     """
-    table, before, largest = scores.table, scores.before, scores.largest
     left[:] = inside
     gain = 0.0
     for _ in range(_size(inside)):
@@ -337,14 +346,14 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
         _flip(left, last)
         _flip(hung, last)
         _flip(whole, b)
-        gain += score_of(whole, table, before, largest)
+        gain += score_of(whole, scores)
         _flip(whole, last)
-        gain -= score_of(whole, table, before, largest)
+        gain -= score_of(whole, scores)
         _flip(whole, b)
         _flip(whole, c)
-        gain += score_of(whole, table, before, largest)
+        gain += score_of(whole, scores)
         _flip(whole, last)
-        gain -= score_of(whole, table, before, largest)
+        gain -= score_of(whole, scores)
     return gain
 
 
@@ -387,7 +396,6 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
 def _exchange(rows, u, v, beta, scores, partners, scratch, state):
     """Proposes uv for another edge of its clique; returns what ln of the weight gained, and whether."""
     common, clique, whole, ones, others, seen, frontier, reached = scratch
-    table, before, largest = scores.table, scores.before, scores.largest
     words = common.size
     if _has(rows[u], v) or _has(scores.forbidden[u], v):
         return 0.0, False
@@ -395,7 +403,7 @@ def _exchange(rows, u, v, beta, scores, partners, scratch, state):
         common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
         clique[w] = common[w]
     size = _size(common) + 2
-    if size == 2 or size > largest + 1:
+    if size == 2 or size > scores.largest + 1:
         return 0.0, False
     _flip(clique, u)
     _flip(clique, v)
@@ -405,18 +413,18 @@ def _exchange(rows, u, v, beta, scores, partners, scratch, state):
         whole[w] = np.int64(rows[x, w]) & np.int64(rows[y, w]) & ~clique[w]
     if not _has(rows[x], y) or _size(whole) > 0:  # uv itself, or in another clique
         return 0.0, False
-    gain = score_of(common, table, before, largest)
+    gain = score_of(common, scores)
     for z in (u, v):
         _flip(common, z)
-        gain -= score_of(common, table, before, largest)
+        gain -= score_of(common, scores)
         _flip(common, z)
     for z in (x, y):
         _flip(clique, z)
-        gain += score_of(clique, table, before, largest)
+        gain += score_of(clique, scores)
         _flip(clique, z)
     _flip(clique, x)
     _flip(clique, y)
-    gain -= score_of(clique, table, before, largest)
+    gain -= score_of(clique, scores)
     ratio = partners.chances[x, y] - partners.chances[u, v]
     accepted = _accepts(beta * gain + ratio, state)
     if not accepted or not _separates(rows, common, u, v, seen, frontier, reached):
@@ -438,7 +446,6 @@ def _change_edges(rows, u, v, beta, scores, scratch, extended, state):
     Returns what ln of the weight gained, and whether the graph changed.
     """
     common, left, right, whole, pool, seen, frontier, reached = scratch
-    table, before, largest = scores.table, scores.before, scores.largest
     words = common.size
     for w in range(words):
         common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
@@ -469,16 +476,16 @@ def _change_edges(rows, u, v, beta, scores, scratch, extended, state):
                 return 0.0, False
     for w in range(words):
         whole[w] = common[w] | left[w] | right[w]
-    gain = score_of(whole, table, before, largest)
+    gain = score_of(whole, scores)
     if gain == -1e300:
         return 0.0, False
-    gain += a * b * scores.log_odds + score_of(common, table, before, largest)
+    gain += a * b * scores.log_odds + score_of(common, scores)
     for w in range(words):
         whole[w] = common[w] | left[w]
-    gain -= score_of(whole, table, before, largest)
+    gain -= score_of(whole, scores)
     for w in range(words):
         whole[w] = common[w] | right[w]
-    gain -= score_of(whole, table, before, largest)
+    gain -= score_of(whole, scores)
     if present:
         gain, ratio = -gain, -ratio
     if not _accepts(beta * gain + ratio, state):
@@ -520,17 +527,19 @@ def resample(rows, logs, order, count, rise, state):
 
 @kernel
 def run_chain(
-    state, rows, logs, order, clock, betas, rounds, steps, scores, partners, trace, heights, counts
+    states, rows, logs, order, clock, left, betas, rounds, steps, scores, partners, trace, heights, counts
 ):
     """Runs `rounds` times `steps` proposals at each temperature, and exchanges of neighbouring temperatures.
 
     Args:
-        state: see `random`; changed, as the next four.
+        states: shape (1 + T,): of the exchanges, and of each temperature; see `random`; changed, as the next
+            five.
         rows: shape (T, n, words), uint32: the graphs.
         logs: shape (T,): ln of their weights, up to a constant.
         order: shape (T,): which graph is at which temperature.
         clock: [round, c]: in the rounds below c, the last of betas, ε, bounds beta by ε^(1 - round / c), so
             that all graphs cool down together; those at the bound are drawn anew when it rises.
+        left: shape (T,): the proposals left in the round at each temperature; -1 before it begins.
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
         rounds: the number of rounds.
         steps: proposals at a temperature in a round.
@@ -540,6 +549,9 @@ def run_chain(
         heights: shape (rounds,): its ln of the weight; written.
         counts: [proposals, accepted, round trips, exchanges 0, 1, …]; added to, but not while they cool. Its
             last T entries tell which graphs were at the highest temperature since they were at the lowest.
+
+    Returns:
+        The rounds done: all, or those before one for which scores are wanted.
     """
     temperatures, n, words = rows.shape
     scratch = np.zeros((8, words), np.int64)
@@ -555,13 +567,17 @@ def run_chain(
                 present[cool] = bound
                 cool += 1
             rise = bound - betas[-1] ** (1 - (clock[0] - 1) / clock[1])
-            if clock[0] > 0:
-                resample(rows, logs, order, cool, rise, state)
+            if clock[0] > 0 and left[0] < 0:
+                resample(rows, logs, order, cool, rise, states)
+        if left[0] < 0:
+            left[:] = steps
         for t in range(temperatures):
             graph = rows[order[t]]
             beta = present[t]
-            accepted = 0
-            for _ in range(steps):
+            state = states[1 + t : 2 + t]
+            asked = scores.wanted[0]
+            while left[t] > 0:
+                drawn = state[0]
                 u, v = _draw_pair(n, partners, state)
                 kind = uniform(state)
                 if kind < scores.branches:
@@ -570,14 +586,17 @@ def run_chain(
                     gain, moved = _exchange(graph, u, v, beta, scores, partners, scratch, state)
                 else:
                     gain, moved = _change_edges(graph, u, v, beta, scores, scratch, extended, state)
+                if scores.wanted[0] > asked:
+                    state[0] = drawn
+                    break
                 logs[order[t]] += gain
-                accepted += moved
-            if t == 0:
-                counts[0] += steps
-                counts[1] += accepted
+                counts[1] += moved and t == 0
+                left[t] -= 1
+        if scores.wanted[0] > 0:
+            return r
         for t in range(clock[0] % 2, temperatures - 1, 2):
             cold, hot = order[t], order[t + 1]
-            if _accepts((present[t] - present[t + 1]) * (logs[hot] - logs[cold]), state):
+            if _accepts((present[t] - present[t + 1]) * (logs[hot] - logs[cold]), states):
                 order[t], order[t + 1] = hot, cold
                 counts[3 + t] += not cooling
         if not cooling:
@@ -587,4 +606,7 @@ def run_chain(
             counts[2] += 1
         trace[r] = rows[order[0]]
         heights[r] = logs[order[0]]
+        counts[0] += steps
         clock[0] += 1
+        left[:] = -1
+    return rounds

@@ -1,0 +1,30 @@
+"""A hash table from places of sets in colex order to scores, with linear probing."""
+
+from __future__ import annotations
+
+from numba import int64, uint64
+
+from jtsolve.core.compiling import kernel
+
+
+@kernel
+def find(rank, ranks):
+    """Returns the slot of a set, or else the free one, -1, where it would be.
+
+    Args:
+        rank: its place in colex order.
+        ranks: shape (m,): that of the set in each slot; m is a power of 2, and some slots are free.
+    """
+    slot = int64((uint64(rank) * uint64(0x9E3779B97F4A7C15)) >> uint64(32)) & (ranks.size - 1)
+    while ranks[slot] >= 0 and ranks[slot] != rank:
+        slot = (slot + 1) & (ranks.size - 1)
+    return slot
+
+
+@kernel
+def insert(added, scores, ranks, values):
+    """Writes sets that are not there, by their places, and their scores."""
+    for i in range(added.size):
+        slot = find(added[i], ranks)
+        ranks[slot] = added[i]
+        values[slot] = scores[i]

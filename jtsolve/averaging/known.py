@@ -1,0 +1,141 @@
+"""The scores that a chain knows: all of them, in a table, or those that it has asked for so far.
+
+The graphs of a chain read few of the sets that there are. Where these are too many for a table, a graph that
+meets a set of unknown score waits (`kernels.edge_chain`) until the scores that its chain wants are computed
+together. Known scores are kept in a hash table, which is doubled as it fills, and emptied where it may not
+grow: what is still needed is asked for again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from jtsolve.core.scores import colex_table
+from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.errors import RefusedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.scores import LocalScores
+
+GAPS = "Chains need the score of every set: through the gaps they might not reach every graph."
+"""An objection."""
+
+MOST_SETS = 1 << 62
+"""Of which each has a number."""
+
+_FIRST = 1 << 14
+"""Slots of a new hash table."""
+_SLOT_BYTES = 16
+_WANTED = 1 << 12
+"""Sets asked for at once; others are asked for again."""
+
+
+class Known(NamedTuple):
+    """What `kernels.edge_chain.score_of` reads.
+
+    Attributes:
+        values: the scores, in nats: of all sets in colex order, or of the set in each slot; read-only.
+        ranks: the place in colex order of the set in each slot, -1 in a free one; empty for a table;
+            read-only.
+        wanted: how many scores were asked for, and the places of their sets.
+    """
+
+    values: NDArray[np.float64]
+    ranks: NDArray[np.int64]
+    wanted: NDArray[np.int64]
+
+
+def sets_before(n: int, largest: int) -> NDArray[np.int64]:
+    """Returns the number of sets of at most k of v variables: shape (n, largest + 1)."""
+    return np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
+
+
+def table_of(problem: Problem) -> Known:
+    """Returns all scores."""
+    values = colex_table(problem.scores, problem.max_clique_size)
+    return Known(_frozen(values), _frozen(np.zeros(0, np.int64)), np.zeros(1, np.int64))
+
+
+class OnDemand:
+    """The scores that one chain has asked for.
+
+    Args:
+        scores: computes them.
+        before: see `sets_before`.
+        room: bytes of the hash table at most, or a quarter of a megabyte if that is more.
+    """
+
+    def __init__(self, scores: LocalScores, before: NDArray[np.int64], room: int) -> None:
+        self._scores, self._before = scores, before
+        self._most = max(_FIRST, 1 << (max(1, room // _SLOT_BYTES).bit_length() - 1))
+        self._wanted = np.zeros(1 + _WANTED, np.int64)
+        self._empty(_FIRST)
+
+    @property
+    def known(self) -> Known:
+        """What is known now."""
+        return Known(_frozen(self._values), _frozen(self._ranks), self._wanted)
+
+    def answer(self) -> None:
+        """Computes the scores that are wanted.
+
+        Raises:
+            RefusedError: a set has none.
+            InputError: see `LocalScores`.
+        """
+        ranks = np.unique(self._wanted[1 : 1 + self._wanted[0]])
+        self._wanted[0] = 0
+        values = self._scores_at(ranks)
+        if 2 * (self._count + len(ranks)) > len(self._ranks):
+            filled = self._ranks >= 0
+            kept = self._ranks[filled], self._values[filled]
+            self._empty(min(self._most, 2 * len(filled)))
+            if len(self._ranks) > len(filled):
+                self._insert(*kept)
+        self._insert(ranks, values)
+
+    def _empty(self, slots: int) -> None:
+        self._ranks, self._values, self._count = np.full(slots, -1), np.zeros(slots), 0
+
+    def _insert(self, ranks: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        from jtsolve.averaging.kernels.known import insert
+
+        insert(ranks, values, self._ranks, self._values)
+        self._count += len(ranks)
+
+    def _scores_at(self, ranks: NDArray[np.int64]) -> NDArray[np.float64]:
+        sizes, sets = sets_at(ranks, self._before)
+        values = np.zeros(len(ranks))
+        for size in np.unique(sizes).tolist():
+            at = np.flatnonzero(sizes == size)
+            values[at] = self._scores.batch(sets[at, size - 1 :: -1] if size else sets[at, :0])
+        if not np.isfinite(values).all():
+            raise RefusedError("chains", [GAPS])
+        return values
+
+
+def sets_at(
+    ranks: NDArray[np.int64], before: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Returns sizes of sets, given their places in colex order, and their members from the highest down."""
+    left, largest = ranks.copy(), before.shape[1] - 1
+    sizes, sets = np.zeros(len(ranks), np.int64), np.zeros((len(ranks), largest), np.intp)
+    for i in range(largest):
+        column = before[:, largest - i]
+        at = np.flatnonzero(left)
+        sets[at, i] = highest = np.searchsorted(column, left[at], side="right") - 1
+        left[at] -= column[highest]
+        sizes[at] += 1
+    return sizes, sets
+
+
+def _frozen(array: Any) -> Any:
+    """Returns a read-only view: kernels are compiled once for all."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,138 @@
+"""The graphs that chains went through, in words of bits, and what they say of each edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.averaging.diagnostics import standard_error
+from jtsolve.averaging.junction_trees import trees_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.varset import VarSet
+
+WORD = 32
+"""As in `kernels.edge_chain`, which is not loaded before a chain begins."""
+
+MOST_DIFFERENCE = 0.05
+"""Between the probabilities of an edge in two chains that have converged."""
+
+_POINTS, _THINNED = 250, 1000
+"""Of each chain: in a trace, and graphs from which cliques and separators are counted."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Traces:
+    """What chains went through, thinned, and how well each edge is known.
+
+    Attributes:
+        rounds: shape (points,): the rounds, after the warm-up, at which the traces were taken.
+        scores: shape (chains, points): ln of the weight of the graph, up to a constant, in nats.
+        edges_in_graph: shape (chains, points): its number of edges.
+        errors: shape (n, n): the Monte Carlo standard error of each edge's probability.
+        differences: shape (n, n): by how much it differs between two chains at most.
+    """
+
+    rounds: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    edges_in_graph: NDArray[np.int64]
+    errors: NDArray[np.float64]
+    differences: NDArray[np.float64]
+
+    def figure(self, names: Sequence[str], title: str) -> Any:
+        """Returns the picture of the traces and of the edges in which the chains differ most."""
+        from jtsolve.averaging.pictures import traces
+
+        lines = {"score, nats": self.scores.tolist(), "edges": self.edges_in_graph.tolist()}
+        pairs = combinations(range(len(names)), 2)
+        differences = [(f"{names[u]}–{names[v]}", float(self.differences[u, v])) for u, v in pairs]
+        return traces(self.rounds.tolist(), lines, differences, MOST_DIFFERENCE, title)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """What the chains saw after the warm-up.
+
+    Attributes:
+        graphs: shape (chains, rounds, n, words), uint32: the neighbours of each vertex, in words of 32.
+        heights: shape (chains, rounds): ln of the weight of each graph, up to a constant.
+        converged: whether all diagnostics are met.
+        diagnostics: as JSON values.
+    """
+
+    graphs: NDArray[np.uint32]
+    heights: NDArray[np.float64]
+    converged: bool
+    diagnostics: dict[str, Any]
+
+    def edges(self) -> NDArray[np.float64]:
+        """Returns the mean over all chains of each edge, shape (n, n)."""
+        mean: NDArray[np.float64] = edge_shares(self.graphs).mean(axis=0)
+        return mean
+
+    def traces(self) -> Traces:
+        """Returns the traces, and the errors of all edges."""
+        rounds, n = self.graphs.shape[1:3]
+        at = np.linspace(0, rounds - 1, min(rounds, _POINTS)).astype(int)
+        shares = edge_shares(self.graphs)
+        errors = np.zeros((n, n))
+        for u, v in np.argwhere(np.triu(shares.any(axis=0) & (shares < 1).any(axis=0))).tolist():
+            errors[u, v] = errors[v, u] = standard_error(edge_trace(self.graphs, u, v))
+        return Traces(
+            rounds + at,
+            self.heights[:, at],
+            self.sizes[:, at],
+            errors,
+            shares.max(axis=0) - shares.min(axis=0),
+        )
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of edges of each graph: shape (chains, rounds)."""
+        sizes: NDArray[np.int64] = np.bitwise_count(self.graphs).sum(axis=(2, 3), dtype=np.int64) // 2
+        return sizes
+
+    def trees(self) -> list[JunctionTree]:
+        """Returns the junction trees of some graphs, equally spaced, of every chain."""
+        rounds = self.graphs.shape[1]
+        at = np.linspace(0, rounds - 1, min(rounds, _THINNED)).astype(int)
+        return trees_of(neighbours_of(self.graphs[:, at]))
+
+
+def edge_trace(graphs: NDArray[np.uint32], u: int, v: int) -> NDArray[np.float64]:
+    """Returns 1 where a graph has the edge, else 0: shape (chains, rounds)."""
+    trace: NDArray[np.float64] = (graphs[:, :, u, v // WORD] >> v % WORD & 1).astype(np.float64)
+    return trace
+
+
+def edge_shares(graphs: NDArray[np.uint32]) -> NDArray[np.float64]:
+    """Returns in which share of the graphs of each chain each edge is: shape (chains, n, n)."""
+    n = graphs.shape[2]
+    shares = [(graphs[..., v // WORD] >> v % WORD & 1).mean(axis=1) for v in range(n)]
+    return np.stack(shares, axis=2)
+
+
+def word_count(n: int) -> int:
+    """Returns the words of a row of n bits."""
+    return -(-n // WORD)
+
+
+def words_of(neighbours: Sequence[VarSet]) -> NDArray[np.uint32]:
+    """Returns the rows of a graph in words: shape (n, words)."""
+    n = len(neighbours)
+    data = b"".join(mask.to_bytes(4 * word_count(n), "little") for mask in neighbours)
+    return np.frombuffer(data, "<u4").astype(np.uint32).reshape(n, -1)
+
+
+def neighbours_of(graphs: NDArray[np.uint32]) -> list[tuple[VarSet, ...]]:
+    """Returns the neighbours of each vertex, of graphs of any shape (…, n, words)."""
+    data = np.ascontiguousarray(graphs, "<u4").reshape(-1, *graphs.shape[-2:])
+    return [tuple(int.from_bytes(row.tobytes(), "little") for row in rows) for rows in data]
