@@ -70,7 +70,7 @@ def lowest_bit(typing, mask):  # noqa: ARG001 - numba's signature
     return types.int64(types.int64), generate
 
 
-@kernel
+@kernel(allocates=False)
 def _size(words):
     """Returns the number of members of a set."""
     members = 0
@@ -82,7 +82,7 @@ def _size(words):
     return members
 
 
-@kernel
+@kernel(allocates=False)
 def score_of(words, scores):
     """Returns the score of a set; -1e300 above `largest` members; NaN if it is not known."""
     members = _size(words)
@@ -106,19 +106,26 @@ def score_of(words, scores):
     return np.nan
 
 
-@kernel
+@kernel(allocates=False)
+def _copy(words, other):
+    """Makes a set the same as another."""
+    for w in range(words.size):
+        words[w] = other[w]
+
+
+@kernel(allocates=False)
 def _flip(words, v):
     """Takes v into a set, or out of it."""
     words[v // WORD] ^= 1 << v % WORD
 
 
-@kernel
+@kernel(allocates=False)
 def _has(words, v):
     """Tells whether v is in a set."""
     return np.int64(words[v // WORD]) >> v % WORD & 1
 
 
-@kernel
+@kernel(allocates=False)
 def _reach(rows, words, reached):
     """Adds the neighbours of all members of a set to another set."""
     for w in range(words.size):
@@ -130,10 +137,10 @@ def _reach(rows, words, reached):
                 reached[i] |= np.int64(rows[x, i])
 
 
-@kernel
+@kernel(allocates=False)
 def _separates(rows, between, u, v, seen, frontier, reached):
     """Tells whether every path from u to v meets `between`; the last three are written."""
-    seen[:] = between
+    _copy(seen, between)
     frontier[:] = 0
     _flip(seen, u)
     _flip(frontier, u)
@@ -151,7 +158,7 @@ def _separates(rows, between, u, v, seen, frontier, reached):
     return True
 
 
-@kernel
+@kernel(allocates=False)
 def _complete(rows, words):
     """Tells whether the vertices of a set are all adjacent to each other."""
     for w in range(words.size):
@@ -166,7 +173,7 @@ def _complete(rows, words):
     return True
 
 
-@kernel
+@kernel(allocates=False)
 def _toggle(rows, ones, others):
     """Makes each of one set adjacent to all of another, or to none."""
     for w in range(ones.size):
@@ -178,7 +185,7 @@ def _toggle(rows, ones, others):
                 rows[x, i] ^= others[i]
 
 
-@kernel
+@kernel(allocates=False)
 def _near(rows, separator, v, other, pool):
     """Writes the common neighbours of S and v outside of S and `other`."""
     for i in range(pool.size):
@@ -192,7 +199,7 @@ def _near(rows, separator, v, other, pool):
                 pool[i] &= np.int64(rows[x, i])
 
 
-@kernel
+@kernel(allocates=False)
 def _pick(rows, pool, chosen, first, last, side, state):
     """Draws chosen[first:last], adjacent to each other, from a pool; tells whether there were enough."""
     for i in range(first, last):
@@ -216,7 +223,7 @@ def _pick(rows, pool, chosen, first, last, side, state):
     return True
 
 
-@kernel
+@kernel(allocates=False)
 def _choices(rows, separator, chosen, count, other, pool):
     """Returns ln of the number of ways to draw chosen[1:count] as neighbours of S and of those before."""
     _near(rows, separator, chosen[0], other, pool)
@@ -228,7 +235,7 @@ def _choices(rows, separator, chosen, count, other, pool):
     return total
 
 
-@kernel
+@kernel(allocates=False)
 def _extend(rows, present, common, xs, ys, sizes, left, right, forbidden, pool, whole, state):
     """Draws the others of X and of Y, and takes them out of S, `common`; tells whether the move is legal.
 
@@ -266,7 +273,7 @@ def _extend(rows, present, common, xs, ys, sizes, left, right, forbidden, pool, 
     return True, ratio
 
 
-@kernel
+@kernel(allocates=False)
 def _member(words, nth):
     """Returns a member of a set, by its place from 0."""
     w = 0
@@ -281,13 +288,13 @@ def _member(words, nth):
         nth -= 1
 
 
-@kernel
+@kernel(allocates=False)
 def _accepts(log_ratio, state):
     """Tells whether a proposal of this ratio is accepted."""
     return log_ratio >= 0.0 or uniform(state) < exp(log_ratio)
 
 
-@kernel
+@kernel(allocates=False)
 def _draw_pair(n, partners, state):
     """Returns two vertices, with the chance of `partners.chances`."""
     if uniform(state) < 0.5:
@@ -298,11 +305,11 @@ def _draw_pair(n, partners, state):
     return u, v + (v >= u)
 
 
-@kernel
+@kernel(allocates=False)
 def _branch(rows, b, c, common, inside, hung, frontier, reached):
     """Writes K, given one vertex of it, and N(K) ∩ A; tells whether K may move from b to c."""
     hung[:] = 0
-    frontier[:] = inside
+    _copy(frontier, inside)
     more = True
     while more:
         reached[:] = 0
@@ -320,14 +327,14 @@ def _branch(rows, b, c, common, inside, hung, frontier, reached):
     return _complete(rows, hung)
 
 
-@kernel
+@kernel(allocates=False)
 def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     """Returns what ln of the weight gains if c takes the place of b towards `inside`; `hung` is changed.
 
     The cliques that hold b, and a vertex of `inside`, come from a perfect elimination order of their other
     vertices, the reverse of a maximum cardinality search that begins with `hung`.
     """
-    left[:] = inside
+    _copy(left, inside)
     gain = 0.0
     for _ in range(_size(inside)):
         most, last = -1, 0
@@ -357,7 +364,7 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     return gain
 
 
-@kernel
+@kernel(allocates=False)
 def _move_branch(rows, b, c, beta, scores, scratch, state):
     """Proposes to move a branch from b to c; returns what ln of the weight gained, and whether it moved."""
     common, inside, hung, frontier, reached, left, whole, alone = scratch
@@ -392,7 +399,7 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
     return gain, True
 
 
-@kernel
+@kernel(allocates=False)
 def _exchange(rows, u, v, beta, scores, partners, scratch, state):
     """Proposes uv for another edge of its clique; returns what ln of the weight gained, and whether."""
     common, clique, whole, ones, others, seen, frontier, reached = scratch
@@ -439,7 +446,7 @@ def _exchange(rows, u, v, beta, scores, partners, scratch, state):
     return gain, True
 
 
-@kernel
+@kernel(allocates=False)
 def _change_edges(rows, u, v, beta, scores, scratch, extended, state):
     """Proposes to add or remove uv, or all edges of sets around u and v.
 

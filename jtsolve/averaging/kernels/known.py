@@ -7,7 +7,7 @@ from numba import int64, uint64
 from jtsolve.core.compiling import kernel
 
 
-@kernel
+@kernel(allocates=False)
 def find(rank, ranks):
     """Returns the slot of a set, or else the free one, -1, where it would be.
 
