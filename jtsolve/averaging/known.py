@@ -101,6 +101,7 @@ class OnDemand:
 
     def _empty(self, slots: int) -> None:
         self._ranks, self._values, self._count = np.full(slots, -1), np.zeros(slots), 0
+        self._insert(np.zeros(1, np.int64), np.zeros(1))  # s(∅)
 
     def _insert(self, ranks: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         from jtsolve.averaging.kernels.known import insert
@@ -113,7 +114,7 @@ class OnDemand:
         values = np.zeros(len(ranks))
         for size in np.unique(sizes).tolist():
             at = np.flatnonzero(sizes == size)
-            values[at] = self._scores.batch(sets[at, size - 1 :: -1] if size else sets[at, :0])
+            values[at] = self._scores.batch(sets[at, size - 1 :: -1])
         if not np.isfinite(values).all():
             raise RefusedError("chains", [GAPS])
         return values

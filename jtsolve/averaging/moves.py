@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from jtsolve.averaging.known import OnDemand
     from jtsolve.averaging.tempering import Partners
 
+_BLOCK = 100
+"""Rounds between two draws of a block."""
 _PIECES = (100, 50, 20, 10, 5, 2, 1)
-_PROPOSALS = 10**6
-"""Rounds of a thread at a time, after which a block may be drawn: the most with no more proposals than this.
-They divide those of a task."""
+_PROPOSALS = 250_000
+"""Rounds of a thread at a time: the most with no more proposals than this. They divide those between two
+blocks, and those of a task."""
 
 
 class Scores(NamedTuple):
@@ -115,7 +117,7 @@ def advance(
                 heights[done:end],
                 counts,
             )
-        if shared.blocks is not None:
+        if shared.blocks is not None and clock[0] % _BLOCK == 0:
             cold, drawn[0] = order[0], drawn[0] + 1
             generator = np.random.default_rng(int(random[1]))
             if found := shared.blocks.redraw(neighbours_of(rows[cold][None])[0], generator):
