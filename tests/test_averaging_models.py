@@ -12,11 +12,14 @@ from reference_averaging import enumerated_weights
 import jtsolve as jt
 from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder, run_chains
+from jtsolve.averaging.document import read_posterior
+from jtsolve.averaging.running import FOR_CHAINS, tabulation_for
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
+from jtsolve.core.scores import DenseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, NotConvergedError
 from jtsolve.io.instance import write_problem
@@ -26,7 +29,7 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.queries import log_likelihood
-from jtsolve.scoring.problem import problem_from_table
+from jtsolve.scoring.problem import WHOLE, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
@@ -205,6 +208,54 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
     options = ("--score", "bdeu", "--treewidth", 2, "--method", "chains")
     assert command("sample-trees", data, *options) == 5
     assert "disagree" in capsys.readouterr().err
+
+
+def on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes tables too large for chains."""
+    monkeypatch.setattr("jtsolve.averaging.running.FOR_CHAINS", Tabulation(seconds=0.0, share=0.0))
+    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 5)
+
+
+def test_data_without_room_for_a_table_are_for_chains_with_scores_on_demand(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, output = write(table(), tmp_path / "d.csv"), tmp_path / "p.json"
+    exact = jt.average(jt.learn(data, score="bdeu", treewidth=2))
+    on_demand(monkeypatch)
+    for method, said in (("auto", "exact; converged"), ("chains", "chains; converged")):
+        assert command("average", data, "--treewidth", 2, "--method", method, "--output", output) == 0
+        text = capsys.readouterr().out
+        assert said in text
+        assert ("scores are computed on demand" in text) is (method == "chains")
+        assert read_posterior(output).edges == pytest.approx(exact.edges, abs=0.05)
+    assert command("sample-trees", data, "--treewidth", 2, "-n", 5, "--method", "chains") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5
+
+
+def test_trees_are_averaged_where_only_chains_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write(table(), tmp_path / "d.csv")
+    on_demand(monkeypatch)
+    monkeypatch.setattr("jtsolve.averaging.running._fits", lambda *_, **__: False)
+    solution = jt.learn(data, treewidth=2, average=4)
+    assert not isinstance(solution.problem.scores, DenseScores)
+    assert len(solution.trees) == 4
+    options = ("--treewidth", 2, "--output", tmp_path / "m.json")
+    assert command("fit", data, "--average", 4, "--score", "bdeu", *options) == 0
+    assert "drawn by        chains" in capsys.readouterr().out
+    assert isinstance(open_model(tmp_path / "m.json"), Mixture)
+
+
+def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> None:
+    for n, largest, method, rule in (
+        (13, 13, "auto", WHOLE),
+        (69, 3, "auto", FOR_CHAINS),
+        (69, 3, "exact", WHOLE),
+        (13, 13, "chains", FOR_CHAINS),
+    ):
+        assert tabulation_for(n, largest, method, Limits(memory=10**9)) is rule
+    assert tabulation_for(30, 3, "auto", Limits(memory=10**9), "rooted-junction-trees") is WHOLE
 
 
 def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ from jtsolve.core.result import Status
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.result import result_to_document
+from jtsolve.scoring.problem import Tabulation, problem_from_table
+from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
@@ -191,6 +194,23 @@ def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
     here = average(problem, method="chains", ladder=Ladder(temperatures=2, rounds=300))
     ladder = Ladder(temperatures=2, rounds=300, cluster=Cluster(client=workers.client))
     there = average(problem, method="chains", ladder=ladder)
+    assert here is not None
+    assert there is not None
+    assert (there.edges == here.edges).all()
+
+
+def test_chains_on_workers_compute_scores_on_demand(
+    workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = np.random.default_rng(1).integers(0, 2, (8, 100))
+    data = DataTable(tuple("abcdefgh"), (("0", "1"),) * 8, codes)
+    none = Tabulation(seconds=0.0, share=0.0)
+    problem = problem_from_table(data, Bdeu(), treewidth=2, tabulation=none)
+    ladder = Ladder(temperatures=3, rounds=300)
+    here = average(problem, method="chains", ladder=ladder)
+    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 5)
+    cluster = Cluster(client=workers.client)
+    there = average(problem, method="chains", ladder=replace(ladder, cluster=cluster))
     assert here is not None
     assert there is not None
     assert (there.edges == here.edges).all()

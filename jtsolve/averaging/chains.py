@@ -27,14 +27,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from math import log
+from math import exp, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.averaging.blocks import blocks_of
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
-from jtsolve.averaging.known import GAPS, MOST_SETS, OnDemand, sets_before, table_of
+from jtsolve.averaging.known import GAPS, MOST_SETS, OnDemand, Rounded, sets_before
 from jtsolve.averaging.moves import ChainState, Scores, Shared, advance, advanced
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
 from jtsolve.averaging.traces import MOST_DIFFERENCE, Sample, edge_shares, edge_trace, word_count, words_of
@@ -269,18 +269,20 @@ class _Run:
         self.ladder, self.workers, self.n = ladder, limits.workers, n
         forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
         self.rounds = _most_rounds(n, ladder, limits)
-        before = sets_before(n, largest)
+        log_odds = log(edge_odds)
+        rounded, before = Rounded.of(problem, log_odds), sets_before(n, largest)
+        log_odds = rounded.multiple(log_odds)
         on_demand = None
         if needs_table(problem):
             room = limits.memory_bytes // (8 * ladder.chains)
-            on_demand = partial(OnDemand, problem.scores, before, room)
-        known = table_of(problem) if on_demand is None else on_demand().known
+            on_demand = partial(OnDemand, rounded, before, room)
+        known = rounded.table(largest) if on_demand is None else on_demand().known
         self.on_demand = [None if on_demand is None else on_demand() for _ in range(ladder.chains)]
         scores = Scores(
             *known,
             before,
             largest,
-            log(edge_odds),
+            log_odds,
             words_of(forbidden),
             CHAINS.branches,
             CHAINS.exchanges,
@@ -288,12 +290,12 @@ class _Run:
         )
         blocks = None
         if ladder.block and start is not None:
-            score = problem.scores.score
-            blocks = blocks_of(start, ladder.block, score, largest, odds=edge_odds, forbidden=forbidden)
+            odds = exp(log_odds)
+            blocks = blocks_of(start, ladder.block, rounded.score, largest, odds=odds, forbidden=forbidden)
         worths = worths_of(problem)
         betas = exponents(worths, ladder.temperatures, ladder.hottest)
         steps = max(CHAINS.steps, 4 * n) if n > 1 else 0  # one variable has no pair
-        self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths), blocks)
+        self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths), blocks, rounded.unit)
         generator = np.random.default_rng(limits.seed)
         shape = (ladder.chains, temperatures := len(betas))
         self.states = generator.integers(1, 1 << 63, (ladder.chains, 1 + temperatures)).astype(np.uint64)
@@ -308,7 +310,7 @@ class _Run:
         self.logs = np.zeros(shape)
         for chain, neighbours in enumerate(starts):
             tree = JunctionTree.from_neighbours(neighbours)
-            self.logs[chain] = tree.score(problem.scores) + log(edge_odds) * len(tree.graph_edges)
+            self.logs[chain] = tree.score(rounded) + log_odds * len(tree.graph_edges)
         self.order = np.tile(np.arange(temperatures), (ladder.chains, 1))
         self.clock = np.zeros((ladder.chains, 2), np.int64)
         self.clock[:, 1] = min(CHAINS.cooling * n, self.rounds // 2) if temperatures > 1 else 0

@@ -4,10 +4,16 @@ The graphs of a chain read few of the sets that there are. Where these are too m
 meets a set of unknown score waits (`kernels.edge_chain`) until the scores that its chain wants are computed
 together. Known scores are kept in a hash table, which is doubled as it fills, and emptied where it may not
 grow: what is still needed is asked for again.
+
+All scores are rounded to multiples of a small unit, of which all sums are exact. Else the weight that a chain
+has added up would depend, in its last digits, on its way to a graph, and R̂, which compares ranks, would take
+chains that see the same few graphs for different ones.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import ceil, isfinite, log2
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Problem
     from jtsolve.core.scores import LocalScores
+    from jtsolve.core.varset import VarSet
 
 GAPS = "Chains need the score of every set: through the gaps they might not reach every graph."
 """An objection."""
@@ -55,10 +62,62 @@ def sets_before(n: int, largest: int) -> NDArray[np.int64]:
     return np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
 
 
-def table_of(problem: Problem) -> Known:
-    """Returns all scores."""
-    values = colex_table(problem.scores, problem.max_clique_size)
-    return Known(_frozen(values), _frozen(np.zeros(0, np.int64)), np.zeros(1, np.int64))
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """Local scores as multiples of a unit.
+
+    Attributes:
+        scores: the scores themselves.
+        unit: in nats, a power of 2.
+    """
+
+    scores: LocalScores
+    unit: float
+
+    @classmethod
+    def of(cls, problem: Problem, log_odds: float) -> Rounded:
+        """Returns the scores of a problem in the least unit in which sums over a graph, or two, are exact."""
+        most = problem.n * (max(map(abs, problem.scores.extremes())) + problem.n * abs(log_odds))
+        return cls(problem.scores, 2.0 ** (ceil(log2(max(1.0, most))) - 50))
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return self.scores.n
+
+    @property
+    def max_size(self) -> int:
+        """See `LocalScores`."""
+        return self.scores.max_size
+
+    def score(self, mask: VarSet) -> float:
+        """Returns s(mask), rounded."""
+        return self.multiple(self.scores.score(mask))
+
+    def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
+        """See `LocalScores.batch`."""
+        return self.multiples(self.scores.batch(sets))
+
+    def extremes(self) -> tuple[float, float]:
+        """See `LocalScores.extremes`."""
+        low, high = self.scores.extremes()
+        return low - self.unit, high + self.unit
+
+    def multiple(self, value: float) -> float:
+        """Returns the nearest multiple of the unit."""
+        return round(value / self.unit) * self.unit if isfinite(value) else value
+
+    def multiples(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the nearest multiples."""
+        whole = values / self.unit
+        np.rint(whole, out=whole)
+        whole *= self.unit
+        return whole
+
+    def table(self, largest: int) -> Known:
+        """Returns the scores of all sets of at most `largest` members."""
+        values = self.multiples(colex_table(self.scores, largest))
+        return Known(_frozen(values), _frozen(np.zeros(0, np.int64)), np.zeros(1, np.int64))
 
 
 class OnDemand:

@@ -54,7 +54,10 @@ class Scores(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What all chains read; `on_demand` makes the scores of each, where there is no table."""
+    """What all chains read; `on_demand` makes the scores of each, where there is no table.
+
+    Weights of graphs are multiples of `unit`, see `known.Rounded`.
+    """
 
     betas: NDArray[np.float64]
     steps: int
@@ -62,6 +65,7 @@ class Shared(NamedTuple):
     on_demand: Callable[[], OnDemand] | None
     partners: Partners
     blocks: Blocks | None
+    unit: float
 
     @property
     def piece(self) -> int:
@@ -122,7 +126,7 @@ def advance(
             generator = np.random.default_rng(int(random[1]))
             if found := shared.blocks.redraw(neighbours_of(rows[cold][None])[0], generator):
                 rows[cold], drawn[1] = words_of(found[0]), drawn[1] + 1
-                logs[cold] += found[1]
+                logs[cold] += round(found[1] / shared.unit) * shared.unit
 
 
 def advanced(
