@@ -15,7 +15,7 @@ from reference_averaging import enumerated
 from jtsolve.averaging.average import average
 from jtsolve.averaging.blocks import Blocks, blocks_of
 from jtsolve.averaging.chains import CHAINS, Ladder, require_movable, run_chains
-from jtsolve.averaging.diagnostics import effective_size, split_r_hat
+from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of
 from jtsolve.averaging.known import Rounded, sets_at, sets_before
 from jtsolve.averaging.moves import Scores
@@ -209,6 +209,18 @@ def test_flare_without_tempering_is_reported_as_not_converged(shared: Path) -> N
     assert not posterior.converged
 
 
+def test_chains_go_on_until_every_edge_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one edge that is as likely as not, four chains of 2,000 draws know the probability to 0.0056."""
+    even, rounds = named(DenseScores(2, 2, np.zeros(4))), []
+    for most_error in (0.009, 0.004):
+        monkeypatch.setattr("jtsolve.averaging.chains.CHAINS", replace(CHAINS, most_error=most_error))
+        sample = run_chains(even, 1.0, Limits(), Recording(), ladder=Ladder(temperatures=1), start=None)
+        assert sample.converged
+        assert sample.diagnostics["largest_error"] <= most_error
+        rounds.append(sample.diagnostics["rounds"])
+    assert rounds[0] < rounds[1]
+
+
 def test_flare_with_tempering_is_near_the_exact_posterior(shared: Path) -> None:
     problem = read_problem(shared / "data" / "scores" / "flare.score")
     exact, chains = average(problem), average(problem, method="chains", ladder=Ladder(rounds=8000))
@@ -227,6 +239,7 @@ def test_the_effective_size_is_the_smallest_of_score_size_and_every_uncertain_ed
             if 0.02 < shares[u, v] < 0.98:
                 trace = edge_trace(sample.graphs, u, v)
                 assert sample.diagnostics["effective_sample_size"] <= effective_size(trace) + 1e-9
+                assert sample.diagnostics["largest_error"] >= standard_error(trace) - 1e-9
 
 
 def test_the_same_seed_gives_the_same_chains_with_any_number_of_threads() -> None:
