@@ -36,7 +36,7 @@ from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
 from jtsolve.cluster import ClusterLostError, WorkersLostError
-from jtsolve.core.backend import Capabilities, needs_table
+from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError, colex_table
@@ -115,7 +115,8 @@ def _has_every_score(problem: Problem) -> str | None:
 
 MOVABLE = Capabilities(
     features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES}),
-    rules=(needs_table, lambda problem: None if needs_table(problem) else _has_every_score(problem)),
+    needs_table=True,
+    rules=(lambda problem: None if lacks_table(problem) else _has_every_score(problem),),
 )
 """What chains support: from any graph that meets these constraints, edges can be removed one by one."""
 
