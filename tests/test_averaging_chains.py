@@ -341,7 +341,7 @@ class Demanded:
 
 def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """33 variables have rows of two words, and more sets than are computed beforehand."""
-    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 1000)
+    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, ladder = gaussian(5, 33, 4), Ladder(rounds=200, temperatures=6, several=0.2)
     asked = Demanded(scores)
     tabled, demanded = (
@@ -372,7 +372,7 @@ def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
 
 
 def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 1000)
+    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, ladder = gaussian(5, 40, 3), Ladder(rounds=200, temperatures=6)
     whole = run_chains(named(scores), 1.0, Limits(), Recording(), ladder=ladder, start=None)
     monkeypatch.setattr("jtsolve.averaging.known._FIRST", 1 << 10)
@@ -393,7 +393,7 @@ def test_sets_are_found_from_their_places() -> None:
 
 
 def test_scores_on_demand_with_gaps_are_refused_when_they_are_met(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 10)
+    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 10)
     pairs = {1 << u | 1 << v: -1.0 for u in range(6) for v in range(u)}
     gaps = Demanded(SparseScores(6, {1 << v: -1.0 for v in range(6)} | pairs | {0b111000: 1.0}))
     with pytest.raises(RefusedError, match="score of every set"):

@@ -276,10 +276,16 @@ def test_the_time_limit_ends_the_work(
     assert command("score", data, "--max-size", "3", *limits) == 4
     assert "scoring was stopped after" in command.err
     assert output.read_text() == "old"
+    solve = ("solve", data, "--score", "bic", "--treewidth", "2", *limits, "--backend")
+    for backend in ("clutter", "dp"):  # few scores are computed on demand
+        monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", 0.0)
+        assert command(*solve, backend) == 0
+        assert "the time limit ended the scoring after" in command.out
+        assert read_result(output).score is not None  # that of the forest at least
     monkeypatch.setattr("jtsolve.core.backend.Limits.elapsed", 0.0)
-    assert command("solve", data, "--score", "bic", "--backend", "clutter", "--treewidth", "2", *limits) == 0
-    assert "the time limit ended the scoring after" in command.out
-    assert read_result(output).score is not None  # that of the forest at least
+    monkeypatch.setattr("jtsolve.scoring.problem.FOR_ALL_SCORES", Tabulation(60.0, 1.0, on_demand=5))
+    assert command(*solve, "dp") == 4
+    assert "scoring was stopped after" in command.err
 
 
 def test_interruption_writes_nothing(

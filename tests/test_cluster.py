@@ -208,7 +208,7 @@ def test_chains_on_workers_compute_scores_on_demand(
     problem = problem_from_table(data, Bdeu(), treewidth=2, tabulation=none)
     ladder = Ladder(temperatures=3, rounds=300)
     here = average(problem, method="chains", ladder=ladder)
-    monkeypatch.setattr("jtsolve.core.backend._MOST_COMPUTED", 5)
+    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 5)
     cluster = Cluster(client=workers.client)
     there = average(problem, method="chains", ladder=replace(ladder, cluster=cluster))
     assert here is not None

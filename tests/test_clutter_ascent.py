@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 EVERYTHING = 1 << 60
 
 
-def root_of(problem: Problem, root: int = 0) -> Subproblem:
+def root_of(problem: Problem, root: int = 0, *, keep_stages: bool = False) -> Subproblem:
     """Returns the problem as a whole, without a tree."""
     search = BranchAndBound.whole(
-        problem, families_of(problem, root), Limits(threads=1), Recording(), keep_stages=False
+        problem, families_of(problem, root), Limits(threads=1), Recording(), keep_stages=keep_stages
     )
     return search.root.subproblem
 
@@ -308,6 +308,26 @@ def test_a_cut_that_is_known_gets_one_multiplier() -> None:
     assert len(set(subproblem.rows.clutters)) == len(subproblem.rows.clutters)
     assert subproblem.units <= before
     assert bound.units >= subproblem.units
+
+
+def test_stages_share_cuts_though_some_of_their_sets_are_gone() -> None:
+    subproblem = root_of(named(from_data(3, 12, 3)), keep_stages=True)
+    offer(subproblem, "merging")
+    ascend(subproblem, subproblem.multipliers, lambda _: True)
+    subproblem.fix()
+    assert subproblem.stages
+    first, last = subproblem.stages[0], subproblem.stage()
+    assert {id(cut) for cut, _ in last.cuts} <= {id(cut) for cut, _ in first.cuts}
+    families = subproblem.families
+    left = [families.members_of(at) for at in range(families.sizes.size)]
+
+    def alive(cut: list[list[int]]) -> list[list[int]]:
+        return [names for names in cut if names in left]
+
+    assert any(alive(cut) != cut for cut, _ in last.cuts)
+    assert [(alive(cut), weight) for cut, weight in first.cuts] == [
+        (alive(cut), weight) for cut, weight in last.cuts
+    ]
 
 
 @pytest.mark.parametrize("seed", range(3))

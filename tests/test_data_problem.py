@@ -19,8 +19,8 @@ from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import (
     BEFORE_SEARCH,
+    FOR_ALL_SCORES,
     FOR_HEURISTICS,
-    WHOLE,
     WITHIN_LIMITS,
     Tabulation,
     plan_scores,
@@ -97,9 +97,9 @@ def test_seconds_and_bytes_decide() -> None:
 
 
 def test_exact_backends_get_a_table_within_the_limits_and_the_others_a_quick_one() -> None:
-    assert tabulation_for(REGISTRY["dp"]) is WITHIN_LIMITS
+    assert tabulation_for(REGISTRY["clutter"]) is WITHIN_LIMITS
     assert tabulation_for(REGISTRY["forward"]) is FOR_HEURISTICS
-    assert tabulation_for(REGISTRY["ilp"]) is tabulation_for(REGISTRY["maxsat"]) is WHOLE  # an end is told
+    assert {tabulation_for(REGISTRY[name]) for name in ("dp", "ilp", "cpsat", "maxsat")} == {FOR_ALL_SCORES}
     assert FOR_HEURISTICS.seconds < BEFORE_SEARCH.seconds
     assert tabulation_for(None) is BEFORE_SEARCH
 
@@ -127,6 +127,14 @@ def test_the_time_limit_ends_a_tabulation_and_so_does_the_caller() -> None:
     assert isinstance(late.problem().scores, DataScores)
     with pytest.raises(LimitError, match="scoring was stopped"):
         replace(late, required=True).problem()
+
+
+def test_backends_that_need_a_table_take_few_scores_on_demand() -> None:
+    assert not plan_scores(TABLE, Bic(), 3, Limits(), tabulation=FOR_ALL_SCORES).required
+    wide = DataTable(tuple(f"V{v}" for v in range(200)), (("0", "1"),) * 200, np.tile([[0, 1]], (200, 1)))
+    for backend, required in (("dp", True), ("ilp", True), ("clutter", False)):
+        tabulation = tabulation_for(REGISTRY[backend])
+        assert plan_scores(wide, Bic(), 3, Limits(), tabulation=tabulation).required is required
 
 
 def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:

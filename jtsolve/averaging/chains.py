@@ -39,7 +39,7 @@ from jtsolve.averaging.moves import ChainState, Scores, Shared, advance, advance
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
 from jtsolve.averaging.traces import MOST_DIFFERENCE, Sample, edge_shares, edge_trace, word_count, words_of
 from jtsolve.cluster import ClusterLostError, WorkersLostError
-from jtsolve.core.backend import Capabilities, needs_table
+from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError, colex_table
@@ -105,7 +105,7 @@ CHAINS = ChainConstants()
 
 
 def _has_every_score(problem: Problem) -> str | None:
-    if needs_table(problem):
+    if lacks_table(problem):
         return None  # scores on demand are looked at as they come
     lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
     return None if lowest > -np.inf else GAPS
@@ -274,7 +274,7 @@ class _Run:
         rounded, before = Rounded.of(problem, log_odds), sets_before(n, largest)
         log_odds = rounded.multiple(log_odds)
         on_demand = None
-        if needs_table(problem):
+        if lacks_table(problem):
             room = limits.memory_bytes // (8 * ladder.chains)
             on_demand = partial(OnDemand, rounded, before, room)
         known = rounded.table(largest) if on_demand is None else on_demand().known

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.backend import Capabilities, needs_table
+from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import Feature
 from jtsolve.core.scores import DenseScores, colex_table, own_scores
 from jtsolve.core.varset import members
@@ -32,7 +32,7 @@ EXACT = Capabilities(
     features=frozenset(Feature) - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS},
     exact=True,
     max_variables=MOST_VARIABLES,
-    rules=(needs_table,),
+    needs_table=True,
 )
 """What the exact sums support. A largest number of cliques would need a sum for each number; of a forbidden
 graph the weight could be subtracted, but if it is nearly all of the sum, nothing would be left of the

@@ -36,7 +36,7 @@ Rule: TypeAlias = Callable[[Problem], str | None]
 """A condition beyond features; returns None if the problem meets it, else the objection in one sentence."""
 
 
-_MOST_COMPUTED = 1 << 18
+MOST_COMPUTED = 1 << 18
 """The most scores computed on demand for a backend that needs them all: a few seconds of work."""
 
 
@@ -47,16 +47,16 @@ _AT_LEAST = 0.2
 """Seconds of processor time."""
 
 
-def needs_table(problem: Problem) -> str | None:
+def lacks_table(problem: Problem) -> str | None:
     """A rule: objects to scores computed on demand where there are too many to compute them all."""
     sets = count_bounded_subsets(problem.n, problem.max_clique_size)
-    if isinstance(problem.scores, DenseScores | SparseScores) or sets <= _MOST_COMPUTED:
+    if isinstance(problem.scores, DenseScores | SparseScores) or sets <= MOST_COMPUTED:
         return None
     return (
         f"It needs a table of the scores of all {sets} sets of at most {problem.max_clique_size} variables, "
-        "but they are computed on demand; make the table first (jtsolve score --max-size, "
-        "jtsolve.scoring.tabulate), lower the treewidth, or use a backend that reads few scores, such as "
-        "forward or lns."
+        "but they are computed on demand; allow it more time and memory, make the table first (jtsolve score "
+        "--max-size, jtsolve.scoring.tabulate), lower the treewidth, or use a backend that reads few scores, "
+        "such as forward or lns."
     )
 
 
@@ -72,7 +72,8 @@ class Capabilities:
         features: the constraints that it supports.
         exact: whether it proves optimality when it finishes.
         max_variables: the largest n that it accepts, or None.
-        any_size: whether it accepts a problem regardless of `max_variables`.
+        needs_table: whether it reads all scores, and so takes scores on demand only if they are few.
+        any_size: whether it accepts a problem regardless of `max_variables` and `needs_table`.
         rules: further conditions, each a function that returns its objection.
         rank: preference of `auto` among heuristics; higher is tried first. 0 for a backend that builds its
             own tree; one above its starts for one that improves their trees, which is never worse; two above
@@ -85,6 +86,7 @@ class Capabilities:
     features: frozenset[Feature] = ALL_FEATURES
     exact: bool = False
     max_variables: int | None = None
+    needs_table: bool = False
     any_size: Callable[[Problem], bool] = _never
     rules: tuple[Rule, ...] = ()
     rank: int = 0
@@ -97,10 +99,12 @@ class Capabilities:
             f"It does not support the constraint {feature.value}."
             for feature in sorted(problem.constraints.features - self.features, key=lambda f: f.value)
         ]
-        too_many = self.max_variables is not None and problem.n > self.max_variables
-        if too_many and not self.any_size(problem):
-            reasons.append(f"It takes at most {self.max_variables} variables, not {problem.n}.")
-        reasons.extend(reason for rule in self.rules if (reason := rule(problem)) is not None)
+        rules = self.rules
+        if not self.any_size(problem):
+            if self.max_variables is not None and problem.n > self.max_variables:
+                reasons.append(f"It takes at most {self.max_variables} variables, not {problem.n}.")
+            rules = (lacks_table, *rules) if self.needs_table else rules
+        reasons.extend(reason for rule in rules if (reason := rule(problem)) is not None)
         return tuple(reasons)
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.backend import Backend, Limits, ReadsLargerSets, needs_table
+from jtsolve.core.backend import MOST_COMPUTED, Backend, Limits, ReadsLargerSets
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.pruning import MOST_VARIABLES
@@ -39,12 +39,12 @@ class Tabulation:
     Args:
         seconds: the longest predicted tabulation.
         share: the largest share of the memory and the time left that it may take.
-        required: whether scores on demand do not do instead, when the time limit ends it.
+        on_demand: the most scores that are computed on demand instead, where the time limit ends it.
     """
 
     seconds: float
     share: float
-    required: bool = False
+    on_demand: float = inf
 
     def obstacle(self, cost: TableEstimate, limits: Limits) -> str | None:
         """Returns what the table needs and may not have, or None if it may be made."""
@@ -64,9 +64,11 @@ class Tabulation:
 BEFORE_SEARCH = Tabulation(seconds=3.0, share=0.5)
 """For `auto`, which prefers exact backends where they fit: the first tree is to come within five seconds."""
 WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
-"""For exact backends, which read all scores: all that the limits allow."""
-WHOLE = Tabulation(seconds=inf, share=1.0, required=True)
-"""For a file of all scores, for averages, for partitions, and for backends that need a table."""
+"""For the other exact backends: all that the limits allow."""
+FOR_ALL_SCORES = Tabulation(seconds=inf, share=1.0, on_demand=MOST_COMPUTED)
+"""For backends that need a table unless the scores are few."""
+WHOLE = Tabulation(seconds=inf, share=1.0, on_demand=0)
+"""For a file of all scores, for exact sums, and for partitions."""
 FOR_HEURISTICS = Tabulation(seconds=0.1, share=0.5)
 """For a search that reads few sets, perhaps for each of dozens of trees: about as long as `forward` takes."""
 
@@ -75,8 +77,8 @@ def tabulation_for(backend: Backend | None) -> Tabulation:
     """Returns the rule for a search by a backend; None stands for `auto`."""
     if backend is None:
         return BEFORE_SEARCH
-    if needs_table in backend.capabilities.rules:
-        return WHOLE
+    if backend.capabilities.needs_table:
+        return FOR_ALL_SCORES
     return WITHIN_LIMITS if backend.capabilities.exact else FOR_HEURISTICS
 
 
@@ -96,7 +98,7 @@ class ScoringPlan:
         limits: of time, memory and threads.
         cost: of tabulating them.
         obstacle: why they are computed on demand instead, or None.
-        required: see `Tabulation`.
+        required: whether scores on demand do not do instead, where the time limit ends it.
     """
 
     scorer: Scorer
@@ -111,7 +113,7 @@ class ScoringPlan:
         if isinstance(self.scorer.table, PartitionedTable):
             tabulation = WHOLE
         obstacle = tabulation.obstacle(self.cost, self.limits)
-        return replace(self, obstacle=obstacle, required=tabulation.required)
+        return replace(self, obstacle=obstacle, required=self.cost.sets > tabulation.on_demand)
 
     def problem(
         self,

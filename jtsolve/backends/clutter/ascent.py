@@ -139,7 +139,7 @@ def bound_alone(subproblem: Subproblem, should_continue: Callable[[int], bool]) 
     amounts = np.array(list(raises.values()), dtype=np.int64)
     subproblem.units = start.units - int(amounts.sum())
     weights = RowVector(amounts, np.zeros(0, dtype=np.int64))
-    return stage_of(list(raises), [], weights, subproblem.families.members_of)
+    return stage_of(list(raises), [], weights, subproblem.families.members_of, {})
 
 
 def cuts_raised(

@@ -43,17 +43,21 @@ def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
                 number[id(child)] = len(nodes)
                 nodes.append(child)
     stages = [stage for node in nodes for stage in (*(node.stages or ()), node.last) if stage is not None]
-    named = {tuple(names) for stage in stages for cut, _ in stage.cuts for names in cut}
+    used = {id(cut): cut for stage in stages for cut, _ in stage.cuts}  # stages share cuts
+    named = {tuple(names) for cut in used.values() for names in cut}
     named |= {tuple(names) for stage in stages for row, _, _ in stage.balances for names, _ in row}
     # In the order of their masks, sets of a cut are close together, which packs well.
     sets = {names: at for at, names in enumerate(sorted(named, key=varset))}
     cuts: dict[tuple[int, ...], int] = {}
+    place = {
+        number: _at(cuts, tuple(sorted(sets[tuple(names)] for names in cut))) for number, cut in used.items()
+    }
     balances: dict[tuple[int, tuple[tuple[int, int], ...]], int] = {}
     graphs: dict[tuple[tuple[int, int], ...], int] = {}
 
     def multipliers(stage: Stage) -> Multipliers:
         return Multipliers(
-            [(_at(cuts, tuple(sorted(sets[tuple(names)] for names in cut))), w) for cut, w in stage.cuts],
+            [(place[id(cut)], weight) for cut, weight in stage.cuts],
             [
                 (_at(balances, (limit, tuple((sets[tuple(names)], c) for names, c in row))), w)
                 for row, limit, w in stage.balances

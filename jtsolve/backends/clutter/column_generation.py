@@ -454,7 +454,7 @@ class ColumnGeneration:
             bool((better > bound.best).any()),
             own_sets,
             over_best.max(axis=1, initial=_NEVER),
-            stage_of(list(multipliers.cuts), list(multipliers.set_rows), weights, _names),
+            stage_of(list(multipliers.cuts), list(multipliers.set_rows), weights, _names, {}),
         )
 
     def _keep_largest(self, sets: NDArray[np.int32], nats: NDArray[np.float64]) -> None:

@@ -102,6 +102,8 @@ class Subproblem:
         units: the best bound; that of the multipliers is no larger.
         centre: the stability centre of in-out separation: the best tree's families (positions, slots), or
             None if some are not here.
+        listed: the cuts of the last stage, by members, under their present positions. The next stage has them
+            in the same form, though some of their sets are gone, so that a certificate lists each only once.
         feasible: False if a vertex has no family left, or a sink is gone: there is no tree.
     """
 
@@ -113,6 +115,7 @@ class Subproblem:
     sinks: list[int]
     stages: list[Stage] | None = None
     inherited: InitVar[int | None] = None
+    listed: dict[Clutter, list[list[int]]] = field(default_factory=dict)
     units: int = field(init=False)
     centre: tuple[NDArray[np.int64], NDArray[np.int64]] | None = field(init=False, default=None)
     feasible: bool = field(init=False)
@@ -237,6 +240,7 @@ class Subproblem:
             [*self.sinks, pair] if present else self.sinks,
             None if self.stages is None else [],
             self.units,
+            self.listed,
         )
         if not present:
             u, v = families.members[pair, :2]
@@ -262,7 +266,9 @@ class Subproblem:
         families, position = self.families.restricted(allowed)
         self.families = families
         self.scores = self.scores[position >= 0]
-        self.rows = self.rows.moved(families, position)
+        before, self.rows = self.rows.clutters, self.rows.moved(families, position)
+        moved = zip(before, self.rows.clutters, strict=True)
+        self.listed = {now: self.listed[was] for was, now in moved if was in self.listed}
         self.sinks = [int(position[at]) for at in self.sinks]
         self.feasible = self._is_feasible()
         if self.centre is not None:
@@ -279,17 +285,32 @@ class Subproblem:
     def stage(self) -> Stage:
         """Returns the present multipliers."""
         weights = RowVector(*map(self.best.scale.units_of, self.multipliers))
-        return stage_of(self.rows.clutters, self.rows.set_rows, weights, self.families.members_of)
+        rows, names = self.rows, self.families.members_of
+        return stage_of(rows.clutters, rows.set_rows, weights, names, self.listed)
 
 
 def stage_of(
-    clutters: list[Clutter], set_rows: list[SetRow], weights: RowVector, names: Callable[[int], list[int]]
+    clutters: list[Clutter],
+    set_rows: list[SetRow],
+    weights: RowVector,
+    names: Callable[[int], list[int]],
+    listed: dict[Clutter, list[list[int]]],
 ) -> Stage:
-    """Returns multipliers of rows, in units, for a certificate; `names` lists the members of a row's set."""
+    """Returns multipliers of rows, in units, for a certificate.
+
+    Args:
+        clutters: the cuts.
+        set_rows: the other rows.
+        weights: the multipliers.
+        names: lists the members of a row's set.
+        listed: cuts by members, as an earlier stage has them; takes those of this one.
+    """
     found = Stage([], [], [])
     for clutter, weight in zip(clutters, weights.cuts.tolist(), strict=True):
         if weight:
-            found.cuts.append(([names(at) for at in clutter], weight))
+            if clutter not in listed:
+                listed[clutter] = [names(at) for at in clutter]
+            found.cuts.append((listed[clutter], weight))
     for (sets, pairs, limit), weight in zip(set_rows, weights.set_rows.tolist(), strict=True):
         if weight and pairs:
             found.graphs.append(([(u, v) for u, v, c in pairs if c < 0], weight))

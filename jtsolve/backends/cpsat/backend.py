@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
 from jtsolve.backends.support.worker import Call, run
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.encodings import balancing, family, imset
 from jtsolve.errors import ChoiceError
 
@@ -115,8 +115,9 @@ class ConstraintProgramming:
         return Capabilities(
             features=_FEATURES[self.model],
             exact=True,
+            needs_table=True,
             predictable=False,
-            rules=(needs("ortools", "ortools"), needs_table),
+            rules=(needs("ortools", "ortools"),),
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:

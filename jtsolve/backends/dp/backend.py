@@ -32,7 +32,7 @@ import numpy as np
 
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.plan import COSTS, Precision, TableClass, TablePlan, plan_of
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome
@@ -79,8 +79,8 @@ class DynamicProgramming:
             features=LOCAL_FEATURES,
             exact=True,
             max_variables=28,
+            needs_table=True,
             any_size=lambda problem: self._forest_for(problem) is not None,
-            rules=(lambda problem: None if self._forest_for(problem) else needs_table(problem),),
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.encodings.family import FEATURES
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class IntegerProgramming:
     def capabilities(self) -> Capabilities:
         """All constraints of the family formulation; PuLP has to be installed."""
         return Capabilities(
-            features=FEATURES, exact=True, predictable=False, rules=(needs("pulp", "pulp"), needs_table)
+            features=FEATURES, exact=True, needs_table=True, predictable=False, rules=(needs("pulp", "pulp"),)
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:

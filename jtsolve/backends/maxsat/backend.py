@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report, needs_table
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.encodings.family import FEATURES
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ class MaximumSatisfiability:
         return Capabilities(
             features=FEATURES,
             exact=True,
+            needs_table=True,
             predictable=False,
-            rules=(needs("pysat", "python-sat"), needs_table),
+            rules=(needs("pysat", "python-sat"),),
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
