@@ -11,6 +11,8 @@
     predict   test log-likelihood of 32 drawn trees beside the best one; only if named, with files of data:
               `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and the rows or all;
               `predict FOLDER/plants:3:17412:9900`: of so many rounds of chains, converged or not
+    demand    rounds of chains with a table of scores and with scores on demand; only if named:
+              `demand FOLDER/kosarek:4:5000:100`, a set, the largest clique, the rows, and the rounds
 
 Name parts, or sizes: `python benchmarks/averaging.py sums 13 15 16`, `sums 18/4` for cliques of at most 4.
 """
@@ -37,6 +39,7 @@ from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.running import FOR_CHAINS
 from jtsolve.averaging.sampling import Draws, draw_trees
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.traces import neighbours_of
@@ -45,13 +48,14 @@ from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe, peak_memory
 from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
-from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
+from jtsolve.scoring.problem import WITHIN_LIMITS, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import solve
 from jtsolve.tables.reading import read_states
@@ -234,6 +238,38 @@ def network(cases: list[str]) -> None:
         print(f"| {row} | {processor:.0f} s |", flush=True)
 
 
+def demand(cases: list[str]) -> None:
+    """Prints what rounds of chains take with a table of scores and without, which give the same graphs."""
+    print(
+        "| set | rows | variables | cliques ≤ | sets | rounds | table | rounds after it | on demand | asked |"
+    )
+    print(f"|{'---|' * 10}")
+    for case in cases:
+        path, largest, rows, rounds = case.split(":")
+        table = read_states(Path(f"{path}.train.data.gz"), header=False)
+        table = replace(table, codes=table.codes[:, : int(rows)])
+        sets = count_bounded_subsets(table.n, int(largest))
+        row = f"{Path(path).name} | {table.total} | {table.n} | {largest} | {sets}"
+        took, graphs = [], []
+        for rule in (FOR_CHAINS, Tabulation(seconds=0.0, share=0.0)):
+            problem, wall, _ = timed(
+                lambda t=table, k=int(largest) - 1, r=rule: problem_from_table(
+                    t, Bdeu(1.0), treewidth=k, tabulation=r
+                )
+            )
+            if not isinstance(problem.scores, DenseScores) and rule is FOR_CHAINS:
+                took += ["more than a minute", "–"]
+                continue
+            ladder = Ladder(rounds=int(rounds))
+            sample, run, _ = timed(
+                lambda p=problem, x=ladder: run_chains(p, 1.0, Limits(), Recording(), ladder=x, start=None)
+            )
+            took += [f"{wall:.1f} s", f"{run:.1f} s"] if rule is FOR_CHAINS else [f"{run:.1f} s"]
+            graphs.append(sample.graphs)
+        assert len(graphs) == 1 or (graphs[0] == graphs[1]).all()
+        print(f"| {row} | {rounds} | {' | '.join(took)} | {problem.scores.stats['misses']} |", flush=True)
+
+
 PARTS = {
     "sums": sums,
     "draws": draws,
@@ -242,7 +278,10 @@ PARTS = {
     "counts": counts,
     "network": network,
     "predict": predict,
+    "demand": demand,
 }
+UNASKED = ("network", "predict", "demand")
+"""Parts that need names of files."""
 
 
 def main(arguments: list[str]) -> None:
@@ -252,7 +291,7 @@ def main(arguments: list[str]) -> None:
     warm_up()
     names = [word for word in arguments if word in PARTS]
     sizes = [word for word in arguments if word not in PARTS]
-    for name in names or [part for part in PARTS if part not in ("network", "predict")]:
+    for name in names or [part for part in PARTS if part not in UNASKED]:
         PARTS[name](sizes if names else [])
         print()
 
