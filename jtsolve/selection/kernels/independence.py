@@ -9,7 +9,7 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 
-@kernel
+@kernel(allocates=False)
 def partial_correlation(correlation, i, j, given, size, factor):
     """Returns ρ_ij|S, or 2 if the matrix of S, i and j is singular.
 
@@ -38,7 +38,7 @@ def partial_correlation(correlation, i, j, given, size, factor):
     return cross / sqrt(cross * cross + rest * rest)
 
 
-@kernel
+@kernel(allocates=False)
 def separated(correlation, i, j, around, count, size, threshold, given, places, factor):
     """Tells whether some S of this size among the first `count` of `around` has |ρ_ij|S| below the threshold.
 

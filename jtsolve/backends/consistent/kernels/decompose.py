@@ -74,19 +74,19 @@ State = namedtuple(
 """The state of a search; arrays in place of objects, as numba has it."""
 
 
-@kernel
+@kernel(allocates=False)
 def has(mask, v):
     """Tells whether v is in the mask."""
     return (mask[v >> 6] >> (v & 63)) & 1 != 0
 
 
-@kernel
+@kernel(allocates=False)
 def put(mask, v):
     """Puts v into the mask."""
     mask[v >> 6] |= 1 << (v & 63)
 
 
-@kernel
+@kernel(allocates=False)
 def within(inner, outer):
     """Tells whether a mask is a subset of another."""
     outside = 0
@@ -95,7 +95,7 @@ def within(inner, outer):
     return outside == 0
 
 
-@kernel
+@kernel(allocates=False)
 def find(leader, v):
     """Returns the leader of v, and shortens the path to it."""
     while leader[v] != v:
@@ -104,7 +104,7 @@ def find(leader, v):
     return v
 
 
-@kernel
+@kernel(allocates=False)
 def look_around(state):
     """Writes the ranks of the sets of k `around` the clique; returns the rank of the clique."""
     clique, binomial, above = state.clique, state.binomial, 0
@@ -118,7 +118,7 @@ def look_around(state):
     return below
 
 
-@kernel
+@kernel(allocates=False)
 def look_at(state, s, x):
     """Makes S∪x the clique; returns its rank."""
     k = state.sets.shape[1]
@@ -132,7 +132,7 @@ def look_at(state, s, x):
     return look_around(state)
 
 
-@kernel
+@kernel(allocates=False)
 def cover(state):
     """Covers `uncovered` greedily with disjoint decomposable components on the sets `around` the clique.
 
@@ -181,7 +181,7 @@ def cover(state):
     return taken
 
 
-@kernel
+@kernel(allocates=False)
 def decompose(state, s, q, x):
     """Decomposes (S, Q) greedily by x; returns the number of pieces, or -1 if they do not cover Q∖x."""
     if not state.cliques[look_at(state, s, x)].permitted:
@@ -192,7 +192,7 @@ def decompose(state, s, q, x):
     return cover(state)
 
 
-@kernel
+@kernel(allocates=False)
 def decompose_root(state, rank):
     """Covers everything outside a clique greedily; returns the number of pieces, or -1 if it fails."""
     clique, binomial, uncovered = state.clique, state.binomial, state.uncovered
@@ -212,7 +212,7 @@ def decompose_root(state, rank):
     return cover(state)
 
 
-@kernel
+@kernel(allocates=False)
 def add_to_agenda(state, s, q):
     """Puts a component on the agenda."""
     component = state.components[s, q]
@@ -221,7 +221,7 @@ def add_to_agenda(state, s, q):
         state.agenda[component.size] = s * state.leader.shape[1] + q
 
 
-@kernel
+@kernel(allocates=False)
 def mark_stale(state, s, q):
     """Marks what a change of (S, Q) can change as stale."""
     for v in range(state.leader.shape[1]):
@@ -279,7 +279,7 @@ def make_components(state, s):
             add_to_agenda(state, s, q)
 
 
-@kernel
+@kernel(allocates=False)
 def update(state, s, q):
     """Decides whether (S, Q) is decomposable, by the recorded x unless it is stale, or by others."""
     component, stale = state.components[s, q], state.stale[s, q]
@@ -300,7 +300,7 @@ def update(state, s, q):
         mark_stale(state, s, q)
 
 
-@kernel
+@kernel(allocates=False)
 def settle(state, until):
     """Goes through the stale components by increasing size, then the cliques; False if covers ran out."""
     n, progress = state.leader.shape[1], state.progress[0]
@@ -329,7 +329,7 @@ def settle(state, until):
     return True
 
 
-@kernel
+@kernel(allocates=False)
 def advance(state, budget):
     """Removes the weakest edges, which raises δ to their strength, until there is a root (section 5).
 
@@ -359,7 +359,7 @@ def advance(state, budget):
     return False
 
 
-@kernel
+@kernel(allocates=False)
 def best_decompositions(state, items, separator_scores, clique_scores, values):
     """Finds the greedy decompositions of the highest score.
 

@@ -19,7 +19,7 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 
-@kernel
+@kernel(allocates=False)
 def least_cut_by_enumeration(gain, size, threshold):
     """Returns min over ∅ ⊊ X ⊊ A of cut(X) = gain(A) + gain(∅) − gain(X) − gain(A∖X), for any gain.
 
@@ -137,7 +137,7 @@ def merge(A, values, offsets, binomial, labels, threshold, enumerate_cuts, most,
     return found, tested, True
 
 
-@kernel
+@kernel(allocates=False)
 def next_set(A, count):
     """Steps a set of {0..count-1}, members increasing, in colex order; False after the last."""
     for i in range(A.size):
@@ -150,7 +150,7 @@ def next_set(A, count):
     return False
 
 
-@kernel
+@kernel(allocates=False)
 def rank_with(S, low, high, binomial):
     """Returns the colex rank of S ∪ {low, high}, low < high, neither in S; high = n for S ∪ {low}."""
     rank, size, n = 0, 0, binomial.shape[0] - 1
