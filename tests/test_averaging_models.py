@@ -254,8 +254,8 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
         (69, 3, "exact", WHOLE),
         (13, 13, "chains", FOR_CHAINS),
     ):
-        assert tabulation_for(n, largest, method, Limits(memory=10**9)) is rule
-    assert tabulation_for(30, 3, "auto", Limits(memory=10**9), "rooted-junction-trees") is WHOLE
+        assert tabulation_for(n, largest, method, Limits(memory=10**10)) is rule
+    assert tabulation_for(30, 3, "auto", Limits(memory=10**10), "rooted-junction-trees") is WHOLE
 
 
 def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
