@@ -163,7 +163,7 @@ def lay_out(lane, schedule, order, variables, values, covered, clique, separator
     return bonus * covered.size - own.sum()
 
 
-@kernel
+@kernel(allocates=False)
 def fill(schedule, clique, separator, F, H, g):
     """Fills F, H and g of all pairs, each of shape (E · LANES,); see `lay_out` for the scores.
 
@@ -209,14 +209,14 @@ def fill(schedule, clique, separator, F, H, g):
             F[(pair << SHIFT) + lane] = max(F[(pair << SHIFT) + lane], total)
 
 
-@kernel
+@kernel(allocates=False)
 def _part_value(schedule, lane, g, top, u):
     """Returns g(C,U) in a lane."""
     cell = schedule.base[schedule.rank[top]] + renamed(u, top, schedule.m - 1)
     return g[cell * LANES + lane]
 
 
-@kernel
+@kernel(allocates=False)
 def _best_clique(schedule, lane, clique, g, base, u, proper):
     """Returns max over S ⊆ C ⊆ S ∪ U (S ⊊ C if `proper`) of s(C) + g(C, U∖C), and C."""
     best, found = -np.inf, 0
