@@ -70,7 +70,7 @@ class Shared(NamedTuple):
     @property
     def piece(self) -> int:
         """The rounds of a thread at a time."""
-        proposals = max(1, self.steps) * len(self.betas)
+        proposals = 2 * self.steps * len(self.betas)
         return next((p for p in _PIECES if p * proposals <= _PROPOSALS), 1)
 
 

@@ -538,6 +538,8 @@ def run_chain(
 ):
     """Runs `rounds` times `steps` proposals at each temperature, and exchanges of neighbouring temperatures.
 
+    When all are cool, there are as many proposals at beta 1 as at the others together.
+
     Args:
         states: shape (1 + T,): of the exchanges, and of each temperature; see `random`; changed, as the next
             five.
@@ -549,13 +551,14 @@ def run_chain(
         left: shape (T,): the proposals left in the round at each temperature; -1 before it begins.
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
         rounds: the number of rounds.
-        steps: proposals at a temperature in a round.
+        steps: proposals at a temperature in a round, beta 1 excepted.
         scores: see `chains.Scores`.
         partners: see `tempering.Partners`.
         trace: shape (rounds, n, words): the rows of the graph at beta 1 after each round; written.
         heights: shape (rounds,): its ln of the weight; written.
-        counts: [proposals, accepted, round trips, exchanges 0, 1, …]; added to, but not while they cool. Its
-            last T entries tell which graphs were at the highest temperature since they were at the lowest.
+        counts: [proposals, accepted, round trips, exchanges 0, 1, …], the first two at beta 1; added to, the
+            others not while they cool. Its last T entries tell which graphs were at the highest temperature
+            since they were at the lowest.
 
     Returns:
         The rounds done: all, or those before one for which scores are wanted.
@@ -578,6 +581,9 @@ def run_chain(
                 resample(rows, logs, order, cool, rise, states)
         if left[0] < 0:
             left[:] = steps
+            if not cooling:
+                left[0] *= max(1, temperatures - 1)
+            counts[0] += left[0]
         for t in range(temperatures):
             graph = rows[order[t]]
             beta = present[t]
@@ -613,7 +619,6 @@ def run_chain(
             counts[2] += 1
         trace[r] = rows[order[0]]
         heights[r] = logs[order[0]]
-        counts[0] += steps
         clock[0] += 1
         left[:] = -1
     return rounds
