@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from math import exp, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -374,6 +375,17 @@ def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
     assert len(weights) > 40
     assert set(map(len, weights.values())) == {1}
     assert sample.converged
+
+
+def test_one_score_far_below_all_others_does_not_blur_them() -> None:
+    values = gaussian(3, 5).values.copy()
+    values[-1] = -1e18
+    problem = named(DenseScores(5, 5, values))
+    posterior, averages = average(problem, method="chains"), enumerated(problem)
+    assert posterior is not None
+    assert averages is not None
+    for u, v in combinations(range(5), 2):
+        assert posterior.edges[u, v] == pytest.approx(averages.complete[1 << u | 1 << v], abs=0.04)
 
 
 def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
