@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from itertools import combinations
 from math import exp, inf, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -376,6 +378,17 @@ def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
     assert sample.converged
 
 
+def test_one_score_far_below_all_others_does_not_blur_them() -> None:
+    values = gaussian(3, 5).values.copy()
+    values[-1] = -1e18
+    problem = named(DenseScores(5, 5, values))
+    posterior, averages = average(problem, method="chains"), enumerated(problem)
+    assert posterior is not None
+    assert averages is not None
+    for u, v in combinations(range(5), 2):
+        assert posterior.edges[u, v] == pytest.approx(averages.complete[1 << u | 1 << v], abs=0.04)
+
+
 def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, ladder = gaussian(5, 40, 3), Ladder(rounds=200, temperatures=6)
@@ -388,6 +401,20 @@ def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.Monke
     again = run_chains(demanded, 1.0, little, Recording(), ladder=ladder, start=None)
     assert (whole.graphs == again.graphs).all()
     assert max(asked.asked.values()) > 2 * ladder.chains
+
+
+def test_a_stop_is_noticed_whenever_scores_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may take far longer than proposals."""
+    monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
+    scores, ladder = gaussian(5, 33, 4), Ladder(rounds=200, temperatures=6)
+    asked = []
+    for patience in (2000, 12):
+        demanded = named(source := Demanded(scores))
+        report = Recording(patience=patience, reason=Stop.TIME)
+        with suppress(StoppedError):
+            run_chains(demanded, 1.0, Limits(threads=1), report, ladder=ladder, start=None)
+        asked.append(len(source.asked))
+    assert asked[1] < asked[0] / 4
 
 
 def test_sets_are_found_from_their_places() -> None:

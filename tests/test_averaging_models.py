@@ -253,6 +253,8 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
         (69, 3, "auto", FOR_CHAINS),
         (69, 3, "exact", WHOLE),
         (13, 13, "chains", FOR_CHAINS),
+        (2000, 3, "auto", FOR_CHAINS),
+        (4, 11, "auto", WHOLE),  # a treewidth of 10
     ):
         assert tabulation_for(n, largest, method, Limits(memory=10**10)) is rule
     assert tabulation_for(30, 3, "auto", Limits(memory=10**10), "rooted-junction-trees") is WHOLE

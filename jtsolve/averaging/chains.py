@@ -212,6 +212,7 @@ def run_chains(
         StoppedError: the report asked to end before anything could be compared.
         ClusterLostError, WorkersLostError: the cluster was lost before.
     """
+    problem = problem.guarded(lambda: report.stop is not None)
     run = _Run(problem, edge_odds, ladder, start, limits)
     sample: Sample | None = None
     for rounds in _stages(run.rounds):
@@ -413,6 +414,7 @@ class _Run:
                             self.on_demand[i],
                             self.graphs[i, part],
                             self.heights[i, part],
+                            stop=lambda: report.stop is not None,
                         )
                         for i in range(self.ladder.chains)
                     ]

@@ -35,6 +35,9 @@ GAPS = "Chains need the score of every set: through the gaps they might not reac
 MOST_SETS = 1 << 62
 """Of which each has a number."""
 
+_COARSEST = 2.0**-16
+"""Nats: of it, sums up to 10^11 nats are exact, and too small to change a probability."""
+
 _FIRST = 1 << 14
 """Slots of a new hash table."""
 _SLOT_BYTES = 16
@@ -76,9 +79,13 @@ class Rounded:
 
     @classmethod
     def of(cls, problem: Problem, log_odds: float) -> Rounded:
-        """Returns the scores of a problem in the least unit in which sums over a graph, or two, are exact."""
+        """Returns the scores of a problem in the least unit in which sums over a graph, or two, are exact.
+
+        The unit is at most `_COARSEST`: a set may score far below all graphs that chains see, and bounds of
+        scores on demand are loose.
+        """
         most = problem.n * (max(map(abs, problem.scores.extremes())) + problem.n * abs(log_odds))
-        return cls(problem.scores, 2.0 ** (ceil(log2(max(1.0, most))) - 50))
+        return cls(problem.scores, min(2.0 ** (ceil(log2(max(1.0, most))) - 50), _COARSEST))
 
     @property
     def n(self) -> int:

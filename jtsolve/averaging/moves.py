@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.averaging.traces import neighbours_of, words_of
+from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +93,14 @@ def advance(
     on_demand: OnDemand | None,
     graphs: NDArray[np.uint32],
     heights: NDArray[np.float64],
+    *,
+    stop: Callable[[], bool],
 ) -> None:
-    """Runs a chain for as many rounds as there are places in its trace; writes state and trace."""
+    """Runs a chain for as many rounds as there are places in its trace; writes state and trace.
+
+    Raises:
+        StoppedError: `stop` answered True before scores were computed, which may take minutes in all.
+    """
     from jtsolve.averaging.kernels.edge_chain import run_chain
 
     random, rows, logs, order, clock, counts, drawn = state
@@ -103,6 +110,8 @@ def advance(
         while done < end:
             scores = shared.scores
             if on_demand is not None:
+                if stop():
+                    raise StoppedError
                 on_demand.answer()
                 scores = scores._replace(**on_demand.known._asdict())
             done += run_chain(
@@ -136,5 +145,5 @@ def advanced(
     state = ChainState(*(array.copy() for array in state))
     graphs, heights = np.zeros((rounds, *state.rows.shape[1:]), np.uint32), np.zeros(rounds)
     on_demand = None if shared.on_demand is None else shared.on_demand()
-    advance(shared, state, on_demand, graphs, heights)
+    advance(shared, state, on_demand, graphs, heights, stop=lambda: False)
     return state, graphs, heights

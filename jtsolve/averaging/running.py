@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.averaging.chains import CHAINS, MOVABLE, require_movable
 from jtsolve.averaging.plan import Plan
-from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, require_prior
+from jtsolve.averaging.weights import EXACT, GRAPHS, MOST_VARIABLES, ROOTED, require_prior
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.scoring.problem import WHOLE, Tabulation
@@ -37,8 +37,11 @@ def tabulation_for(
 
 
 def _fits(n: int, largest: int, limits: Limits, *, drawn: bool) -> bool:
-    """Tells whether exact sums fit the memory."""
-    return Plan(n, largest, drawn=drawn).estimate(limits.workers).memory <= limits.memory_bytes
+    """Tells whether there are exact sums of n variables, and they fit the memory."""
+    if n > MOST_VARIABLES:
+        return False
+    plan = Plan(n, min(largest, n), drawn=drawn)
+    return plan.estimate(limits.workers).memory <= limits.memory_bytes
 
 
 def is_exact(
