@@ -473,9 +473,12 @@ def test_graphs_that_do_not_fit_the_memory_are_refused() -> None:
 def test_chains_cool_down_in_a_share_of_the_time() -> None:
     """Unhurried, they do so for half of the rounds."""
     problem, ladder = named(gaussian(1, 40, 2, scale=50.0)), Ladder(rounds=1000, temperatures=10)
-    for limits, cooling in ((Limits(), 500), (Limits(time=1e-9), 200), (Limits(time=1e6), 500)):
-        sample = run_chains(problem, 1.0, limits, Recording(), ladder=ladder, start=None)
-        assert sample.diagnostics["cooling"] == cooling
+    cooling = [
+        run_chains(problem, 1.0, limits, Recording(), ladder=ladder, start=None).diagnostics["cooling"]
+        for limits in (Limits(), Limits(time=1e6), Limits(time=1e-9))
+    ]
+    assert cooling[:2] == [500, 500]
+    assert cooling[2] <= 200  # what it takes to see how long a round takes
 
 
 def test_r_hat_is_near_one_for_equal_chains_and_large_for_others() -> None:
