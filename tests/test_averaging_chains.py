@@ -362,6 +362,18 @@ def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyP
     assert max(asked.asked[row] for row in sets) <= ladder.chains  # each chain asks once
 
 
+def test_scores_too_far_apart_for_exact_sums_are_for_chains() -> None:
+    scores = gaussian(1, 5)
+    values = scores.values.copy()
+    values[7] = -1e12
+    far = named(DenseScores(5, 5, values))
+    with pytest.raises(RefusedError, match="too far apart"):
+        average(far, method="exact")
+    posterior = average(far)
+    assert posterior is not None
+    assert posterior.method == "chains"
+
+
 def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
     """The weights of four variables' 61 graphs; the last digits would tell the chains apart."""
     problem = named(gaussian(2, 4, scale=0.7))
@@ -508,7 +520,7 @@ def test_blocks_are_drawn_in_proportion_to_their_weight_within_the_rest() -> Non
     start = (0b00110, 0b10101, 0b11011, 0b00100, 0b00110)
     every = {rows_of(tree): tree.score(problem.scores) for tree in chordal_trees(5)}
     within = {rows: exp(s) for rows, s in every.items() if rows[4] == start[4] and rows[1] >> 2 & 1}
-    blocks = Blocks(4, (0b01111,), ((),), problem.scores.score, 5, 1.0, (0,) * 5)
+    blocks = Blocks(4, (0b01111,), ((),), problem.scores.score, 5, 0.0, (0,) * 5)
     seen: Counter[tuple[int, ...]] = Counter()
     generator = np.random.default_rng(1)
     for _ in range(draws):
@@ -524,7 +536,7 @@ def test_blocks_are_drawn_in_proportion_to_their_weight_within_the_rest() -> Non
 
 def test_a_block_with_an_incomplete_neighbourhood_stays() -> None:
     tree = JunctionTree(4, (0b0011, 0b0110, 0b1100), ((0, 1), (1, 2)))
-    blocks = blocks_of(tree, 2, gaussian(1, 4).score, 4, odds=1.0, forbidden=[0] * 4)
+    blocks = blocks_of(tree, 2, gaussian(1, 4).score, 4, log_odds=0.0, forbidden=[0] * 4)
     star = (0b1110, 0b0001, 0b0001, 0b0001)  # without {1, 2}: 0 and 3 have the neighbours 1 and 2
     drawn = [blocks.redraw(star, np.random.default_rng(seed)) for seed in range(20)]
     assert None in drawn

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from jtsolve.scoring.problem import (
     BEFORE_SEARCH,
     FOR_ALL_SCORES,
     FOR_HEURISTICS,
+    WHOLE,
     WITHIN_LIMITS,
     Tabulation,
     plan_scores,
@@ -126,7 +128,15 @@ def test_the_time_limit_ends_a_tabulation_and_so_does_the_caller() -> None:
     late = replace(plan, limits=Limits(time=1.0, started=time.monotonic() - 5))
     assert isinstance(late.problem().scores, DataScores)
     with pytest.raises(LimitError, match="scoring was stopped"):
-        replace(late, required=True).problem()
+        replace(late, tabulation=WHOLE).problem()
+
+
+def test_a_table_that_is_not_required_ends_after_its_share_of_the_time() -> None:
+    plan = plan_scores(TABLE, Bic(), 3, Limits())
+    hours = replace(plan, limits=Limits(time=1e4))
+    assert isinstance(hours.problem().scores, DenseScores)
+    assert isinstance(replace(hours, tabulation=Tabulation(inf, 0.0)).problem().scores, DataScores)
+    assert isinstance(replace(hours, tabulation=WHOLE).problem().scores, DenseScores)
 
 
 def test_backends_that_need_a_table_take_few_scores_on_demand() -> None:

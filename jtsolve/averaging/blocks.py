@@ -12,7 +12,7 @@ update of G[W] given the rest and given that the N(K) are complete, in detailed 
 from __future__ import annotations
 
 from itertools import combinations
-from math import log
+from math import exp
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -44,7 +44,7 @@ class Blocks(NamedTuple):
         neighbours: of each clique, by position.
         score: of a set of at most `largest` variables, in nats.
         largest: the size of the largest clique.
-        odds: prior odds of an edge.
+        log_odds: ln of the prior odds of an edge.
         forbidden: the vertices to which a vertex must not be adjacent.
     """
 
@@ -53,7 +53,7 @@ class Blocks(NamedTuple):
     neighbours: tuple[tuple[int, ...], ...]
     score: Callable[[VarSet], float]
     largest: int
-    odds: float
+    log_odds: float
     forbidden: tuple[VarSet, ...]
 
     def redraw(
@@ -75,7 +75,7 @@ class Blocks(NamedTuple):
         place = {v: i for i, v in enumerate(names)}
         problem = self._problem(names, [varset(place[v] for v in members(mask)) for mask in complete])
         limits = Limits(threads=1, seed=int(generator.integers(1 << 31)))
-        sums = compute(weights_of(problem, self.odds), limits, _Unwatched())
+        sums = compute(weights_of(problem, exp(self.log_odds)), limits, _Unwatched())
         drawn = draw_graphs(arrange(sums, limits, _Unwatched()), 1, limits, _Unwatched())[0].tolist()
         before = tuple(varset(place[u] for u in members(neighbours[v] & block)) for v in names)
         after = list(neighbours)
@@ -116,7 +116,7 @@ class Blocks(NamedTuple):
 
     def _log_weight(self, problem: Problem, neighbours: Sequence[VarSet]) -> float:
         tree = JunctionTree.from_neighbours(neighbours)
-        return tree.score(problem.scores) + log(self.odds) * len(tree.graph_edges)
+        return tree.score(problem.scores) + self.log_odds * len(tree.graph_edges)
 
 
 def blocks_of(
@@ -125,7 +125,7 @@ def blocks_of(
     score: Callable[[VarSet], float],
     largest: int,
     *,
-    odds: float,
+    log_odds: float,
     forbidden: Sequence[VarSet],
 ) -> Blocks:
     """Returns the blocks that are regions of a tree; see there."""
@@ -134,7 +134,7 @@ def blocks_of(
         neighbours[i].append(j)
         neighbours[j].append(i)
     near = tuple(map(tuple, neighbours))
-    return Blocks(size, tree.cliques, near, score, largest, odds, tuple(forbidden))
+    return Blocks(size, tree.cliques, near, score, largest, log_odds, tuple(forbidden))
 
 
 def components(neighbours: Sequence[VarSet], block: VarSet) -> Iterator[tuple[VarSet, VarSet]]:

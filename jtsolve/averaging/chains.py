@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from math import exp, log, sqrt
+from math import log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,8 +83,8 @@ class ChainConstants:
     one of four chains knows a probability of 1/2 to 0.026, and many pairs are compared."""
     rounds: int = 40_000
     """The most rounds of a chain, where neither they nor the time are limited."""
-    task: int = 1000
-    """Rounds of a task on a cluster, about a second; as many are lost when it is."""
+    task: int = 10
+    """Pieces of a task on a cluster, about a second; as many are lost when it is."""
     certain: float = 0.01
     """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
     steps: int = 100
@@ -259,7 +259,8 @@ def _most_rounds(n: int, ladder: Ladder, limits: Limits) -> int:
     if rounds * each > limits.memory_bytes:
         raise LimitError(
             f"the graphs of {ladder.chains} chains of {rounds} rounds need {rounds * each / 1e9:.3g} GB for "
-            f"{n} variables, but the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Fix: fewer rounds"
+            f"{n} variables, but the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Fix: fewer rounds, "
+            "or more memory"
         )
     return rounds
 
@@ -295,8 +296,9 @@ class _Run:
         )
         blocks = None
         if ladder.block and start is not None:
-            odds = exp(log_odds)
-            blocks = blocks_of(start, ladder.block, rounded.score, largest, odds=odds, forbidden=forbidden)
+            blocks = blocks_of(
+                start, ladder.block, rounded.score, largest, log_odds=log_odds, forbidden=forbidden
+            )
         worths = worths_of(problem)
         betas = exponents(worths, ladder.temperatures, ladder.hottest)
         steps = max(CHAINS.steps, 4 * n) if n > 1 else 0  # one variable has no pair
@@ -375,7 +377,8 @@ class _Run:
         with cluster.connected() as workers:
             shared = workers.share(self.shared)
             while self.done < rounds:
-                self._round(workers, shared, slice(self.done, min(self.done + CHAINS.task, rounds)), report)
+                done = min(self.done + CHAINS.task * self.shared.piece, rounds)
+                self._round(workers, shared, slice(self.done, done), report)
 
     def _round(self, workers: Workers, shared: Future, part: slice, report: Report) -> None:
         """Runs each chain as one task, which returns its state and trace."""

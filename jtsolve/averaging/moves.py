@@ -23,7 +23,7 @@ _BLOCK = 100
 _PIECES = (100, 50, 20, 10, 5, 2, 1)
 _PROPOSALS = 250_000
 """Rounds of a thread at a time: the most with no more proposals than this. They divide those between two
-blocks, and those of a task."""
+blocks."""
 
 
 class Scores(NamedTuple):

@@ -116,5 +116,5 @@ def ended(recorder: Recorder) -> Exception | KeyboardInterrupt:
         return KeyboardInterrupt()
     return LimitError(
         "the time limit came before there was anything to say: half of the sums are no answer, nor are "
-        "chains that have hardly begun. Ways out: more time, or a smaller treewidth."
+        "chains of fewer than 100 rounds. Ways out: more time, a smaller treewidth, or fewer columns."
     )

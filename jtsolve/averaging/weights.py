@@ -28,11 +28,23 @@ if TYPE_CHECKING:
 MOST_VARIABLES = 26
 """Sets are renamed by tables of up to 27 bits; the memory ends long before."""
 
+_WIDEST = 1e10
+"""Nats, of all variables: binary exponents of sums take some 36 of 63 bits then, and 8 digits are left."""
+
+
+def _is_within_range(problem: Problem) -> str | None:
+    low, high = problem.scores.extremes()
+    if problem.n * (high - low) <= _WIDEST:
+        return None
+    return f"Scores from {low:.3g} to {high:.3g} nats are too far apart for its numbers; take chains."
+
+
 EXACT = Capabilities(
     features=frozenset(Feature) - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS},
     exact=True,
     max_variables=MOST_VARIABLES,
     needs_table=True,
+    rules=(_is_within_range,),
 )
 """What the exact sums support. A largest number of cliques would need a sum for each number; of a forbidden
 graph the weight could be subtracted, but if it is nearly all of the sum, nothing would be left of the

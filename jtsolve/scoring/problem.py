@@ -97,23 +97,27 @@ class ScoringPlan:
         max_size: the size of the largest scored sets.
         limits: of time, memory and threads.
         cost: of tabulating them.
+        tabulation: when to tabulate them.
         obstacle: why they are computed on demand instead, or None.
-        required: whether scores on demand do not do instead, where the time limit ends it.
     """
 
     scorer: Scorer
     max_size: int
     limits: Limits
     cost: TableEstimate
+    tabulation: Tabulation
     obstacle: str | None = None
-    required: bool = True
 
     def under(self, tabulation: Tabulation) -> ScoringPlan:
         """Returns the plan by another rule; partitions are tabulated under any."""
         if isinstance(self.scorer.table, PartitionedTable):
             tabulation = WHOLE
-        obstacle = tabulation.obstacle(self.cost, self.limits)
-        return replace(self, obstacle=obstacle, required=self.cost.sets > tabulation.on_demand)
+        return replace(self, tabulation=tabulation, obstacle=tabulation.obstacle(self.cost, self.limits))
+
+    @property
+    def required(self) -> bool:
+        """Whether scores on demand do not do instead, where the time limit ends the table."""
+        return self.cost.sets > self.tabulation.on_demand
 
     def problem(
         self,
@@ -144,12 +148,14 @@ class ScoringPlan:
         )
 
     def _tabulated(self, progress: TabulationProgress | None) -> DenseScores | None:
-        """Returns the table, or None if the time limit ended it and scores on demand do."""
-        late = False
+        """Returns the table, or None if its share of the time is over and scores on demand do."""
+        ends, late = inf if self.limits.time is None else self.limits.time, False
+        if not self.required and ends < inf:
+            ends -= (1 - self.tabulation.share) * max(0.0, ends - self.limits.elapsed)
 
         def goes_on(*, done: float) -> bool:
             nonlocal late
-            late = self.limits.time is not None and self.limits.elapsed >= self.limits.time
+            late = self.limits.elapsed >= ends
             return not late and (progress is None or progress(done=done))
 
         try:
@@ -187,7 +193,8 @@ def plan_scores(
     if isinstance(table, PartitionedTable):
         with table.cluster.connected() as connection:
             workers = connection.threads
-    return ScoringPlan(scorer, max_size, limits, estimate(scorer, max_size, workers)).under(tabulation)
+    cost = estimate(scorer, max_size, workers)
+    return ScoringPlan(scorer, max_size, limits, cost, tabulation).under(tabulation)
 
 
 def problem_from_table(
