@@ -16,8 +16,7 @@ after every hundred rounds (`blocks`).
 Scores come from a table, or where that would be too large, on demand (`known`), with the same result.
 
 Time: about 3·10^6 proposals a second and core, of 10^2, or 4n, a round and temperature, and as many again at
-exponent 1. Memory: n²/8 bytes a
-round and chain.
+exponent 1. Memory: n²/8 bytes a round and chain.
 
 References: see `kernels.edge_chain` and `diagnostics`.
 """
