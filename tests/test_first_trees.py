@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -131,7 +132,7 @@ def test_no_start_holds_back_the_search() -> None:
 
 
 def test_a_long_scan_of_pairs_reports_forests_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.chowliu._FIRST_TREE", 0.0)
+    monkeypatch.setattr("jtsolve.backends.chowliu.monotonic", count().__next__)  # a second a variable
     problem = named(from_network(1, 14, 2), Constraints(max_treewidth=1))
     report = Recording()
     last = ChowLiu().solve(problem, Limits(), report).tree
