@@ -269,6 +269,14 @@ BENCHMARKS = (
         "anytime.py --uci --seeds 1 --output {output}/anytime_uci",
     ),
     Benchmark(
+        "chordalysis",
+        "forward beside Chordalysis, where CLASSPATH has it: scores, edges, seconds",
+        10,
+        "chordalysis.py --data {data}/density --output {output}/chordalysis",
+        "chordalysis.py --data {data}/density --sets nltcs --repeat 1 --output {output}/chordalysis",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
         "gaps",
         "score and bound of the plain command over time, on three seeds",
         220,
