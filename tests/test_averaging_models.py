@@ -13,7 +13,7 @@ import jtsolve as jt
 from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder, run_chains
 from jtsolve.averaging.document import read_posterior
-from jtsolve.averaging.running import FOR_CHAINS, tabulation_for
+from jtsolve.averaging.running import FOR_CHAINS, tabulation_to_average
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
@@ -256,8 +256,8 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
         (2000, 3, "auto", FOR_CHAINS),
         (4, 11, "auto", WHOLE),  # a treewidth of 10
     ):
-        assert tabulation_for(n, largest, method, Limits(memory=10**10)) is rule
-    assert tabulation_for(30, 3, "auto", Limits(memory=10**10), "rooted-junction-trees") is WHOLE
+        assert tabulation_to_average(n, largest, method, Limits(memory=10**10)) is rule
+    assert tabulation_to_average(30, 3, "auto", Limits(memory=10**10), "rooted-junction-trees") is WHOLE
 
 
 def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:

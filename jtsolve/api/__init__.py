@@ -27,7 +27,7 @@ from jtsolve.averaging.average import average as average_problem
 from jtsolve.averaging.bootstrap import Search
 from jtsolve.averaging.bootstrap import bootstrap as strengths_in_resamples
 from jtsolve.averaging.chains import Ladder
-from jtsolve.averaging.running import tabulation_for
+from jtsolve.averaging.running import tabulation_to_average
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.cluster import Cluster
 from jtsolve.core.compiling import announced
@@ -204,7 +204,7 @@ def learn(
         tell(listener, "scoring")
         rule = None
         if average is not None:
-            rule = tabulation_for(table.n, size or table.n, "auto", limits, drawn=True)
+            rule = tabulation_to_average(table.n, size or table.n, "auto", limits, drawn=True)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
             problem = problem_from_table(
                 table,

@@ -25,7 +25,7 @@ FOR_CHAINS = Tabulation(seconds=60.0, share=0.25)
 """A table of millions of sets takes less time than the half of them one by one, as graphs meet them."""
 
 
-def tabulation_for(
+def tabulation_to_average(
     n: int, largest: int, method: str, limits: Limits, prior: str = GRAPHS, *, drawn: bool = False
 ) -> Tabulation:
     """Returns when to tabulate the scores of all sets of at most `largest` of n variables; see `is_exact`."""

@@ -273,7 +273,7 @@ def read_or_score(
     shown: bool,
 ) -> "Problem":
     """Returns the problem in an instance file, or of a data file, scored for a method of averaging."""
-    from jtsolve.averaging.running import tabulation_for
+    from jtsolve.averaging.running import tabulation_to_average
     from jtsolve.io.instance import read_problem
 
     if not _is_data(path, scoring):
@@ -287,7 +287,7 @@ def read_or_score(
     data = DataFile.of(path, _score(scoring), table)
 
     def rule(n: int, largest: int) -> "Tabulation":
-        return tabulation_for(n, largest, method, limits, prior, drawn=drawn)
+        return tabulation_to_average(n, largest, method, limits, prior, drawn=drawn)
 
     problem = score_file(data, max_size, limits, say, named=constrain.of, rule=rule, shown=shown)
     return constrain.on(problem).with_treewidth(treewidth)

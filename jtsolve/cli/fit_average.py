@@ -32,7 +32,7 @@ def fit_average(
         LimitError: the limits are too small.
     """
     from jtsolve.averaging.average import remark_on_scores
-    from jtsolve.averaging.running import tabulation_for
+    from jtsolve.averaging.running import tabulation_to_average
     from jtsolve.averaging.sampling import draw_trees
     from jtsolve.cli.output import murmur
     from jtsolve.core.version import __version__
@@ -55,7 +55,7 @@ def fit_average(
         table, _ = task.read(limits, listener, treewidth + 1)
     assert isinstance(table, DataTable), "a score of states has read states"
     constraints = constrain.of(table.names)
-    rule = tabulation_for(table.n, treewidth + 1, "auto", limits, drawn=True)
+    rule = tabulation_to_average(table.n, treewidth + 1, "auto", limits, drawn=True)
     plan = plan_table(table, score, treewidth + 1, limits, rule, shown=shown)
     problem = score_plan(plan, task.data.name, silent, shown=shown)
     problem = replace(problem, constraints=constraints).with_treewidth(treewidth)
