@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _NEVER = 1 << 62
-_NOTHING = np.zeros(0, dtype=np.int32)
 _LARGE = 2_000_000
 _LITTLE = 3e-4
 """Above `_LARGE` families, those of reduced cost up to this share of the gap count as free: F(a) may be any
@@ -162,93 +161,54 @@ def cuts_raised(
         guide: the families of a good tree (positions, slots), or None.
         should_continue: is asked at every visit of a sink, and told the fall so far, in units.
     """
-    large = families.facets.size > _LARGE
-    cuts = _Cuts(families, bound, sinks, guide, int(_LITTLE * enough) if large else 0)
-    raises: dict[Clutter, int] = {}
-    waiting = [(cuts.key(k), k) for k in range(len(sinks)) if should_continue(0) and not cuts.grow(k)]
-    heapq.heapify(waiting)
-    stay = _STAY if large else 1.0
-    fallen = 0
-    k = heapq.heappop(waiting)[1] if waiting else None
-    while k is not None and fallen < enough and should_continue(fallen):
-        least, free = cuts.least(k)
-        if not free.size:  # else through the raises of other sinks
-            amount = enough - fallen if least == _NEVER else least
-            clutter = tuple(sorted(cuts.generators[k].tolist()))
-            raises[clutter] = raises.get(clutter, 0) + amount
-            fallen += amount
-            free = cuts.lower(k, amount)
-        if cuts.grow(k, free):
-            k = heapq.heappop(waiting)[1] if waiting else None
-        elif waiting:
-            crossings, size = cuts.key(k)
-            if (crossings, int(size / stay)) >= waiting[0][0]:
-                _, k = heapq.heappushpop(waiting, ((crossings, size), k))
-    return raises
+    from jtsolve.backends.clutter.kernels.ascent import close_up, least_of, lowered, reduced_costs
+    from jtsolve.backends.clutter.kernels.cuts import arcs_up
 
+    facets, sizes = families.facets, families.sizes
+    starts, arcs = arcs_up(facets, sizes)
+    lattice = (sizes, starts, arcs // families.width, facets.ravel(), families.width)
+    reduced_cost = reduced_costs(bound.values, families.members, facets, sizes, families.allowed, bound.best)
+    room, queue = np.empty(facets.size, dtype=np.int32), np.empty(sizes.size, dtype=np.int32)
+    nothing = np.zeros(0, dtype=np.int32)
+    inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
+    entering = [nothing for _ in sinks]
+    generators = [np.array([sink], dtype=np.int32) for sink in sinks]
+    little = int(_LITTLE * enough) if facets.size > _LARGE else 0
+    guiding = np.zeros(facets.size, dtype=np.bool_)
+    if guide is not None:
+        guiding[guide[0] * families.width + guide[1]] = True
 
-class _Cuts:
-    """The up-sets F(a) of the sinks, the families that enter them, and all reduced costs."""
-
-    def __init__(
-        self,
-        families: Families,
-        bound: Bound,
-        sinks: list[int],
-        guide: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
-        little: int,
-    ) -> None:
-        from jtsolve.backends.clutter.kernels.ascent import reduced_costs
-        from jtsolve.backends.clutter.kernels.cuts import arcs_up
-
-        facets, sizes, width = families.facets, families.sizes, families.width
-        starts, arcs = arcs_up(facets, sizes)
-        self.lattice = (sizes, starts, arcs // width, facets.ravel(), width)
-        self.reduced_cost = reduced_costs(
-            bound.values, families.members, facets, sizes, families.allowed, bound.best
-        )
-        self.little = little
-        self.room = np.empty((2, facets.size), dtype=np.int32)
-        self.queue = np.empty(sizes.size, dtype=np.int32)
-        self.inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
-        self.entering = [np.zeros((2, 0), dtype=np.int32) for _ in sinks]
-        self.generators = [np.array([sink], dtype=np.int32) for sink in sinks]
-        self.guide = (np.zeros(0, dtype=np.int64),) * 2  # the sets that its families make, and their parents
-        if guide is not None:
-            self.guide = (guide[0], facets[guide].astype(np.int64))
-
-    def key(self, k: int) -> tuple[int, int]:
+    def key(k: int) -> tuple[int, int]:
         """Returns how many families of the guide enter F(a), and how many of all, times its minimal sets."""
-        made, parents = (self.inside[k, at >> 3] >> (at & 7) & 1 for at in self.guide)
-        return int(np.count_nonzero(made > parents)), self.entering[k].shape[1] * self.generators[k].size
+        return int(np.count_nonzero(guiding[entering[k]])), entering[k].size * generators[k].size
 
-    def grow(self, k: int, free: NDArray[np.int32] = _NOTHING) -> bool:
-        """Grows F(a) of a sink by entering families that are free, and tells whether ∅ is in it."""
-        from jtsolve.backends.clutter.kernels.ascent import close_up
-
-        reached, self.entering[k], self.generators[k] = close_up(
-            self.lattice,
-            self.reduced_cost,
-            self.little,
-            self.inside[k],
-            self.entering[k],
-            self.generators[k],
-            free,
-            self.room,
-            self.queue,
+    def close(k: int, free: NDArray[np.int32]) -> bool:
+        """Grows F(a) of a sink, and tells whether ∅ is in it."""
+        reached, entering[k], generators[k] = close_up(
+            lattice, reduced_cost, little, inside[k], entering[k], generators[k], free, room, queue
         )
         return bool(reached)
 
-    def least(self, k: int) -> tuple[int, NDArray[np.int32]]:
-        """Returns the least reduced cost of the families that enter F(a), and those that are free."""
-        from jtsolve.backends.clutter.kernels.ascent import least_of
-
-        least, free = least_of(self.reduced_cost, self.entering[k], self.little)
-        return int(least), free
-
-    def lower(self, k: int, amount: int) -> NDArray[np.int32]:
-        """Lowers the reduced costs of the families that enter F(a); returns those that are free then."""
-        from jtsolve.backends.clutter.kernels.ascent import lowered
-
-        free: NDArray[np.int32] = lowered(self.reduced_cost, self.entering[k], amount, self.little)
-        return free
+    raises: dict[Clutter, int] = {}
+    waiting = [(key(k), k) for k in range(len(sinks)) if should_continue(0) and not close(k, nothing)]
+    heapq.heapify(waiting)
+    stay = _STAY if facets.size > _LARGE else 1.0
+    fallen = 0
+    k = heapq.heappop(waiting)[1] if waiting else None
+    while k is not None and fallen < enough and should_continue(fallen):
+        least = least_of(reduced_cost, entering[k])
+        if least <= little:  # through the raises of other sinks
+            free = entering[k][reduced_cost[entering[k]] <= little]
+        else:
+            amount = enough - fallen if least == _NEVER else least
+            clutter = tuple(sorted(generators[k].tolist()))
+            raises[clutter] = raises.get(clutter, 0) + amount
+            fallen += amount
+            free = lowered(reduced_cost, entering[k], amount, little)
+        if close(k, free):
+            k = heapq.heappop(waiting)[1] if waiting else None
+        elif waiting:
+            crossings, size = key(k)
+            if (crossings, int(size / stay)) >= waiting[0][0]:
+                _, k = heapq.heappushpop(waiting, ((crossings, size), k))
+    return raises

@@ -52,10 +52,8 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
                 queue[tail] = b
                 tail += 1
         for arc in range(a * width, a * width + sizes[a]):
-            p = parents[arc]
-            if not _has(inside, p) and reduced_cost[arc] < _NEVER:
-                entering[0, count] = arc
-                entering[1, count] = p
+            if reduced_cost[arc] < _NEVER and not _has(inside, parents[arc]):
+                entering[count] = arc
                 count += 1
                 if reduced_cost[arc] <= little:
                     free.append(np.int32(arc))
@@ -72,29 +70,35 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
         reduced_cost: shape (m · width,), int64, by arc number (`reduced_costs`).
         little: the reduced cost up to which families count as free.
         inside: shape (at least m / 8,), uint8: the up-set, changed in place.
-        entering: shape (2, count), int32: the arcs of the families that enter it, and their parents, which
-            are far apart in the lattice; none for an empty up-set.
+        entering: int32: the arcs of the families that enter it; none for an empty up-set.
         generators: int32: its minimal sets; the one that joins first if it is empty.
         free: int32: the entering families of little reduced cost.
-        room: shape (2, m · width), int32, overwritten.
+        room: shape (m · width,), int32, overwritten.
         queue: shape (m,), int32, overwritten.
 
     Returns:
         Whether ∅ is reached; if not, the families that enter the up-set, and its minimal sets.
     """
     sizes, _, _, parents, width = lattice
-    fresh = 0
+    count = entering.size
+    room[:count] = entering
     stack = list(free)
     seeds = list(generators)
     if not _has(inside, generators[0]):
-        fresh = _join(generators[0], lattice, reduced_cost, little, inside, room, fresh, stack, queue)
+        count = _join(generators[0], lattice, reduced_cost, little, inside, room, count, stack, queue)
     while len(stack) > 0:
         p = parents[stack.pop()]
         if p == 0:
-            return True, entering[:, :0].copy(), generators
+            return True, entering[:0].copy(), generators
         if not _has(inside, p):
-            fresh = _join(p, lattice, reduced_cost, little, inside, room, fresh, stack, queue)
+            count = _join(p, lattice, reduced_cost, little, inside, room, count, stack, queue)
             seeds.append(p)
+    left = 0
+    for k in range(count):
+        arc = room[k]
+        if not _has(inside, parents[arc]):
+            room[left] = arc
+            left += 1
     minimal = [np.int32(0) for _ in range(0)]
     for a in seeds:
         below = False
@@ -102,44 +106,23 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
             below = below or _has(inside, parents[arc])
         if not below:
             minimal.append(a)
-    kept = np.empty((2, entering.shape[1] + fresh), np.int32)
-    left = _copy_entering(entering, entering.shape[1], inside, kept, 0)
-    left = _copy_entering(room, fresh, inside, kept, left)
-    return False, kept[:, :left], np.array(minimal, dtype=np.int32)
+    return False, room[:left].copy(), np.array(minimal, dtype=np.int32)
 
 
 @kernel
-def _copy_entering(families, count, inside, kept, left):
-    """Copies those of the first families that enter an up-set behind the first `left`; returns how many."""
-    for k in range(count):
-        if not _has(inside, families[1, k]):
-            kept[0, left] = families[0, k]
-            kept[1, left] = families[1, k]
-            left += 1
-    return left
-
-
-@kernel
-def least_of(reduced_cost, families, little):
-    """Returns the least reduced cost of some families, and those of little reduced cost.
-
-    Without any family, the least is that of one that is not allowed.
-    """
-    free = [np.int32(0) for _ in range(0)]
+def least_of(reduced_cost, families):
+    """Returns the least reduced cost of some families; without any, that of one that is not allowed."""
     least = np.int64(_NEVER)
-    for arc in families[0]:
-        cost = reduced_cost[arc]
-        least = min(least, cost)
-        if cost <= little:
-            free.append(arc)
-    return least, np.array(free, dtype=np.int32)
+    for arc in families:
+        least = min(least, reduced_cost[arc])
+    return least
 
 
 @kernel
 def lowered(reduced_cost, families, amount, little):
     """Lowers the reduced costs of families in place; returns the families where that leaves little."""
     free = [np.int32(0) for _ in range(0)]
-    for arc in families[0]:
+    for arc in families:
         reduced_cost[arc] -= amount
         if reduced_cost[arc] <= little:
             free.append(arc)
