@@ -523,6 +523,13 @@ def test_a_device_may_be_the_output(instance: Path) -> None:
     assert Path(os.devnull).is_char_device()
 
 
+def test_no_library_prints_beside_the_result() -> None:
+    path = Path(__file__).parents[1] / "instances" / "uci" / "voting.json.gz"  # its proof needs HiGHS
+    done = started("solve", path, "--backend", "clutter", "--treewidth", "2", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["status"] == "optimal"
+
+
 # check
 
 

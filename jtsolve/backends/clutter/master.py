@@ -10,6 +10,7 @@ enter the up-set. This changes the multipliers of the vertices, but not those of
 
 from __future__ import annotations
 
+from functools import cache
 from math import frexp
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,19 @@ class LPFailure(Exception):  # noqa: N818 - the caller continues without the sol
     """The LP solver failed twice, the second time from scratch; says with which status."""
 
 
+@cache
+def _silent_solver() -> Any:
+    """Returns the class of HiGHS, without the banner that 1.16 prints when a solver is made."""
+    from highspy import Highs
+
+    class Silent(Highs):
+        def enableCallbacks(self) -> None:  # noqa: N802 - the name is that of HiGHS
+            self.setOptionValue("output_flag", False)
+            super().enableCallbacks()  # type: ignore[no-untyped-call]
+
+    return Silent
+
+
 class Master:
     """The linear program with its columns, rows and last solution."""
 
@@ -56,8 +70,7 @@ class Master:
         self.order: list[tuple[bool, int]] = []  # of the rows after the first n: (is a cut, number)
         self.age = np.zeros(0, dtype=np.int64)
         self.should_continue: Callable[[], bool] = lambda: True
-        solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-        self.solver = solver
+        solver = self.solver = _silent_solver()()
         for name, value in _OPTIONS:
             solver.setOptionValue(name, value)
         solver.cbSimplexInterrupt.subscribe(self._ask)
