@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, count
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ from jtsolve.errors import ChoiceError
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
+    from jtsolve.core.backend import Report
+    from jtsolve.core.result import Outcome
     from jtsolve.core.scores import LocalScores
     from jtsolve.core.tree import JunctionTree
 
@@ -181,6 +183,51 @@ def test_after_the_last_round_another_search_goes_on_from_the_best_tree() -> Non
     assert alone.tree is not None
     assert outcome.tree is not None
     assert outcome.tree.score(problem.scores) >= alone.tree.score(problem.scores)
+
+
+def test_rounds_in_vain_and_another_search_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, least=0.0))
+    order: list[str] = []
+
+    class Merge(ClutterCuts):
+        __slots__ = ()
+
+        def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+            order.append("merge")
+            return super().solve(problem, limits, report)
+
+    class Otherwise(LargeNeighbourhoodSearch):
+        __slots__ = ()
+
+        def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+            order.append("otherwise")
+            outcome = super().solve(problem, limits, report)
+            order.append(outcome.stop.value)
+            return outcome
+
+    asked = count()
+
+    class Ticks(Limits):
+        __slots__ = ()
+
+        @property
+        def elapsed(self) -> float:
+            return float(next(asked))
+
+    class UntilThirdTurn(Recording):
+        @property
+        def stop(self) -> Stop | None:
+            return Stop.INTERRUPTED if order.count("otherwise") > 2 else super().stop
+
+    otherwise = Otherwise(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=10**9)
+    backend = replace(SMALL, exact=Merge(), otherwise=otherwise, rounds=10**9)
+    recording = UntilThirdTurn(patience=10**7, reason=Stop.TIME)
+    outcome = backend.solve(named(from_data(1, 13, 3)), Ticks(), recording)
+    assert outcome.stop is Stop.INTERRUPTED
+    assert outcome.tree == recording.trees[-1]
+    turns = " ".join(order)
+    assert turns.count("otherwise time") == 2  # it was in vain
+    assert "otherwise time merge" in turns  # and rounds went on
 
 
 @pytest.mark.parametrize("patience", [0, 1, 5, 30, 100])

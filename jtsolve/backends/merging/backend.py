@@ -15,11 +15,12 @@ If the small problem takes too long, it is given up, and the next has fewer tree
 
 It starts with the best forest, then a local search from a greedy tree. With cliques of more than 3, another
 starts from the forest and widens step by step, so that the first merge is across widths. All descents start
-from trees of treewidth 2 at most, and widen likewise. After a number of consecutive rounds without a better
-tree, another local search goes on from the best one. It ends when that does, or when a region of a local
-search holds all variables, which is a proof. If another member of a portfolio reports a better tree, that is
-the best tree from then on. The constraints supported are those of the local searches; a start that does not
-meet them is left out.
+from trees of treewidth 2 at most, and widen likewise. Rounds and another local search take turns: when one
+has found no better tree for as long as all before took, the other goes on from the best. After a number of
+consecutive rounds in vain, that search has the rest of the time. It ends when that does, or when a region of
+a local search holds all variables, which is a proof. If another member of a portfolio reports a better tree,
+that is the best tree from then on. The constraints supported are those of the local searches; a start that
+does not meet them is left out.
 
 Time: a few tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
 it uses, and n² bonuses.
@@ -71,6 +72,9 @@ class _Tuning:
     """Size of cliques from which on a round has one tree, as two make too many sets, and descents start from
     narrower trees. With starts as wide as may be, the worst of three seeds on plants at treewidth 3 stood
     1,746 nats lower after 20 s."""
+    least: float = 5.0
+    """Seconds that a search in vain has at least, for each tree that a round has. With 3 s for all, two
+    of three seeds had not found the optimum of plants at treewidth 2 in 30 s; so, all have after 11 s."""
     hopeless: int = 2
     """Merges of two trees given up, after which no more is tried."""
     tolerance: float = 1e-7
@@ -92,8 +96,9 @@ class Merging:
         descent: local search that ends at a local optimum; its option `start` is set.
         improve: local search for the first tree and better ones; its option `start` is set.
         exact: solves the merged problems; its option `start` is set.
-        otherwise: local search for the rest of the time, after the last round or where even the merges of
-            two trees take too long; its option `start` is set; None to merge to the last round and end.
+        otherwise: local search that takes turns with rounds in vain, and has the rest of the time after the
+            last one or where even the merges of two trees take too long; its option `start` is set; None to
+            merge to the last round and end.
         noise: standard deviation of the bonus of an edge in perturbed scores, as a multiple of the gain per
             edge of the first tree; 0.6 of it above 80 variables and with cliques of more than 3.
         rounds: the largest number of consecutive rounds without a better tree, before `otherwise`.
@@ -161,11 +166,16 @@ class _Rounds:
         self.group, keep = (1, 1) if not few else (3, 12) if small else (3, 3)
         self.noise = options.noise * (1.0 if few and small else 0.6)
         self.kept: deque[JunctionTree] = deque(maxlen=keep)
+        self.fresh: list[JunctionTree] = []  # of this round
         self.best: JunctionTree | None = None
         self.score = -inf
         self.incumbents = NewIncumbents(report)
         self.made = self.merges = self.given_up = self.better = 0
         self.hopeless = 0  # merges of two trees that were given up
+        self.idle = 0  # consecutive rounds without a better tree
+        self.reached = -inf  # the score after the last round
+        self.began = limits.elapsed
+        self.since = 0.0  # seconds until the search in charge took over, or found a better tree
 
     def outcome(self) -> Outcome:
         """Runs the rounds; a stop amid scoring or growing loses nothing that was found."""
@@ -177,19 +187,37 @@ class _Rounds:
     def run(self) -> Outcome:
         """Runs the rounds."""
         bound = self.begin()
-        idle = 0
+        self.since, self.reached = self.elapsed, self.score
+        otherwise = self.options.otherwise
         while self.best is not None and bound == inf and self.report.stop is None:
-            stuck = idle > self.options.rounds
-            if self.options.otherwise is not None and (stuck or self.hopeless >= _TUNING.hopeless):
-                found = self.improve(self.options.otherwise, self.best, self.report)
+            stuck = self.idle > self.options.rounds
+            if otherwise is not None and (stuck or self.hopeless >= _TUNING.hopeless):
+                found = self.improve(otherwise, self.best, self.report)
                 return Outcome(self.best, found.bound, found.stop, {**found.stats, **self.stats()})
             if stuck:
                 break
-            before = self.score
-            self.offer(self.incumbents.take())
-            self.round(self.best)
-            idle = 0 if self.score > before + _TUNING.tolerance else idle + 1
+            if otherwise is not None and self.in_vain():
+                self.since = self.elapsed
+                bound = self.improve(otherwise, self.best, self.while_it_gains()).bound
+                self.since = self.elapsed
+            else:
+                self.offer(self.incumbents.take())
+                self.step(self.best)
         return Outcome(self.best, bound, self.report.stop or Stop.FINISHED, self.stats())
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return self.limits.elapsed - self.began
+
+    def in_vain(self) -> bool:
+        """Tells whether the search in charge has found nothing for as long as all before that took."""
+        least = max(self.since, _TUNING.least * self.group)
+        return self.elapsed > self.since + least
+
+    def while_it_gains(self) -> DerivedReport:
+        """Returns a report for a search that ends when it is in vain; bounds may hold for some trees only."""
+        return DerivedReport(self.report, self.hear_tree, lambda: Stop.TIME if self.in_vain() else None)
 
     def stats(self) -> dict[str, int]:
         """Returns the counts of a run."""
@@ -216,29 +244,32 @@ class _Rounds:
             return widened.bound
         return found.bound
 
-    def round(self, best: JunctionTree) -> None:
-        """Descends from some starts, merges the trees, and improves a better one."""
-        fresh: list[JunctionTree] = []
-        while len(fresh) < self.group and self.report.stop is None:
-            self.report(note=f"descent {self.made + 1}")
-            start = self.start()
-            self.made += 1
-            found = None if start is None else self.descend(self.options.descent, start).tree
-            if found is not None:
-                fresh.append(found)
-            elif self.made > self.group * (self.merges + 2):  # hardly any start meets the constraints
-                break
-        if self.report.stop is not None:
+    def step(self, best: JunctionTree) -> None:
+        """Descends from another start or, after some, merges the trees and improves a better one."""
+        if len(self.fresh) < self.group and self.another():
             return
         self.report(note=f"merge {self.merges + 1}")
         before = self.score
-        merged = self.merge(self.best or best, [*self.kept, *fresh])
-        self.kept.extend(fresh)
+        merged = self.merge(best, [*self.kept, *self.fresh])
+        self.kept.extend(self.fresh)
+        self.fresh.clear()
         self.offer(merged)
         if self.best is not None and self.score > before + _TUNING.tolerance:
             self.better += 1
             self.descend(self.options.improve, self.best)
             self.kept.append(self.best)
+        self.idle = 0 if self.score > self.reached + _TUNING.tolerance else self.idle + 1
+        self.reached = self.score
+
+    def another(self) -> bool:
+        """Descends from another start; tells whether to go on, as most starts meet the constraints."""
+        self.report(note=f"descent {self.made + 1}")
+        start = self.start()
+        self.made += 1
+        found = None if start is None else self.descend(self.options.descent, start).tree
+        if found is not None:
+            self.fresh.append(found)
+        return found is not None or self.made <= self.group * (self.merges + 2)
 
     def merge(self, best: JunctionTree, trees: list[JunctionTree]) -> JunctionTree | None:
         """Returns the best tree of the cliques of all trees, or the best found until it is given up."""
@@ -331,5 +362,6 @@ class _Rounds:
         if score <= self.score + _TUNING.tolerance or not self.problem.permits(tree):
             return False
         self.best, self.score = tree, score
+        self.since = self.elapsed
         self.report(tree=tree)
         return True
