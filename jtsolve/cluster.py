@@ -288,7 +288,9 @@ class Workers:
         while True:
             with self.reaching():
                 try:
-                    return self.client.scatter(value, broadcast=True, hash=False, timeout=max(1, patience))
+                    # Of a tuple, Dask would make a future for each of its members.
+                    some = self.client.scatter([value], broadcast=True, hash=False, timeout=max(1, patience))
+                    return some[0]
                 # Of Dask, where a worker has gone or none is there.
                 except (ValueError, KeyError, TimeoutError):
                     if monotonic() >= end:
