@@ -469,6 +469,12 @@ def test_a_run_that_breaks_off_leaves_no_member_running() -> None:
     assert not any(thread.is_alive() for thread in members)
 
 
+def test_with_few_variables_one_that_searches_comes_before_a_proof() -> None:
+    portfolio = Portfolio((Member("wait", exact=True), Member("answer")))
+    outcome = portfolio.solve(wide(6), Limits(threads=1), Recording(reason=Stop.TIME, patience=50))
+    assert outcome.tree == edgeless(6)
+
+
 # Without a time limit.
 
 

@@ -228,6 +228,16 @@ def test_keeps_every_constraint_and_comes_near_the_optimum(feature: Feature) -> 
     assert found >= feasible // 2
 
 
+@pytest.mark.parametrize("seed", [2, 7, 8])
+def test_few_variables_and_cliques_get_enough_moves_to_find_the_optimum(seed: int) -> None:
+    problem = Problem(named(gaussian(seed, 8)).variables, gaussian(seed, 8), Constraints(max_cliques=2))
+    score, every = problem.scores.score, (1 << 8) - 1
+    pairs = ((a, b) for a in range(every) for b in range(a) if a | b == every)
+    best = max(score(every), *(score(a) + score(b) - score(a & b) for a, b in pairs))
+    result = solve(problem, search(start=(Forward(), KTree(steps=4))), Limits(threads=1))
+    assert result.score == pytest.approx(best, abs=1e-9)
+
+
 @settings(max_examples=40, deadline=None)
 @given(problem=small_problems())
 def test_ties_and_sets_without_scores_do_no_harm(problem: Problem) -> None:

@@ -71,7 +71,9 @@ REGISTRY: dict[str, Backend] = {
         _LNS,
         MaximumSatisfiability(start=_QUICK, relaxation=_CLUTTER),
         _MERGING,
-        Portfolio(members=(_MERGING, replace(_CLUTTER, start=_FORWARD), _SEARCH)),
+        Portfolio(
+            members=(_MERGING, replace(_CLUTTER, start=_FORWARD), replace(_SEARCH, method="tabu"), _SEARCH)
+        ),
         _SEARCH,
     )
 }

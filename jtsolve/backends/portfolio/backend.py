@@ -17,7 +17,8 @@ their descendants; if the parent dies, they kill themselves (`jtsolve.core.proce
 With a Dask cluster, members take turns until the search has lasted; then they are tasks there, and `clutter`
 gives its open nodes to the workers (`crew`).
 
-With few variables, members run one after the other in this process: they end sooner than a process starts.
+With few variables, members run one after the other in this process, one that searches first: they end
+sooner than a process starts.
 
 A proof may take for ever. Without a time limit, exact members get `patience` times the time that the
 heuristic ones took, from the first bound on, and ten times as long for that; then the run ends with the
@@ -164,7 +165,7 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     few = problem.n <= _MOST_IN_PROCESS or len(taking) == 1
     in_process = few or limits.workers == 1
     repeated = [i for i, one in enumerate(taking) if not one.capabilities.exact]
-    order = list(range(len(taking)))
+    order = [*repeated[:1], *(i for i in range(len(taking)) if i not in repeated[:1])]
     while repeated and not in_process and len(order) < limits.workers:
         order += repeated[: limits.workers - len(order)]
     own = resident_memory()

@@ -68,6 +68,9 @@ class _Tuning:
     """Moves drawn per variable in the first round of annealing, but at most 3 n² in all."""
     growth: float = 2.0
     """Factor by which a round is longer and hotter than the one before it, if that failed."""
+    few: int = 16
+    """Variables up to which the search ends after as many moves as with these: with few variables and a bound
+    on the number of cliques, most moves are refused, and n³ are soon over."""
     patience: int = 2
     """Consecutive samples per variable without a better tree before a round of `tabu` or `climb` ends."""
     walk: int = 4
@@ -100,8 +103,8 @@ class LocalSearch:
         restart: where the rounds after the first start.
         noise: of the perturbed data after a restart: the standard deviation, in the unit of `temperature`; 0
             for none.
-        patience: the search ends after the round in which `patience`·n³ consecutive moves gave no better
-            tree; above 0.
+        patience: the search ends after the round in which `patience`·n³ consecutive moves, with n at least
+            16, gave no better tree; above 0.
         steps: the largest number of moves to draw; None for no limit.
 
     Raises:
@@ -186,7 +189,7 @@ class _MoveSearch:
     def outcome(self) -> Outcome:
         """Runs the search."""
         idle = last = 0
-        patience = self.options.patience * self.problem.n**3
+        patience = self.options.patience * max(self.problem.n, _TUNING.few) ** 3
         while self.stop is None and self.looked_at - last < patience:
             before = self.best_value
             if self.rounds:
