@@ -302,6 +302,13 @@ BENCHMARKS = (
         (NLTCS, PLANTS),
     ),
     Benchmark(
+        "two_cliques",
+        "search and portfolio where two cliques are allowed: how often they find the optimum",
+        4,
+        "two_cliques.py",
+        "two_cliques.py --sizes 6 --problems 2 --seconds 0.5",
+    ),
+    Benchmark(
         "stress_moves",
         "random moves of search, each verified (docs/heuristics.md)",
         10,
