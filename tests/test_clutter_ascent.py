@@ -355,7 +355,9 @@ class Course:
         self.best, self.few = SimpleNamespace(score=-10.0 + number, tree=None), 1
         families = SimpleNamespace(allowed=np.ones(9, dtype=np.bool_))
         self.root = SimpleNamespace(
-            proof=SimpleNamespace(edge=None), subproblem=SimpleNamespace(families=families)
+            proof=SimpleNamespace(edge=None),
+            subproblem=SimpleNamespace(families=families),
+            potentials=None,
         )
 
     def ascend(self) -> None:

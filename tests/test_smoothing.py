@@ -16,6 +16,7 @@ from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import RowVector, SetRow
+from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.smoothing import SmoothedBound
 from jtsolve.backends.clutter.volume import Volume
 from jtsolve.backends.registry import REGISTRY
@@ -40,6 +41,7 @@ def after_any_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Smoothing takes over even where the steps gain much."""
     monkeypatch.setattr(branch_and_bound, "BRANCHING", replace(branch_and_bound.BRANCHING, vain=0.0))
     monkeypatch.setattr(branch_and_bound, "Volume", _NoSteps)
+    monkeypatch.setattr(Potentials, "suit", lambda _: False)
 
 
 class _NoSteps(Volume):

@@ -128,9 +128,13 @@ def bound_of(
     pool: ThreadPoolExecutor | None = None,
 ) -> Bound:
     """Returns D(λ) for multipliers in units; every vertex has to have a family. The pool shares the work."""
+    return best_bound(families, *rows.weighted(scores, multipliers, pool))
+
+
+def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bound:
+    """Returns the bound of a set function t, less Σ λ·limit; every vertex has to have a family."""
     from jtsolve.backends.clutter.kernels.clutters import best_families
 
-    values, price = rows.weighted(scores, multipliers, pool)
     best, union, slot = best_families(
         values, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
     )

@@ -1,8 +1,9 @@
 """Branch and bound over subproblems of the clutter LP, best bound first.
 
 A subproblem is bounded by dual ascent (`ascent`), then by the volume algorithm (`volume`) until that gains
-little or few families are left, or by smoothing (`smoothing`) where it gains nothing, then by the simplex
-method (`simplex`) if the families are few enough. If its bound is still above the best tree's score, it
+little or few families are left, or by smoothing (`smoothing`) where it gains nothing, or, with large cliques,
+by potentials in place of both (`potentials`), then by the simplex method (`simplex`) if the families are few
+enough. If its bound is still above the best tree's score, it
 branches on an edge: absent, all sets with both ends are dropped; present, the edge is one more set that is
 complete in every tree. Children start with the rows and multipliers of their parent. When every pair is
 decided, one graph is left.
@@ -25,6 +26,7 @@ import numpy as np
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.bound import least_sum, scaled
 from jtsolve.backends.clutter.inequalities import Clutter, RowMultipliers, Rows, RowVector
+from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
 from jtsolve.backends.clutter.smoothing import Smoothing
@@ -92,7 +94,8 @@ class ProofNode:
 class OpenNode:
     """A subproblem with its decided pairs, the creep of its steps, its last point, and its proof.
 
-    `ascended` tells whether its multipliers are those of an ascent, or better.
+    `ascended` tells whether its multipliers are those of an ascent, or better; `potentials` are those of
+    turns that were interrupted, and `turned` tells that turns have done what steps would do.
     """
 
     subproblem: Subproblem
@@ -100,6 +103,8 @@ class OpenNode:
     creep: float
     point: Point = _NO_POINT
     ascended: bool = False
+    potentials: Potentials | None = None
+    turned: bool = False
     proof: ProofNode = field(init=False)
 
     def __post_init__(self) -> None:
@@ -247,18 +252,11 @@ class BranchAndBound:
         bound = subproblem.evaluate(subproblem.multipliers) if node.ascended else self._ascend(node)
         if bound is not None and not on_point(_NO_POINT, bound):
             return False
-        if not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few:
-            gap = subproblem.gap
-            volume = Volume(subproblem, node.creep, pool)
-            finished = volume.run(self.few, BRANCHING.many, on_point, should_continue)
-            self.steps += volume.steps
-            node.creep = volume.creep
-            if finished and not subproblem.closed and subproblem.gap > BRANCHING.vain * gap:
-                smoothing = Smoothing(subproblem, pool)
-                finished = smoothing.run(self.few, on_point, should_continue)
-                self.steps += smoothing.evaluations
-            if not finished:
-                return False
+        if self._is_large(subproblem) and not self._take_turns(node, on_point, should_continue):
+            return False
+        takes_steps = self._is_large(subproblem) and not node.turned
+        if takes_steps and not self._take_steps(node, pool, on_point, should_continue):
+            return False
         if not subproblem.closed and int(subproblem.families.allowed.sum()) <= BRANCHING.many:
             simplex = CuttingPlanes(subproblem, pool)
             finished = simplex.run(on_point, should_continue)
@@ -266,6 +264,49 @@ class BranchAndBound:
             self.failures += simplex.failures
             return finished
         return True
+
+    def _is_large(self, subproblem: Subproblem) -> bool:
+        """Tells whether a subproblem is open, with too many families for the simplex method at once."""
+        return not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few
+
+    def _take_turns(
+        self,
+        node: OpenNode,
+        on_point: Callable[[Point, Bound], bool],
+        should_continue: Callable[[], bool],
+    ) -> bool:
+        """Bounds a node by potentials, if they suit it; returns False if it was interrupted."""
+        if node.potentials is None:
+            if not Potentials.suit(node.subproblem):
+                return True
+            node.potentials = Potentials(node.subproblem)
+        potentials = node.potentials
+        turns = potentials.turns
+        finished = potentials.run(self.few, on_point, should_continue)
+        self.steps += potentials.turns - turns
+        if finished:
+            node.turned, node.potentials = potentials.suited, None
+        return finished
+
+    def _take_steps(
+        self,
+        node: OpenNode,
+        pool: ThreadPoolExecutor | None,
+        on_point: Callable[[Point, Bound], bool],
+        should_continue: Callable[[], bool],
+    ) -> bool:
+        """Bounds a node by steps, and by smoothing where they gain nothing; returns False if interrupted."""
+        subproblem = node.subproblem
+        gap = subproblem.gap
+        volume = Volume(subproblem, node.creep, pool)
+        finished = volume.run(self.few, BRANCHING.many, on_point, should_continue)
+        self.steps += volume.steps
+        node.creep = volume.creep
+        if finished and not subproblem.closed and subproblem.gap > BRANCHING.vain * gap:
+            smoothing = Smoothing(subproblem, pool)
+            finished = smoothing.run(self.few, on_point, should_continue)
+            self.steps += smoothing.evaluations
+        return finished
 
     def ascend(self) -> None:
         """Bounds the root by dual ascent, before a run."""

@@ -54,6 +54,8 @@ class _Course:
         search = self.search
         if search is None or self.limits.elapsed <= self.due or search.best.score <= self.score:
             return False
+        if search.root.potentials is not None:  # which are soon better than any ascent
+            return False
         if self.report.incumbent is None:  # as of a part of the work: it would begin as this one did
             return False
         families = search.root.subproblem.families

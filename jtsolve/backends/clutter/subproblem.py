@@ -99,7 +99,7 @@ class Subproblem:
         sinks: positions of the sets that are complete in every tree of it; -1 for one that is gone.
         stages: the multipliers that justified each fixing, for a certificate; None without one.
         inherited: the parent's bound; None for the root.
-        units: the best bound; that of the multipliers is no larger.
+        units: the best bound. That of the multipliers is no larger, unless `potentials` gave a better one.
         centre: the stability centre of in-out separation: the best tree's families (positions, slots), or
             None if some are not here.
         listed: the cuts of the last stage, by members, under their present positions. The next stage has them
@@ -181,7 +181,7 @@ class Subproblem:
         position = self._restrict(kept)
         if self.feasible:
             bound = self.evaluate(multipliers)
-            self.units = bound.units
+            self.units = min(self.units, bound.units)  # a bound of potentials may be better
         return bound, position
 
     def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:

@@ -1,0 +1,245 @@
+"""Bounds by the potentials of sinks: shortest paths by hand, turns, stretching, and proofs by them alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+import pytest
+from problems import Recording, from_network, gaussian, named, random_problem, repeatable
+from scipy.optimize import check_grad
+
+from jtsolve.backends.clutter import branch_and_bound
+from jtsolve.backends.clutter import potentials as module
+from jtsolve.backends.clutter.ascent import ascend
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
+from jtsolve.backends.clutter.kernels.potentials import (
+    distances_from_empty,
+    distances_to_sink,
+    renew,
+)
+from jtsolve.backends.clutter.potentials import Potentials, Stretching
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.backend import Limits
+from jtsolve.core.problem import ALL_FEATURES
+from jtsolve.core.result import Status
+from jtsolve.families.families import families_of
+from jtsolve.solving import solve
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.core.problem import Problem
+
+ALONE = ClutterCuts(start=REGISTRY["forward"], simplex=0, ties=False)
+NEVER = 1 << 30
+
+
+def after_ascent(problem: Problem) -> Subproblem:
+    """Returns the problem as a whole after its first ascent, with the tree of `forward`."""
+    search = BranchAndBound.whole(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
+    subproblem = search.root.subproblem
+    tree = solve(problem, REGISTRY["forward"]).tree
+    assert tree is not None
+    subproblem.best.offer(tree)
+    ascend(subproblem, subproblem.multipliers, lambda _: True)
+    return subproblem
+
+
+def tight(seed: int, n: int = 8) -> Subproblem:
+    """Returns a problem on which dual ascent leaves a gap."""
+    return after_ascent(named(from_network(seed, n, 4, rows=200)))
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[Potentials]:
+    """Potentials take over for cliques of any size and any gap, and are collected."""
+    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0))
+    found: list[Potentials] = []
+
+    class Collected(Potentials):
+        def __init__(self, subproblem: Subproblem) -> None:
+            super().__init__(subproblem)
+            found.append(self)
+
+    monkeypatch.setattr(branch_and_bound, "Potentials", Collected)
+    return found
+
+
+def network(subproblem: Subproblem, cost: NDArray[np.int32]) -> nx.DiGraph:
+    """Returns the lattice as a graph: families with their cost, and arcs to facets without."""
+    graph = nx.DiGraph()
+    facets, sizes = subproblem.families.facets, subproblem.families.sizes
+    for a in range(sizes.size):
+        for j in range(sizes[a]):
+            graph.add_edge(a, int(facets[a, j]), weight=0)
+            if cost[a, j] < NEVER:
+                graph.add_edge(int(facets[a, j]), a, weight=int(cost[a, j]))
+    return graph
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_distances_are_those_of_shortest_paths(seed: int) -> None:
+    subproblem = tight(seed, 6)
+    families, potentials = subproblem.families, Potentials(subproblem)
+    generator = np.random.default_rng(seed)
+    cost = potentials.reduced + generator.integers(0, 1000, potentials.reduced.shape, dtype=np.int32)
+    cost[potentials.reduced == NEVER] = NEVER
+    inside = potentials.inside[seed]
+    graph = network(subproblem, cost)
+    found = np.full(families.sizes.size, NEVER, dtype=np.int32)
+    found[0] = 0
+    distances_from_empty(cost, families.facets, families.sizes, inside[0], found)
+    expected = nx.single_source_dijkstra_path_length(graph, 0)
+    total = expected[int(inside[0])]
+    assert [min(total, d) for d in found.tolist()] == [
+        min(total, expected[a]) for a in range(families.sizes.size)
+    ]
+    back = np.full(families.sizes.size, NEVER, dtype=np.int32)
+    back[inside] = 0
+    distances_to_sink(cost, families.facets, families.sizes, back)
+    expected = nx.multi_source_dijkstra_path_length(graph.reverse(), set(inside.tolist()))
+    assert back[0] == total
+    assert [min(total, d) for d in back.tolist()] == [
+        min(total, expected.get(a, NEVER)) for a in range(families.sizes.size)
+    ]
+
+
+@pytest.mark.parametrize("from_empty", [True, False])
+def test_a_renewed_potential_is_the_largest_that_the_others_leave(*, from_empty: bool) -> None:
+    subproblem = tight(4, 6)
+    families, potentials = subproblem.families, Potentials(subproblem)
+    for k in range(len(potentials.inside)):
+        reduced, potential = potentials.reduced.copy(), potentials.potentials[k].copy()
+        before = potential.copy()
+        room = (np.zeros_like(reduced), np.zeros_like(reduced), np.zeros_like(potential))
+        renew(reduced, potential, potentials.inside[k], from_empty, (families.facets, families.sizes), room)
+        rise = potential[:, None] - potential[families.facets]
+        real = np.arange(families.width)[None, :] < families.sizes[:, None]
+        assert potential[0] == 0
+        assert (rise[real] >= 0).all()
+        assert (potential[potentials.inside[k]] == potential.max()).all()
+        # What a mean rounds down may miss by a step.
+        assert (reduced[families.allowed] >= -1).all()
+        free = potentials.reduced + before[:, None] - before[families.facets]
+        free[~families.allowed] = NEVER
+        total = nx.dijkstra_path_length(network(subproblem, free), 0, int(potentials.inside[k][0]))
+        assert total - 1 <= potential.max() <= total
+
+
+def test_turns_never_raise_the_bound_and_gain_what_ascent_cannot() -> None:
+    gained = 0
+    for seed in range(6):
+        subproblem = tight(seed)
+        optimum = solve(subproblem.best.problem, REGISTRY["dp"]).score
+        assert optimum is not None
+        potentials = Potentials(subproblem)
+        first = potentials.gap
+        for _ in range(10):
+            units = subproblem.units
+            for from_empty in (True, False):
+                assert potentials._turn(lambda: True, from_empty=from_empty)
+            potentials._look()
+            assert subproblem.units <= units
+            assert subproblem.best.scale.nats(subproblem.units) >= optimum - 1e-6 * abs(optimum)
+            if subproblem.closed:
+                break
+        gained += subproblem.closed or potentials.gap < 0.9 * first
+    assert gained >= 3
+
+
+def test_the_gradient_of_stretching_is_that_of_its_value() -> None:
+    stretching = Stretching(Potentials(tight(1)))
+    generator = np.random.default_rng(0)
+    for _ in range(3):
+        at = 0.5 + generator.random(stretching.lengths.size)
+        _, gradient = stretching.value(at)
+        error = check_grad(lambda x: stretching.value(x)[0], lambda x: stretching.value(x)[1], at)
+        assert error < 1e-3 * max(1.0, float(np.linalg.norm(gradient)))
+
+
+def test_without_stretching_the_smoothed_bound_is_above_the_bound() -> None:
+    potentials = Potentials(tight(2))
+    stretching = Stretching(potentials)
+    families = potentials.subproblem.families
+    value, _ = stretching.value(np.ones(stretching.lengths.size))
+    count = np.bincount(families.members[families.allowed], minlength=families.n)
+    above = value - potentials.gap
+    assert -1e-6 <= above <= stretching.temperature * np.log(count).sum() + 1e-6
+
+
+def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_when_asked() -> None:
+    stretching = Stretching(Potentials(tight(3)))
+
+    def value(found: list[tuple[NDArray[np.int32], float, NDArray[np.float64]]]) -> float:
+        return stretching.value(np.concatenate([slopes for _, _, slopes in found]))[0]
+
+    once, least = stretching.minimum(lambda: False), stretching.minimum(lambda: True)
+    assert value(least) <= value(once) <= stretching.value(np.ones(stretching.lengths.size))[0]
+
+
+def test_an_interrupted_run_keeps_its_bound_and_goes_on() -> None:
+    subproblem = tight(1, 12)
+    potentials = Potentials(subproblem)
+    assert not subproblem.closed
+    asked = 0
+
+    def some_times() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 4
+
+    assert not potentials.run(0, lambda *_: True, some_times)
+    units, turns = subproblem.units, potentials.turns
+    assert turns == 1
+    assert potentials.run(0, lambda *_: True, lambda: True)
+    assert potentials.turns > turns
+    assert subproblem.units <= units
+
+
+def test_they_take_over_where_cliques_and_gap_are_large_and_no_certificate_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.0))
+    subproblem = tight(1, 12)
+    assert Potentials.suit(subproblem)
+    assert not Potentials.suit(after_ascent(named(gaussian(1, 6, 3))))
+    subproblem.stages = []
+    assert not Potentials.suit(subproblem)
+    subproblem.stages = None
+    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
+    assert not Potentials.suit(subproblem)
+
+
+def test_where_a_better_tree_was_all_that_was_wanting_turns_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    subproblem = tight(1, 12)
+    potentials = Potentials(subproblem)
+    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
+    assert not potentials.suited
+    assert potentials.run(0, lambda *_: True, lambda: True)
+    assert potentials.turns == 0
+
+
+def test_trees_proved_by_potentials_are_the_best(begun: list[Potentials]) -> None:
+    for seed in range(3):
+        problem = named(from_network(seed, 12, 4, rows=200))
+        result = solve(problem, ALONE)
+        assert result.status is Status.OPTIMAL
+        assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+    assert any(potentials.turns for potentials in begun)
+
+
+def test_potentials_prove_under_all_constraints(begun: list[Potentials]) -> None:
+    """Three at a time: under all at once, one problem in forty has a tree."""
+    features = sorted(ALL_FEATURES, key=str)
+    for seed in range(60):
+        problem = random_problem(seed, 5, frozenset(repeatable(seed).sample(features, 3)))
+        expected = solve(problem, REGISTRY["brute"])
+        result = solve(problem, ALONE)
+        assert result.status is expected.status
+        assert result.score == pytest.approx(expected.score)
+    assert any(potentials.turns for potentials in begun)
