@@ -52,11 +52,22 @@ def add_cuts(words, first, amounts, sinks, potentials):
 
 
 @kernel
+def _first_largest(sizes):
+    """Returns the position of the first set of the largest size."""
+    first = sizes.size - 1
+    while sizes[first - 1] == sizes[first]:
+        first -= 1
+    return first
+
+
+@kernel
 def distances_from_empty(cost, facets, sizes, sink, distance):
     """Lowers distances, in place, to those from the sets that have one: ∅, at 0.
 
-    Those that are no less than the sink's may stay too large.
+    Those that are no less than the sink's may stay too large. Most sets are of the largest size, and one pass
+    goes up to them and down again.
     """
+    largest = _first_largest(sizes)
     changed = True
     while changed:
         changed, limit = False, distance[sink]
@@ -67,43 +78,50 @@ def distances_from_empty(cost, facets, sizes, sink, distance):
             if d < distance[a] and d < limit:
                 changed = True
             distance[a] = d
-        if changed:
-            changed = False
-            for a in range(sizes.size - 1, 0, -1):
-                d = distance[a]
-                for j in range(sizes[a]):
-                    q = facets[a, j]
-                    if d < distance[q]:
-                        distance[q] = d
-                        changed = True
+            for j in range(sizes[a]):
+                q = facets[a, j]
+                if d < distance[q]:
+                    distance[q] = d
+                    changed = True
+        for a in range(largest - 1, 0, -1):
+            d = distance[a]
+            for j in range(sizes[a]):
+                q = facets[a, j]
+                if d < distance[q]:
+                    distance[q] = d
+                    changed = True
 
 
 @kernel
 def distances_to_sink(cost, facets, sizes, distance):
     """Lowers distances, in place, to those to the sets that have one: those that contain the sink, at 0.
 
-    Those that are no less than that of ∅ may stay too large.
+    Those that are no less than that of ∅ may stay too large. See `distances_from_empty`.
     """
+    largest = _first_largest(sizes)
     changed = True
     while changed:
-        changed = False
+        changed, limit = False, distance[0]
         for a in range(sizes.size - 1, 0, -1):
             d = distance[a]
+            for j in range(sizes[a]):
+                d = min(d, distance[facets[a, j]])
+            if d < distance[a] and d < limit:
+                changed = True
+            distance[a] = d
             for j in range(sizes[a]):
                 q = facets[a, j]
                 x = d + cost[a, j]
                 if x < distance[q]:
                     distance[q] = x
                     changed = True
-        if changed:
-            changed, limit = False, distance[0]
-            for a in range(1, sizes.size):
-                d = distance[a]
-                for j in range(sizes[a]):
-                    d = min(d, distance[facets[a, j]])
-                if d < distance[a] and d < limit:
-                    changed = True
-                distance[a] = d
+        for a in range(1, largest):
+            d = distance[a]
+            for j in range(sizes[a]):
+                d = min(d, distance[facets[a, j]])
+            if d < distance[a] and d < limit:
+                changed = True
+            distance[a] = d
 
 
 @kernel
