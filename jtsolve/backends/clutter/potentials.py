@@ -68,9 +68,9 @@ class PotentialsConstants:
     most_sinks: int = 500
     """The memory of more sinks is not in the prediction of `clutter`."""
     little: float = 0.02
-    """Share of the gap that two turns have to gain, or potentials are stretched."""
-    turns: int = 2
-    """Pairs of turns after each stretching, at least."""
+    """Share of the gap that a round of turns has to gain, or potentials are stretched."""
+    rounds: int = 2
+    """After each stretching, at least."""
     slopes: int = 5000
     iterations: int = 60
     memory: int = 20
@@ -86,6 +86,9 @@ POTENTIALS = PotentialsConstants()
 _BITS = 26
 """Of the distance between the bound without cuts and the best tree, in steps of the potentials."""
 _LARGEST = 1 << 28
+_ROUND = (True, False, False)
+"""Whether a turn moves cuts towards ∅. Those towards the sinks take 0.6 of the time: of three seeds on 34
+variables of plants at treewidth 3, rounds with two of them had 383 nats left after 4 s, and with one 428."""
 _SEED = 1
 
 
@@ -133,7 +136,7 @@ class Potentials:
 
         Args:
             enough: how many families are few.
-            on_point: is called with the families of the maxima and the bound after each pair of turns;
+            on_point: is called with the families of the maxima and the bound after each round of turns;
                 answers whether to continue.
             should_continue: is asked all the time.
 
@@ -141,19 +144,19 @@ class Potentials:
             False if it was interrupted; a later call goes on.
         """
         subproblem = self.subproblem
-        before, vain, since = subproblem.gap, 0, POTENTIALS.turns
+        before, vain, since = subproblem.gap, 0, POTENTIALS.rounds
         while not subproblem.closed and int(subproblem.families.allowed.sum()) > enough:
             if not self.suited:  # a better tree has come, and that was all that was wanting
                 return True
             gap = self.gap
-            finished = all(self._turn(should_continue, from_empty=kind) for kind in (True, False))
+            finished = all(self._turn(should_continue, from_empty=kind) for kind in _ROUND)
             self._look()
             if not finished:
                 return subproblem.closed
             if not on_point(self.point, self.bound):
                 return False
             since += 1
-            if subproblem.closed or since < POTENTIALS.turns or self.gap < (1 - POTENTIALS.little) * gap:
+            if subproblem.closed or since < POTENTIALS.rounds or self.gap < (1 - POTENTIALS.little) * gap:
                 continue
             fell = before - subproblem.gap >= POTENTIALS.least_progress * before
             vain, before = 0 if fell or self.stretched == 0 else vain + 1, subproblem.gap
