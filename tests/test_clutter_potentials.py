@@ -58,7 +58,9 @@ def tight(seed: int, n: int = 8) -> Subproblem:
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Potentials]:
     """Potentials take over for cliques of any size and any gap, and are collected."""
-    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0))
+    monkeypatch.setattr(
+        module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0, vain=2)
+    )
     found: list[Potentials] = []
 
     class Collected(Potentials):
@@ -182,7 +184,8 @@ def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_when_asked() 
     assert value(least) <= value(once) <= stretching.value(np.ones(stretching.lengths.size))[0]
 
 
-def test_an_interrupted_run_keeps_its_bound_and_goes_on() -> None:
+def test_an_interrupted_run_keeps_its_bound_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, vain=2))
     subproblem = tight(1, 12)
     potentials = Potentials(subproblem)
     assert not subproblem.closed

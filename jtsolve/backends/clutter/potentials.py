@@ -77,9 +77,10 @@ class PotentialsConstants:
     """Of the quasi-Newton method, and the pairs that it remembers."""
     temperature: float = 0.08
     """For each vertex, as a share of the gap."""
-    vain: int = 3
+    vain: int = 8
     least_progress: float = 0.02
-    """It ends when the gap has fallen by a smaller share from one stretching to the next so many times."""
+    """It ends when the gap has fallen by a smaller share from one stretching to the next so many times in a
+    row. On 25 variables of plants, three times were too few: 132 nats stayed, in place of 4."""
 
 
 POTENTIALS = PotentialsConstants()
