@@ -3,10 +3,9 @@
 A subproblem is bounded by dual ascent (`ascent`), then by the volume algorithm (`volume`) until that gains
 little or few families are left, or by smoothing (`smoothing`) where it gains nothing, or, with large cliques,
 by potentials in place of both (`potentials`), then by the simplex method (`simplex`) if the families are few
-enough. If its bound is still above the best tree's score, it
-branches on an edge: absent, all sets with both ends are dropped; present, the edge is one more set that is
-complete in every tree. Children start with the rows and multipliers of their parent. When every pair is
-decided, one graph is left.
+enough. If its bound is still above the best tree's score, it branches on an edge: absent, all sets with both
+ends are dropped; present, the edge is one more set that is complete in every tree. Children start with the
+rows and multipliers of their parent. When every pair is decided, one graph is left.
 
 Trees come from rounding the points on the way: a perfect order is built greedily, by the families of largest
 value and, among those, of least reduced cost.
