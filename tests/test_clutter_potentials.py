@@ -17,9 +17,12 @@ from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.kernels.potentials import (
+    NEVER,
+    Runs,
     distances_from_empty,
     distances_to_sink,
     renew,
+    runs_of,
 )
 from jtsolve.backends.clutter.potentials import Potentials, Stretching
 from jtsolve.backends.registry import REGISTRY
@@ -36,7 +39,6 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 ALONE = ClutterCuts(start=REGISTRY["forward"], simplex=0, ties=False)
-NEVER = 1 << 30
 
 
 def after_ascent(problem: Problem) -> Subproblem:
@@ -79,9 +81,28 @@ def network(subproblem: Subproblem, cost: NDArray[np.int32]) -> nx.DiGraph:
     for a in range(sizes.size):
         for j in range(sizes[a]):
             graph.add_edge(a, int(facets[a, j]), weight=0)
-            if cost[a, j] < NEVER:
-                graph.add_edge(int(facets[a, j]), a, weight=int(cost[a, j]))
+            if cost[j, a] < NEVER:
+                graph.add_edge(int(facets[a, j]), a, weight=int(cost[j, a]))
     return graph
+
+
+@pytest.mark.parametrize("width", [2, 4, 5])
+def test_runs_make_up_the_lattice(width: int) -> None:
+    subproblem = after_ascent(named(from_network(1, 8, width, rows=200)))
+    whole = subproblem.families
+    some, _ = whole.restricted(np.random.default_rng(width).random(whole.allowed.shape) < 0.5)
+    for families in (whole, some):
+        facets, sizes = families.facets, families.sizes
+        runs: Runs = runs_of(facets, sizes)
+        assert runs.first.tolist() == [0, *np.cumsum(runs.length)[:-1].tolist()]
+        assert runs.length.sum() == sizes.size
+        for first, length, size, of_first, of in zip(*(part.tolist() for part in runs), strict=True):
+            for i in range(length):
+                assert sizes[first + i] == size
+                found = facets[first + i, :size].tolist()
+                assert found == [of_first[j] + (i if j else 0) for j in range(size)]
+                for at, run in zip(found, of, strict=False):
+                    assert 0 <= at - int(runs.first[run]) < runs.length[run]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -91,11 +112,11 @@ def test_distances_are_those_of_shortest_paths(seed: int) -> None:
     generator = np.random.default_rng(seed)
     cost = potentials.reduced + generator.integers(0, 1000, potentials.reduced.shape, dtype=np.int32)
     cost[potentials.reduced == NEVER] = NEVER
-    inside = potentials.inside[seed]
+    inside, runs = potentials.inside[seed], runs_of(families.facets, families.sizes)
     graph = network(subproblem, cost)
     found = np.full(families.sizes.size, NEVER, dtype=np.int32)
     found[0] = 0
-    distances_from_empty(cost, families.facets, families.sizes, inside[0], found)
+    distances_from_empty(cost, runs, inside[0], found)
     expected = nx.single_source_dijkstra_path_length(graph, 0)
     total = expected[int(inside[0])]
     assert [min(total, d) for d in found.tolist()] == [
@@ -103,7 +124,7 @@ def test_distances_are_those_of_shortest_paths(seed: int) -> None:
     ]
     back = np.full(families.sizes.size, NEVER, dtype=np.int32)
     back[inside] = 0
-    distances_to_sink(cost, families.facets, families.sizes, back)
+    distances_to_sink(cost, runs, back)
     expected = nx.multi_source_dijkstra_path_length(graph.reverse(), set(inside.tolist()))
     assert back[0] == total
     assert [min(total, d) for d in back.tolist()] == [
@@ -115,20 +136,21 @@ def test_distances_are_those_of_shortest_paths(seed: int) -> None:
 def test_a_renewed_potential_is_the_largest_that_the_others_leave(*, from_empty: bool) -> None:
     subproblem = tight(4, 6)
     families, potentials = subproblem.families, Potentials(subproblem)
+    runs = runs_of(families.facets, families.sizes)
     for k in range(len(potentials.inside)):
         reduced, potential = potentials.reduced.copy(), potentials.potentials[k].copy()
         before = potential.copy()
         room = (np.zeros_like(reduced), np.zeros_like(reduced), np.zeros_like(potential))
-        renew(reduced, potential, potentials.inside[k], from_empty, (families.facets, families.sizes), room)
+        renew(reduced, potential, potentials.inside[k], from_empty, runs, room)
         rise = potential[:, None] - potential[families.facets]
         real = np.arange(families.width)[None, :] < families.sizes[:, None]
         assert potential[0] == 0
         assert (rise[real] >= 0).all()
         assert (potential[potentials.inside[k]] == potential.max()).all()
         # What a mean rounds down may miss by a step.
-        assert (reduced[families.allowed] >= -1).all()
-        free = potentials.reduced + before[:, None] - before[families.facets]
-        free[~families.allowed] = NEVER
+        assert (reduced.T[families.allowed] >= -1).all()
+        free = potentials.reduced + (before[:, None] - before[families.facets]).T
+        free.T[~families.allowed] = NEVER
         total = nx.dijkstra_path_length(network(subproblem, free), 0, int(potentials.inside[k][0]))
         assert total - 1 <= potential.max() <= total
 

@@ -253,13 +253,13 @@ class Potentials:
 
     def _turn(self, should_continue: Callable[[], bool], *, from_empty: bool) -> bool:
         """Renews all potentials in random order; returns False if it was interrupted."""
-        from jtsolve.backends.clutter.kernels.potentials import renew
+        from jtsolve.backends.clutter.kernels.potentials import renew, runs_of
 
         families = self.subproblem.families
-        lattice = (families.facets, families.sizes)
+        runs = runs_of(families.facets, families.sizes)
         room = (
-            np.zeros_like(self.reduced),
-            np.zeros_like(self.reduced),
+            np.empty_like(self.reduced),
+            np.empty_like(self.reduced),
             np.empty(families.sizes.size, dtype=np.int32),
         )
         goes_on = True
@@ -267,7 +267,7 @@ class Potentials:
             goes_on = should_continue()
             if not goes_on:
                 break
-            renew(self.reduced, self.potentials[k], self.inside[k], from_empty, lattice, room)
+            renew(self.reduced, self.potentials[k], self.inside[k], from_empty, runs, room)
         self.turns += 1
         return goes_on
 

@@ -1,33 +1,81 @@
 """Shortest paths in a lattice of sets, from ∅ to the sets that contain a sink; see `potentials`.
 
 Sets are positions, as in `kernels.clutters`; a potential or distance has shape (m,), a cost of families shape
-(m, width), all int32. A family (v,P) is an arc from P to P∪v, with a cost, and arcs without cost lead from
+(width, m), all int32. A family (v,P) is an arc from P to P∪v, with a cost, and arcs without cost lead from
 every set to its facets. Potentials are less than 2^28.
+
+Sets that differ in their least member only follow each other, and so do their facets other than the first,
+which is the same for all. A *run* is a part of the lattice like that: (x,b,c,d) for some x in a row, with the
+facets (b,c,d), (x,c,d), (x,b,d) and (x,b,c). Loops go over the sets of a run, so that compilers vectorise
+them; with unsigned positions, that may not count from the end of an array.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jtsolve.core.compiling import kernel
 
-_NEVER = 1 << 30
-"""The cost of a family that is not allowed, and the distance of a set that is not reached."""
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+NEVER = np.int32((1 << 30) - 1)
+"""The cost of a family that is not allowed, and the distance of a set that is not reached; the sum of two
+is an int32."""
+_FOUR = 4
+_NOTHING = np.int32(0)
 _MOST = 1 << 29
 """Larger reduced costs count as this: no potential differs by as much."""
 _MIX = 14
 """Sixteenths of the new potential in the mean with the old one."""
 
 
+class Runs(NamedTuple):
+    """The runs of a lattice, ∅ first.
+
+    Attributes:
+        first: shape (runs,), uint64: the position of the first set.
+        length: shape (runs,), uint64: the number of sets.
+        size: shape (runs,), int32: the members of each set.
+        facets: shape (runs, width), uint64: the positions of the facets of the first set.
+        of: shape (runs, width), int32: the runs that have those.
+    """
+
+    first: NDArray[np.uint64]
+    length: NDArray[np.uint64]
+    size: NDArray[np.int32]
+    facets: NDArray[np.uint64]
+    of: NDArray[np.int32]
+
+
+def runs_of(facets: NDArray[np.int32], sizes: NDArray[np.int32]) -> Runs:
+    """Returns the longest runs of a lattice."""
+    goes_on = (sizes[1:] == sizes[:-1]) & (facets[1:, 0] == facets[:-1, 0])
+    for j in range(1, facets.shape[1]):
+        goes_on &= (facets[1:, j] == facets[:-1, j] + 1) | (sizes[1:] <= j)
+    first = np.flatnonzero(np.append(True, ~goes_on))
+    length = np.diff(np.append(first, sizes.size))
+    run = np.repeat(np.arange(first.size, dtype=np.int32), length)
+    return Runs(
+        first.astype(np.uint64),
+        length.astype(np.uint64),
+        sizes[first],
+        facets[first].astype(np.uint64),
+        run[facets[first]],
+    )
+
+
 @kernel
 def reduced_costs_in_steps(values, members, facets, sizes, allowed, best, shift):
     """Returns best(v) − (values(P∪v) − values(P)) of families, in steps of 2^shift units, rounded down."""
-    found = np.full(allowed.shape, _NEVER, np.int32)
+    found = np.full(allowed.shape[::-1], NEVER, np.int32)
     for a in range(sizes.size):
         for j in range(sizes[a]):
             if allowed[a, j]:
                 exact = best[members[a, j]] - (values[a] - values[facets[a, j]])
-                found[a, j] = min(exact >> shift, _MOST)
+                found[j, a] = min(exact >> shift, _MOST)
     return found
 
 
@@ -51,99 +99,182 @@ def add_cuts(words, first, amounts, sinks, potentials):
                     row[a] += amounts[c]
 
 
-@kernel
-def _first_largest(sizes):
-    """Returns the position of the first set of the largest size."""
-    first = sizes.size - 1
-    while sizes[first - 1] == sizes[first]:
+@kernel(allocates=False)
+def _climb(cost, distance, runs, fell):
+    """Lowers distances by one family, from facets to sets, and without cost from there to all facets.
+
+    In turn, from small sets to large ones, over the runs in `fell`.
+    """
+    for r in range(1, runs.size.size):
+        if not fell[r]:
+            continue
+        a, length, size = runs.first[r], runs.length[r], runs.size[r]
+        common = distance[runs.facets[r, 0]]
+        if size == _FOUR:
+            f1, f2, f3 = runs.facets[r, 1], runs.facets[r, 2], runs.facets[r, 3]
+            c0, c1, c2, c3 = cost[0], cost[1], cost[2], cost[3]
+            for i in range(length):
+                d0, d1 = np.int32(common + c0[a + i]), np.int32(distance[f1 + i] + c1[a + i])
+                d2, d3 = np.int32(distance[f2 + i] + c2[a + i]), np.int32(distance[f3 + i] + c3[a + i])
+                distance[a + i] = min(distance[a + i], d0, d1, d2, d3)
+        else:
+            c = cost[0]
+            for i in range(length):
+                distance[a + i] = min(distance[a + i], np.int32(common + c[a + i]))
+            for j in range(1, size):
+                f, c = runs.facets[r, j], cost[j]
+                for i in range(length):
+                    distance[a + i] = min(distance[a + i], np.int32(distance[f + i] + c[a + i]))
+        for i in range(length):
+            common = min(common, distance[a + i])
+        distance[runs.facets[r, 0]] = common
+        for j in range(1, size):
+            f = runs.facets[r, j]
+            for i in range(length):
+                distance[f + i] = min(distance[f + i], distance[a + i])
+
+
+@kernel(allocates=False)
+def _lower_facets(distance, runs, largest):
+    """Lowers distances without cost from sets to their facets, from large sets to small ones."""
+    for r in range(largest - 1, 0, -1):
+        a, length = runs.first[r], runs.length[r]
+        common = distance[runs.facets[r, 0]]
+        for i in range(length):
+            common = min(common, distance[a + i])
+        distance[runs.facets[r, 0]] = common
+        for j in range(1, runs.size[r]):
+            f = runs.facets[r, j]
+            for i in range(length):
+                distance[f + i] = min(distance[f + i], distance[a + i])
+
+
+@kernel(allocates=False)
+def _descend(cost, distance, runs, fell):
+    """Lowers distances without cost to those of facets, and by one family from there to all facets.
+
+    In turn, from large sets to small ones, over the runs in `fell`.
+    """
+    for r in range(runs.size.size - 1, 0, -1):
+        if not fell[r]:
+            continue
+        a, length, size = runs.first[r], runs.length[r], runs.size[r]
+        common = distance[runs.facets[r, 0]]
+        if size == _FOUR:
+            f1, f2, f3 = runs.facets[r, 1], runs.facets[r, 2], runs.facets[r, 3]
+            for i in range(length):
+                d1, d2, d3 = distance[f1 + i], distance[f2 + i], distance[f3 + i]
+                distance[a + i] = min(distance[a + i], common, d1, d2, d3)
+        else:
+            for i in range(length):
+                distance[a + i] = min(distance[a + i], common)
+            for j in range(1, size):
+                f = runs.facets[r, j]
+                for i in range(length):
+                    distance[a + i] = min(distance[a + i], distance[f + i])
+        c = cost[0]
+        for i in range(length):
+            common = min(common, np.int32(distance[a + i] + c[a + i]))
+        distance[runs.facets[r, 0]] = common
+        for j in range(1, size):
+            f, c = runs.facets[r, j], cost[j]
+            for i in range(length):
+                distance[f + i] = min(distance[f + i], np.int32(distance[a + i] + c[a + i]))
+
+
+@kernel(allocates=False)
+def _lower_to_facets(distance, runs, largest):
+    """Lowers distances without cost to those of facets, from small sets to large ones."""
+    for r in range(1, largest):
+        a, length = runs.first[r], runs.length[r]
+        common = distance[runs.facets[r, 0]]
+        for i in range(length):
+            distance[a + i] = min(distance[a + i], common)
+        for j in range(1, runs.size[r]):
+            f = runs.facets[r, j]
+            for i in range(length):
+                distance[a + i] = min(distance[a + i], distance[f + i])
+
+
+@kernel(allocates=False)
+def _first_largest(runs):
+    """Returns the first run of the sets of the largest size. Most sets are."""
+    first = runs.size.size - 1
+    while runs.size[first - 1] == runs.size[first]:
         first -= 1
     return first
 
 
+@kernel(allocates=False)
+def _look(distance, before, limit, runs, largest, fell):
+    """Notes the runs of the largest sets with a facet in a run where a distance fell below a limit.
+
+    Since the last look, that is. All other runs stay noted. Returns whether any distance fell.
+    """
+    some = False
+    for r in range(largest):
+        fell[r] = False
+        for a in range(runs.first[r], runs.first[r] + runs.length[r]):
+            fell[r] |= distance[a] < before[a] and distance[a] < limit
+            before[a] = distance[a]
+        some |= fell[r]
+    for r in range(largest, runs.size.size):
+        fell[r] = False
+        for j in range(runs.size[r]):
+            fell[r] |= fell[runs.of[r, j]]
+    fell[:largest] = True
+    return some
+
+
 @kernel
-def distances_from_empty(cost, facets, sizes, sink, distance):
+def distances_from_empty(cost, runs, sink, distance):
     """Lowers distances, in place, to those from the sets that have one: ∅, at 0.
 
-    Those that are no less than the sink's may stay too large. Most sets are of the largest size, and one pass
-    goes up to them and down again.
+    Those that are no less than the sink's may stay too large. One pass goes up to the largest sets and down
+    again; those are nothing but ways between others: a pass skips them where those have not changed.
     """
-    largest = _first_largest(sizes)
-    changed = True
-    while changed:
-        changed, limit = False, distance[sink]
-        for a in range(1, sizes.size):
-            d = distance[a]
-            for j in range(sizes[a]):
-                d = min(d, distance[facets[a, j]] + cost[a, j])
-            if d < distance[a] and d < limit:
-                changed = True
-            distance[a] = d
-            for j in range(sizes[a]):
-                q = facets[a, j]
-                if d < distance[q]:
-                    distance[q] = d
-                    changed = True
-        for a in range(largest - 1, 0, -1):
-            d = distance[a]
-            for j in range(sizes[a]):
-                q = facets[a, j]
-                if d < distance[q]:
-                    distance[q] = d
-                    changed = True
+    largest = _first_largest(runs)
+    before = distance[: runs.first[largest]].copy()
+    fell = np.full(runs.size.size, True)
+    goes_on = True
+    while goes_on:
+        _climb(cost, distance, runs, fell)
+        _lower_facets(distance, runs, largest)
+        goes_on = _look(distance, before, distance[sink], runs, largest, fell)
 
 
 @kernel
-def distances_to_sink(cost, facets, sizes, distance):
+def distances_to_sink(cost, runs, distance):
     """Lowers distances, in place, to those to the sets that have one: those that contain the sink, at 0.
 
     Those that are no less than that of ∅ may stay too large. See `distances_from_empty`.
     """
-    largest = _first_largest(sizes)
-    changed = True
-    while changed:
-        changed, limit = False, distance[0]
-        for a in range(sizes.size - 1, 0, -1):
-            d = distance[a]
-            for j in range(sizes[a]):
-                d = min(d, distance[facets[a, j]])
-            if d < distance[a] and d < limit:
-                changed = True
-            distance[a] = d
-            for j in range(sizes[a]):
-                q = facets[a, j]
-                x = d + cost[a, j]
-                if x < distance[q]:
-                    distance[q] = x
-                    changed = True
-        for a in range(1, largest):
-            d = distance[a]
-            for j in range(sizes[a]):
-                d = min(d, distance[facets[a, j]])
-            if d < distance[a] and d < limit:
-                changed = True
-            distance[a] = d
+    largest = _first_largest(runs)
+    before = distance[: runs.first[largest]].copy()
+    fell = np.full(runs.size.size, True)
+    goes_on = True
+    while goes_on:
+        _descend(cost, distance, runs, fell)
+        _lower_to_facets(distance, runs, largest)
+        goes_on = _look(distance, before, distance[0], runs, largest, fell)
 
 
 @kernel
-def _release(reduced, potential, facets, sizes, capacity):
-    """Writes the reduced costs that a sink finds if its potential is taken away."""
-    for a in range(sizes.size):
-        for j in range(sizes[a]):
-            free = reduced[a, j] + (potential[a] - potential[facets[a, j]])
-            capacity[a, j] = min(_NEVER, max(0, free))
+def _add_rise(cost, potential, sign, least, runs, found):
+    """Sets found ← max(least, cost + sign · (potential(P∪v) − potential(P))), where a cost of never stays."""
+    for r in range(1, runs.size.size):
+        at, length = runs.first[r], runs.length[r]
+        for j in range(runs.size[r]):
+            facet, step = runs.facets[r, j], np.uint64(j > 0)
+            source, target = cost[j], found[j]
+            for i in range(length):
+                rise = np.int32(potential[at + i] - potential[facet + step * i])
+                free = max(least, np.int32(source[at + i] + sign * rise))
+                target[at + i] = NEVER if source[at + i] == NEVER else free
 
 
 @kernel
-def _occupy(reduced, potential, facets, sizes, capacity):
-    """Writes the reduced costs that a sink's potential leaves."""
-    for a in range(sizes.size):
-        for j in range(sizes[a]):
-            if capacity[a, j] < _NEVER:
-                reduced[a, j] = capacity[a, j] - (potential[a] - potential[facets[a, j]])
-
-
-@kernel
-def renew(reduced, potential, inside, from_empty, lattice, room):
+def renew(reduced, potential, inside, from_empty, runs, room):
     """Gives a sink the largest potential that the others leave it, with the cuts near ∅ or near the sink.
 
     Where that is no more than it had, the result is a mean of old and new: both are as large, and what either
@@ -154,35 +285,33 @@ def renew(reduced, potential, inside, from_empty, lattice, room):
         potential: of the sink, changed in place.
         inside: int32: the sets that contain the sink.
         from_empty: whether the cuts are to be near ∅.
-        lattice: (facets, sizes).
+        runs: of the lattice.
         room: (two arrays of costs, one of distances), overwritten.
     """
-    facets, sizes = lattice
-    capacity, held, distance = room
+    free, held, distance = room
     before = potential[inside[0]]
-    _release(reduced, potential, facets, sizes, capacity)
-    distance[:] = _NEVER
+    _add_rise(reduced, potential, 1, _NOTHING, runs, free)
+    distance[:] = NEVER
     if from_empty:
         distance[0] = 0
-        distances_from_empty(capacity, facets, sizes, inside[0], distance)
+        distances_from_empty(free, runs, inside[0], distance)
         total = distance[inside[0]]
         # Of what these distances take, only what is on the way to the sink is kept.
-        for a in range(sizes.size):
+        for a in range(distance.size):
             distance[a] = min(total, distance[a])
-        for a in range(sizes.size):
-            for j in range(sizes[a]):
-                held[a, j] = max(0, distance[a] - distance[facets[a, j]])
-        distance[:] = _NEVER
+        held[:] = 0
+        _add_rise(held, distance, 1, _NOTHING, runs, held)
+        distance[:] = NEVER
         distance[inside] = 0
-        distances_to_sink(held, facets, sizes, distance)
+        distances_to_sink(held, runs, distance)
     else:
         distance[inside] = 0
-        distances_to_sink(capacity, facets, sizes, distance)
+        distances_to_sink(free, runs, distance)
         total = distance[0]
     new = 16 if total > before else _MIX
-    for a in range(sizes.size):
+    for a in range(distance.size):
         potential[a] = (new * (total - min(total, distance[a])) + (16 - new) * potential[a]) >> 4
-    _occupy(reduced, potential, facets, sizes, capacity)
+    _add_rise(free, potential, -1, -NEVER, runs, reduced)
 
 
 @kernel
