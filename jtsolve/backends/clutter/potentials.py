@@ -72,11 +72,13 @@ class PotentialsConstants:
     rounds: int = 2
     """After each stretching, at least."""
     slopes: int = 5000
-    iterations: int = 60
+    iterations: int = 30
     memory: int = 20
     """Of the quasi-Newton method, and the pairs that it remembers."""
-    temperature: float = 0.08
+    temperature: float = 0.3
     """For each vertex, as a share of the gap."""
+    near: float = 20.0
+    """Reduced costs, in temperatures, up to which families are looked at while stretching."""
     vain: int = 8
     least_progress: float = 0.02
     """It ends when the gap has fallen by a smaller share from one stretching to the next so many times in a
@@ -209,7 +211,7 @@ class Potentials:
     def _containing(self) -> list[NDArray[np.int32]]:
         """Returns for each sink the positions of the sets that contain it, itself first."""
         members = self.subproblem.families.members
-        has = [(members == v).any(axis=1) for v in range(self.subproblem.families.n)]
+        has = [np.logical_or.reduce(list(members.T == v)) for v in range(self.subproblem.families.n)]
         vertices = map(self.subproblem.families.members_of, self._sinks)
         return [
             np.flatnonzero(np.logical_and.reduce([has[v] for v in some])).astype(np.int32)
@@ -253,21 +255,21 @@ class Potentials:
 
     def _turn(self, should_continue: Callable[[], bool], *, from_empty: bool) -> bool:
         """Renews all potentials in random order; returns False if it was interrupted."""
-        from jtsolve.backends.clutter.kernels.potentials import renew, runs_of
+        from jtsolve.backends.clutter.kernels.potentials import exchange, renew, runs_of
 
         families = self.subproblem.families
         runs = runs_of(families.facets, families.sizes)
-        room = (
-            np.empty_like(self.reduced),
-            np.empty_like(self.reduced),
-            np.empty(families.sizes.size, dtype=np.int32),
-        )
+        room = (np.empty_like(self.reduced), np.empty(families.sizes.size, dtype=np.int32))
+        last = nothing = np.zeros_like(self.potentials[0])
         goes_on = True
         for k in self.random.permutation(len(self.inside)):
             goes_on = should_continue()
             if not goes_on:
                 break
+            exchange(self.reduced, last, self.potentials[k], runs)
             renew(self.reduced, self.potentials[k], self.inside[k], from_empty, runs, room)
+            last = self.potentials[k]
+        exchange(self.reduced, last, nothing, runs)
         self.turns += 1
         return goes_on
 
@@ -275,43 +277,56 @@ class Potentials:
         """Stretches the potentials to a lower smoothed bound, for the next turns to begin there."""
         from jtsolve.backends.clutter.kernels.potentials import add_stretched
 
-        found = Stretching(self).minimum(should_continue)
+        stretching = Stretching(self)
+        slopes = stretching.minimum(should_continue)
         self.stretched += 1
-        for k, (potential, step, slopes) in enumerate(found):
+        for k, potential in enumerate(self.potentials):
+            of_sink = slopes[stretching.ends[k] : stretching.ends[k + 1]]
             total = np.zeros(potential.size)
-            add_stretched(potential[None, :], np.array([step]), np.array([0, slopes.size]), slopes, total)
-            self.potentials[k] = np.minimum(total, _LARGEST).astype(np.int32)
+            add_stretched(potential[None, :], stretching.bits, np.array([0, of_sink.size]), of_sink, total)
+            self.potentials[k] = np.minimum(total, _LARGEST)
         self._look()
 
 
 class Stretching:
-    """The smoothed bound as a function of the slopes of all φ_a, less the best tree's score, in nats."""
+    """The smoothed bound as a function of the slopes of all φ_a, less the best tree's score, in nats.
+
+    Of the families, only those of small reduced cost are looked at.
+
+    Attributes:
+        bits: intervals are 2^bits steps long.
+        ends: shape (sinks + 1,): slopes ends[k] to ends[k + 1] are those of the k-th sink.
+        lengths: shape (ends[-1],): of the intervals up to π_a(a), in nats.
+    """
 
     def __init__(self, potentials: Potentials) -> None:
-        self.of, subproblem = potentials, potentials.subproblem
-        self.families = subproblem.families
-        self.unit = subproblem.best.scale.unit
-        self.step_unit = self.unit * (1 << potentials.shift)
-        self.base = potentials.base * self.unit
-        self.target = (subproblem.best.target + potentials.price) * self.unit
-        self.temperature = POTENTIALS.temperature * subproblem.gap / self.families.n
+        subproblem = potentials.subproblem
+        n = subproblem.families.n
+        unit = subproblem.best.scale.unit
+        self.step_unit = unit * (1 << potentials.shift)
+        self.temperature = POTENTIALS.temperature * subproblem.gap / n
+        near = potentials.reduced.T * self.step_unit <= POTENTIALS.near * self.temperature
+        self.families, position = subproblem.near(near)
+        self.potentials = np.ascontiguousarray(potentials.potentials[:, position >= 0])
+        self.base = potentials.base[position >= 0] * unit
+        self.target = (subproblem.best.target + potentials.price) * unit
         tops = np.array([p[at[0]] for p, at in zip(potentials.potentials, potentials.inside, strict=True)])
-        length = max(1.0, tops.sum() / POTENTIALS.slopes)
-        counts = np.maximum(1, np.ceil(tops / length)).astype(np.int64)
-        self.steps = np.maximum(tops, 1) / counts
+        self.bits = max(0, int(np.ceil(np.log2(max(1, tops.sum() / POTENTIALS.slopes)))))
+        counts = (tops >> self.bits) + 1
         self.ends = np.concatenate(([0], np.cumsum(counts)))
-        self.lengths = np.repeat(np.where(tops > 0, self.steps, 0.0), counts) * self.step_unit
+        starts = np.arange(self.ends[-1]) - np.repeat(self.ends[:-1], counts) << self.bits
+        self.lengths = np.minimum(np.repeat(tops, counts) - starts, 1 << self.bits) * self.step_unit
 
     def value(self, slopes: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Returns the smoothed bound and its gradient."""
         from jtsolve.backends.clutter.kernels.potentials import add_stretched, covered
         from jtsolve.backends.clutter.kernels.smoothing import smoothed_maxima
 
-        families, potentials = self.families, self.of.potentials
-        values = self.base / self.step_unit
-        add_stretched(potentials, self.steps, self.ends, slopes, values)
+        families = self.families
+        stretched = np.zeros(self.base.size)
+        add_stretched(self.potentials, self.bits, self.ends, slopes, stretched)
         maxima, share = smoothed_maxima(
-            values * self.step_unit,
+            self.base + stretched * self.step_unit,
             families.members,
             families.facets,
             families.sizes,
@@ -319,16 +334,14 @@ class Stretching:
             families.n,
             self.temperature,
         )
-        union, slot = np.nonzero(share)
-        parents = families.facets[union, slot].astype(np.int64)
-        cover = covered(potentials, self.steps, self.ends, union, parents, share[union, slot])
+        arriving = share.sum(axis=1)
+        leaving = np.bincount(families.facets.ravel(), share.ravel(), arriving.size)
+        cover = covered(self.potentials, self.bits, self.ends, arriving - leaving)
         gradient = cover * self.step_unit - self.lengths
         return float(maxima.sum() - self.lengths @ slopes - self.target), gradient
 
-    def minimum(
-        self, should_continue: Callable[[], bool]
-    ) -> list[tuple[NDArray[np.int32], float, NDArray[np.float64]]]:
-        """Returns for each sink its potential, the length of its intervals, and slopes of a low bound."""
+    def minimum(self, should_continue: Callable[[], bool]) -> NDArray[np.float64]:
+        """Returns slopes of a low smoothed bound, shape (ends[-1],)."""
         from scipy.optimize import minimize
 
         def go_on(_: NDArray[np.float64]) -> None:
@@ -344,8 +357,8 @@ class Stretching:
             callback=go_on,
             options={"maxiter": POTENTIALS.iterations, "maxcor": POTENTIALS.memory, "ftol": 0.0},
         )
-        parts = np.split(found.x, self.ends[1:-1])
-        return list(zip(self.of.potentials, self.steps.tolist(), parts, strict=True))
+        slopes: NDArray[np.float64] = found.x
+        return slopes
 
 
 def _no_cuts(subproblem: Subproblem) -> RowVector:

@@ -92,11 +92,9 @@ def add_cuts(words, first, amounts, sinks, potentials):
     """
     for c in range(first, min(first + 64, amounts.size)):
         if amounts[c] > 0 and sinks[c] >= 0:
-            bit = np.uint64(c - first)
-            row = potentials[sinks[c]]
+            bit, amount, row = np.uint64(c - first), np.int32(amounts[c]), potentials[sinks[c]]
             for a in range(words.size):
-                if (words[a] >> bit) & np.uint64(1):
-                    row[a] += amounts[c]
+                row[a] += np.int32((words[a] >> bit) & np.uint64(1)) * amount
 
 
 @kernel(allocates=False)
@@ -260,37 +258,54 @@ def distances_to_sink(cost, runs, distance):
 
 
 @kernel
-def _add_rise(cost, potential, sign, least, runs, found):
-    """Sets found ← max(least, cost + sign · (potential(P∪v) − potential(P))), where a cost of never stays."""
+def exchange(reduced, taking, giving, runs):
+    """Takes what a potential needs from the reduced costs, and gives what another one needed back.
+
+    Args:
+        reduced: reduced costs of families, changed in place; what is below 0, by rounding, becomes 0.
+        taking: the one potential.
+        giving: the other.
+        runs: of the lattice.
+    """
     for r in range(1, runs.size.size):
-        at, length = runs.first[r], runs.length[r]
+        a, length = runs.first[r], runs.length[r]
         for j in range(runs.size[r]):
-            facet, step = runs.facets[r, j], np.uint64(j > 0)
-            source, target = cost[j], found[j]
+            f, step, cost = runs.facets[r, j], np.uint64(j > 0), reduced[j]
             for i in range(length):
-                rise = np.int32(potential[at + i] - potential[facet + step * i])
-                free = max(least, np.int32(source[at + i] + sign * rise))
-                target[at + i] = NEVER if source[at + i] == NEVER else free
+                taken = np.int32(taking[a + i] - taking[f + step * i])
+                given = np.int32(giving[a + i] - giving[f + step * i])
+                left = np.int32(max(_NOTHING, np.int32(cost[a + i] - taken)) + given)
+                cost[a + i] = NEVER if cost[a + i] == NEVER else left
 
 
 @kernel
-def renew(reduced, potential, inside, from_empty, runs, room):
+def _rises(potential, runs, held):
+    """Writes how much of each family a potential needs: max(0, potential(P∪v) − potential(P))."""
+    for r in range(1, runs.size.size):
+        a, length = runs.first[r], runs.length[r]
+        for j in range(runs.size[r]):
+            f, step, cost = runs.facets[r, j], np.uint64(j > 0), held[j]
+            for i in range(length):
+                cost[a + i] = max(_NOTHING, np.int32(potential[a + i] - potential[f + step * i]))
+
+
+@kernel
+def renew(free, potential, inside, from_empty, runs, room):
     """Gives a sink the largest potential that the others leave it, with the cuts near ∅ or near the sink.
 
     Where that is no more than it had, the result is a mean of old and new: both are as large, and what either
     does not need of a family is left to the others.
 
     Args:
-        reduced: reduced costs of families, changed in place.
+        free: the reduced costs of families if the potential is taken away.
         potential: of the sink, changed in place.
         inside: int32: the sets that contain the sink.
         from_empty: whether the cuts are to be near ∅.
         runs: of the lattice.
-        room: (two arrays of costs, one of distances), overwritten.
+        room: (an array of costs, one of distances), overwritten.
     """
-    free, held, distance = room
+    held, distance = room
     before = potential[inside[0]]
-    _add_rise(reduced, potential, 1, _NOTHING, runs, free)
     distance[:] = NEVER
     if from_empty:
         distance[0] = 0
@@ -299,8 +314,7 @@ def renew(reduced, potential, inside, from_empty, runs, room):
         # Of what these distances take, only what is on the way to the sink is kept.
         for a in range(distance.size):
             distance[a] = min(total, distance[a])
-        held[:] = 0
-        _add_rise(held, distance, 1, _NOTHING, runs, held)
+        _rises(distance, runs, held)
         distance[:] = NEVER
         distance[inside] = 0
         distances_to_sink(held, runs, distance)
@@ -311,62 +325,54 @@ def renew(reduced, potential, inside, from_empty, runs, room):
     new = 16 if total > before else _MIX
     for a in range(distance.size):
         potential[a] = (new * (total - min(total, distance[a])) + (16 - new) * potential[a]) >> 4
-    _add_rise(free, potential, -1, -NEVER, runs, reduced)
 
 
 @kernel
-def add_stretched(potentials, steps, ends, slopes, total):
-    """total(A) += Σ_u φ_u(potentials[u](A)), φ_u continuous with a slope for every interval of steps[u].
+def add_stretched(potentials, bits, ends, slopes, total):
+    """total(A) += Σ_u φ_u(potentials[u](A)), φ_u continuous with a slope for every interval of 2^bits.
 
     Args:
         potentials: shape (sinks, m).
-        steps: shape (sinks,), float64: the lengths of the intervals, which begin at 0.
+        bits: see above; intervals begin at 0.
         ends: shape (sinks + 1,), int64: slopes ends[u] to ends[u + 1] are those of u.
         slopes: shape (ends[-1],), float64.
         total: shape (m,), float64, changed in place.
     """
-    for u in range(steps.size):
+    for u in range(ends.size - 1):
         slope = slopes[ends[u] : ends[u + 1]]
-        base = np.zeros(slope.size)
+        base = np.zeros(slope.size)  # φ(z) = base[k] + slope[k] · z on the k-th interval
         for k in range(1, slope.size):
-            base[k] = base[k - 1] + slope[k - 1] * steps[u]
+            base[k] = base[k - 1] + (slope[k - 1] - slope[k]) * (k << bits)
         for a in range(total.size):
             z = potentials[u, a]
             if z > 0:
-                k = min(int(z / steps[u]), slope.size - 1)
-                total[a] += base[k] + slope[k] * (z - k * steps[u])
+                k = z >> bits
+                total[a] += base[k] + slope[k] * z
 
 
 @kernel
-def covered(potentials, steps, ends, union, parents, share):
-    """Returns how much of every interval families cover: Σ share · |[π(P), π(P∪v)] ∩ interval|.
+def covered(potentials, bits, ends, amounts):
+    """Returns how much of every interval the sets cover: Σ_A amounts(A) · |[0, π(A)] ∩ interval|.
 
     Args:
-        potentials: see `add_stretched`, as are `steps` and `ends`.
-        steps: see above.
+        potentials: see `add_stretched`, as are `bits` and `ends`.
+        bits: see above.
         ends: see above.
-        union: shape (families,), int64: the positions of P∪v.
-        parents: shape (families,), int64: the positions of P.
-        share: shape (families,), float64.
+        amounts: shape (m,), float64.
     """
     found = np.zeros(ends[-1])
-    for u in range(steps.size):
-        length, part = steps[u], found[ends[u] : ends[u + 1]]
-        whole = np.zeros(part.size + 1)  # differences of what covers whole intervals
-        for i in range(union.size):
-            low, high = potentials[u, parents[i]], potentials[u, union[i]]
-            if low < high:
-                first = min(int(low / length), part.size - 1)
-                last = min(int(high / length), part.size - 1)
-                if first == last:
-                    part[first] += share[i] * (high - low)
-                else:
-                    part[first] += share[i] * ((first + 1) * length - low)
-                    part[last] += share[i] * (high - last * length)
-                    whole[first + 1] += share[i] * length
-                    whole[last] -= share[i] * length
-        running = 0.0
-        for k in range(part.size):
-            running += whole[k]
-            part[k] += running
+    some = np.flatnonzero(amounts)
+    for u in range(ends.size - 1):
+        part = found[ends[u] : ends[u + 1]]
+        last = np.zeros(part.size)  # the amounts of the sets whose potential ends in the interval
+        for a in some:
+            z = potentials[u, a]
+            if z > 0:
+                k = z >> bits
+                last[k] += amounts[a]
+                part[k] += amounts[a] * (z - (k << bits))
+        beyond = 0.0
+        for k in range(part.size - 1, -1, -1):
+            part[k] += beyond * (1 << bits)
+            beyond += last[k]
     return found
