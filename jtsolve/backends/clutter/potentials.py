@@ -210,9 +210,9 @@ class Potentials:
 
     def _containing(self) -> list[NDArray[np.int32]]:
         """Returns for each sink the positions of the sets that contain it, itself first."""
-        members = self.subproblem.families.members
-        has = [np.logical_or.reduce(list(members.T == v)) for v in range(self.subproblem.families.n)]
-        vertices = map(self.subproblem.families.members_of, self._sinks)
+        families = self.subproblem.families
+        has = [np.logical_or.reduce([of == v for of in families.members.T]) for v in range(families.n)]
+        vertices = map(families.members_of, self._sinks)
         return [
             np.flatnonzero(np.logical_and.reduce([has[v] for v in some])).astype(np.int32)
             for some in vertices

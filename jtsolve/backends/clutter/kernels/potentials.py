@@ -25,6 +25,8 @@ NEVER = np.int32((1 << 30) - 1)
 """The cost of a family that is not allowed, and the distance of a set that is not reached; the sum of two
 is an int32."""
 _FOUR = 4
+"""Members of the largest sets at treewidth 3, for which loops are unrolled: a sink has fewer, and so their
+distances are those of their facets, anew in each pass."""
 _NOTHING = np.int32(0)
 _MOST = 1 << 29
 """Larger reduced costs count as this: no potential differs by as much."""
@@ -98,7 +100,7 @@ def add_cuts(words, first, amounts, sinks, potentials):
 
 
 @kernel(allocates=False)
-def _climb(cost, distance, runs, fell):
+def _climb(cost, distance, runs, largest, fell):
     """Lowers distances by one family, from facets to sets, and without cost from there to all facets.
 
     In turn, from small sets to large ones, over the runs in `fell`.
@@ -108,13 +110,13 @@ def _climb(cost, distance, runs, fell):
             continue
         a, length, size = runs.first[r], runs.length[r], runs.size[r]
         common = distance[runs.facets[r, 0]]
-        if size == _FOUR:
+        if r >= largest and size == _FOUR:
             f1, f2, f3 = runs.facets[r, 1], runs.facets[r, 2], runs.facets[r, 3]
             c0, c1, c2, c3 = cost[0], cost[1], cost[2], cost[3]
             for i in range(length):
                 d0, d1 = np.int32(common + c0[a + i]), np.int32(distance[f1 + i] + c1[a + i])
                 d2, d3 = np.int32(distance[f2 + i] + c2[a + i]), np.int32(distance[f3 + i] + c3[a + i])
-                distance[a + i] = min(distance[a + i], d0, d1, d2, d3)
+                distance[a + i] = min(d0, d1, d2, d3)
         else:
             c = cost[0]
             for i in range(length):
@@ -148,7 +150,7 @@ def _lower_facets(distance, runs, largest):
 
 
 @kernel(allocates=False)
-def _descend(cost, distance, runs, fell):
+def _descend(cost, distance, runs, largest, fell):
     """Lowers distances without cost to those of facets, and by one family from there to all facets.
 
     In turn, from large sets to small ones, over the runs in `fell`.
@@ -158,11 +160,11 @@ def _descend(cost, distance, runs, fell):
             continue
         a, length, size = runs.first[r], runs.length[r], runs.size[r]
         common = distance[runs.facets[r, 0]]
-        if size == _FOUR:
+        if r >= largest and size == _FOUR:
             f1, f2, f3 = runs.facets[r, 1], runs.facets[r, 2], runs.facets[r, 3]
             for i in range(length):
                 d1, d2, d3 = distance[f1 + i], distance[f2 + i], distance[f3 + i]
-                distance[a + i] = min(distance[a + i], common, d1, d2, d3)
+                distance[a + i] = min(common, d1, d2, d3)
         else:
             for i in range(length):
                 distance[a + i] = min(distance[a + i], common)
@@ -236,7 +238,7 @@ def distances_from_empty(cost, runs, sink, distance):
     fell = np.full(runs.size.size, True)
     goes_on = True
     while goes_on:
-        _climb(cost, distance, runs, fell)
+        _climb(cost, distance, runs, largest, fell)
         _lower_facets(distance, runs, largest)
         goes_on = _look(distance, before, distance[sink], runs, largest, fell)
 
@@ -252,7 +254,7 @@ def distances_to_sink(cost, runs, distance):
     fell = np.full(runs.size.size, True)
     goes_on = True
     while goes_on:
-        _descend(cost, distance, runs, fell)
+        _descend(cost, distance, runs, largest, fell)
         _lower_to_facets(distance, runs, largest)
         goes_on = _look(distance, before, distance[0], runs, largest, fell)
 
