@@ -18,11 +18,11 @@ given back. In turns, all sinks, in random order, move their cuts to the one end
 has to spare is found there by others. In a fixed order, or with the ends mixed, hardly anything is gained.
 
 Where that gains little, all potentials are stretched at once, π_a ← φ_a(π_a) with piecewise linear φ_a: the
-slopes on some thousand intervals minimise the smoothed bound (`smoothing`), which is often worse itself, but
-the next turns are far better for it.
+slopes on some thousand intervals minimise the smoothed bound (`smoothing`). The bound itself is worse then,
+but better after some rounds; where it is not, the smoothing is too hot, and cools.
 
-On dense data at treewidth 3, neither steps nor the simplex method gain after dual ascent. By potentials, 25
-variables of plants are proved, and of 69 half of the gap is gone after two minutes (docs/benchmarks.md).
+On dense data at treewidth 3, neither steps nor the simplex method gain after dual ascent. By potentials, of
+69 variables of plants more than half of the gap is gone after two minutes (docs/benchmarks.md).
 At treewidth 2, the steps (`volume`) are better. Potentials are no list of cuts: they fix families and give
 bounds, but no certificate, and the rows stay as they are.
 
@@ -32,7 +32,7 @@ for energy minimization, IEEE TPAMI 2006 (turns in two directions). Nesterov 200
 blocks are the sinks of a directed cut relaxation over a lattice of sets; the turns between the two ends; the
 stretching. All bounds are in exact integers.
 
-Time: a sink takes some 40 passes over the families. Memory: 4 bytes for each sink and set.
+Time: a sink takes 10 to 20 passes over the families. Memory: 4 bytes for each sink and set.
 """
 
 from __future__ import annotations
@@ -76,13 +76,15 @@ class PotentialsConstants:
     memory: int = 20
     """Of the quasi-Newton method, and the pairs that it remembers."""
     temperature: float = 0.3
-    """For each vertex, as a share of the gap."""
-    near: float = 20.0
-    """Reduced costs, in temperatures, up to which families are looked at while stretching."""
+    """For each vertex at first, as a share of the gap."""
+    cooling: float = 0.7
+    """Its factor where the gap has hardly fallen from one stretching to the next."""
+    near: float = 6.0
+    """Largest reduced cost of the families that stretching looks at, likewise."""
     vain: int = 8
     least_progress: float = 0.02
     """It ends when the gap has fallen by a smaller share from one stretching to the next so many times in a
-    row. On 25 variables of plants, three times were too few: 132 nats stayed, in place of 4."""
+    row. On 25 variables of plants, without cooling, three times were too few."""
 
 
 POTENTIALS = PotentialsConstants()
@@ -90,7 +92,7 @@ _BITS = 26
 """Of the distance between the bound without cuts and the best tree, in steps of the potentials."""
 _LARGEST = 1 << 28
 _ROUND = (True, False, False)
-"""Whether a turn moves cuts towards ∅. Those towards the sinks take 0.6 of the time: of three seeds on 34
+"""Whether a turn moves cuts towards ∅. The second of those towards the sinks gains most: of three seeds on 34
 variables of plants at treewidth 3, rounds with two of them had 383 nats left after 4 s, and with one 428."""
 _SEED = 1
 
@@ -101,12 +103,14 @@ class Potentials:
     Attributes:
         turns: those that are done.
         gap: of the present potentials, in nats.
+        temperature: of the next stretching, as in `POTENTIALS`.
     """
 
     def __init__(self, subproblem: Subproblem) -> None:
         self.subproblem = subproblem
         self.random = np.random.default_rng(_SEED)
         self.turns = self.stretched = 0
+        self.temperature = POTENTIALS.temperature
         self.start, self.top = subproblem.units, _without_cuts(subproblem)
         self.shift = max(0, (self.top - subproblem.best.target).bit_length() - _BITS)
         self.potentials = self._from_cuts()
@@ -162,7 +166,12 @@ class Potentials:
             if subproblem.closed or since < POTENTIALS.rounds or self.gap < (1 - POTENTIALS.little) * gap:
                 continue
             fell = before - subproblem.gap >= POTENTIALS.least_progress * before
-            vain, before = 0 if fell or self.stretched == 0 else vain + 1, subproblem.gap
+            before = subproblem.gap
+            if fell or self.stretched == 0:
+                vain = 0
+            else:
+                vain += 1
+                self.temperature *= POTENTIALS.cooling
             if vain == POTENTIALS.vain:
                 return True
             self._stretch(should_continue)
@@ -304,8 +313,8 @@ class Stretching:
         n = subproblem.families.n
         unit = subproblem.best.scale.unit
         self.step_unit = unit * (1 << potentials.shift)
-        self.temperature = POTENTIALS.temperature * subproblem.gap / n
-        near = potentials.reduced.T * self.step_unit <= POTENTIALS.near * self.temperature
+        self.temperature = potentials.temperature * subproblem.gap / n
+        near = potentials.reduced.T * self.step_unit <= POTENTIALS.near * subproblem.gap / n
         self.families, position = subproblem.near(near)
         self.potentials = np.ascontiguousarray(potentials.potentials[:, position >= 0])
         self.base = potentials.base[position >= 0] * unit
