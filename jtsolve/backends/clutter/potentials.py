@@ -32,7 +32,8 @@ for energy minimization, IEEE TPAMI 2006 (turns in two directions). Nesterov 200
 blocks are the sinks of a directed cut relaxation over a lattice of sets; the turns between the two ends; the
 stretching. All bounds are in exact integers.
 
-Time: a sink takes 10 to 20 passes over the families. Memory: 4 bytes for each sink and set.
+Time: a sink takes 10 to 20 passes over the families. Memory: 4 bytes for each sink and set, and
+as much again while stretching.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class PotentialsConstants:
     potentials take the place of steps. On plants at treewidth 3 it leaves 7 %, on 25 of its variables 2.8 %,
     and at treewidth 2 0.5 %. On insurance at treewidth 4, where nothing is left but a better tree to be
     found, steps with their rounding ended in 2 s, and turns in 7 s."""
-    most_sinks: int = 500
+    most_sinks: int = 250
     """The memory of more sinks is not in the prediction of `clutter`."""
     little: float = 0.02
     """Share of the gap that a round of turns has to gain, or potentials are stretched."""
