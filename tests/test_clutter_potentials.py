@@ -19,17 +19,20 @@ from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.kernels.potentials import (
     NEVER,
     Runs,
+    add_stretched,
     distances_from_empty,
     distances_to_sink,
     exchange,
     renew,
     runs_of,
+    stretch,
 )
 from jtsolve.backends.clutter.potentials import Potentials, Stretching
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Status
+from jtsolve.errors import InternalError
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve
 
@@ -87,12 +90,12 @@ def network(subproblem: Subproblem, cost: NDArray[np.int32]) -> nx.DiGraph:
     return graph
 
 
-@pytest.mark.parametrize("width", [2, 4, 5])
-def test_runs_make_up_the_lattice(width: int) -> None:
-    subproblem = after_ascent(named(from_network(1, 8, width, rows=200)))
-    whole = subproblem.families
-    some, _ = whole.restricted(np.random.default_rng(width).random(whole.allowed.shape) < 0.5)
-    for families in (whole, some):
+@pytest.mark.parametrize(("n", "width"), [(12, 2), (20, 3), (20, 4), (12, 5)])
+def test_runs_make_up_the_lattice_and_their_facets_are_in_one_run_each(n: int, width: int) -> None:
+    whole = families_of(named(gaussian(1, n, width)), 0)
+    generator = np.random.default_rng(n)
+    for share in (1.0, 0.5, 0.05, 0.02, 0.01):
+        families, _ = whole.restricted(generator.random(whole.allowed.shape) < share)
         facets, sizes = families.facets, families.sizes
         runs: Runs = runs_of(facets, sizes)
         assert runs.first.tolist() == [0, *np.cumsum(runs.length)[:-1].tolist()]
@@ -104,6 +107,14 @@ def test_runs_make_up_the_lattice(width: int) -> None:
                 assert found == [of_first[j] + (i if j else 0) for j in range(size)]
                 for at, run in zip(found, of, strict=False):
                     assert 0 <= at - int(runs.first[run]) < runs.length[run]
+
+
+def test_a_potential_that_falls_is_an_error_and_no_bound() -> None:
+    potentials = Potentials(tight(1))
+    sink = potentials.inside[0]
+    potentials.potentials[0, sink[-1]] = potentials.potentials[0, sink[0]] - 1
+    with pytest.raises(InternalError, match="falls"):
+        potentials._evaluate()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -206,6 +217,20 @@ def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_when_asked() 
     start = np.ones(stretching.lengths.size)
     values = [stretching.value(slopes)[0] for slopes in (least, once, start)]
     assert values == sorted(values)
+
+
+def test_a_stretched_potential_never_falls() -> None:
+    generator = np.random.default_rng(1)
+    for _ in range(50):
+        bits = int(generator.integers(0, 10))
+        slopes = generator.exponential(1.0, 20) * generator.integers(0, 2, 20)
+        potential = np.arange(20 << bits, dtype=np.int32)
+        total = np.zeros(potential.size)
+        add_stretched(potential[None, :], bits, np.array([0, 20]), slopes, total)
+        stretch(potential, bits, slopes, 1 << 28)
+        assert potential[0] == 0
+        assert (np.diff(potential) >= 0).all()
+        assert np.abs(total - potential).max() < 1.1
 
 
 def test_an_interrupted_run_keeps_its_bound_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,7 @@ import numpy as np
 from jtsolve.backends.clutter.bound import Bound, best_bound
 from jtsolve.backends.clutter.inequalities import RowVector
 from jtsolve.backends.clutter.separation import Point
+from jtsolve.errors import InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,8 +241,12 @@ class Potentials:
             subproblem.units = min(subproblem.units, self.bound.units)
 
     def _evaluate(self) -> None:
-        """Sets the bound of the potentials, and what belongs to the families."""
-        from jtsolve.backends.clutter.kernels.potentials import reduced_costs_in_steps
+        """Sets the bound of the potentials, and what belongs to the families.
+
+        Raises:
+            InternalError: a potential falls somewhere, so that it is no sum of cuts.
+        """
+        from jtsolve.backends.clutter.kernels.potentials import add_potential, reduced_costs_in_steps
 
         subproblem = self.subproblem
         families = subproblem.families
@@ -249,7 +254,8 @@ class Potentials:
         self.base, self.price = subproblem.rows.weighted(subproblem.scores, multipliers)
         values = self.base.copy()
         for potential in self.potentials:
-            values += potential.astype(np.int64) << self.shift
+            if not add_potential(values, potential, families.facets, families.sizes, self.shift):
+                raise InternalError("a potential falls from a set to a larger one: its bound would not hold")
         held = sum(p[at[0]].item() for p, at in zip(self.potentials, self.inside, strict=True))
         self.bound = best_bound(families, values, self.price + (held << self.shift))
         self.gap = subproblem.gap_of(self.bound.units)
@@ -285,16 +291,13 @@ class Potentials:
 
     def _stretch(self, should_continue: Callable[[], bool]) -> None:
         """Stretches the potentials to a lower smoothed bound, for the next turns to begin there."""
-        from jtsolve.backends.clutter.kernels.potentials import add_stretched
+        from jtsolve.backends.clutter.kernels.potentials import stretch
 
         stretching = Stretching(self)
         slopes = stretching.minimum(should_continue)
         self.stretched += 1
         for k, potential in enumerate(self.potentials):
-            of_sink = slopes[stretching.ends[k] : stretching.ends[k + 1]]
-            total = np.zeros(potential.size)
-            add_stretched(potential[None, :], stretching.bits, np.array([0, of_sink.size]), of_sink, total)
-            self.potentials[k] = np.minimum(total, _LARGEST)
+            stretch(potential, stretching.bits, slopes[stretching.ends[k] : stretching.ends[k + 1]], _LARGEST)
         self._look()
 
 

@@ -30,6 +30,10 @@ distances are those of their facets, anew in each pass."""
 _NOTHING = np.int32(0)
 _MOST = 1 << 29
 """Larger reduced costs count as this: no potential differs by as much."""
+_ONE = 1 << 20
+"""A slope of 1 in integers."""
+_STEEPEST = 1 << 10
+"""Larger slopes count as this, so that products are integers of 64 bits."""
 _MIX = 14
 """Sixteenths of the new potential in the mean with the old one."""
 
@@ -53,11 +57,14 @@ class Runs(NamedTuple):
 
 
 def runs_of(facets: NDArray[np.int32], sizes: NDArray[np.int32]) -> Runs:
-    """Returns the longest runs of a lattice."""
-    goes_on = (sizes[1:] == sizes[:-1]) & (facets[1:, 0] == facets[:-1, 0])
+    """Returns the longest runs of a lattice of which all facets are in one run each."""
+    goes_on = np.append(False, (sizes[1:] == sizes[:-1]) & (facets[1:, 0] == facets[:-1, 0]))
     for j in range(1, facets.shape[1]):
-        goes_on &= (facets[1:, j] == facets[:-1, j] + 1) | (sizes[1:] <= j)
-    first = np.flatnonzero(np.append(True, ~goes_on))
+        goes_on[1:] &= (facets[1:, j] == facets[:-1, j] + 1) | (sizes[1:] <= j)
+    for size in range(2, facets.shape[1] + 1):
+        a, end = np.searchsorted(sizes, [size, size + 1])
+        goes_on[a:end] &= goes_on[facets[a:end, 1:size]].all(axis=1)
+    first = np.flatnonzero(~goes_on)
     length = np.diff(np.append(first, sizes.size))
     run = np.repeat(np.arange(first.size, dtype=np.int32), length)
     return Runs(
@@ -79,6 +86,17 @@ def reduced_costs_in_steps(values, members, facets, sizes, allowed, best, shift)
                 exact = best[members[a, j]] - (values[a] - values[facets[a, j]])
                 found[j, a] = min(exact >> shift, _MOST)
     return found
+
+
+@kernel
+def add_potential(values, potential, facets, sizes, shift):
+    """Adds a potential, in steps of 2^shift units, to values of sets; tells whether it never falls from 0."""
+    rises = potential[0] == 0
+    for a in range(1, sizes.size):
+        values[a] += np.int64(potential[a]) << shift
+        for j in range(sizes[a]):
+            rises &= potential[facets[a, j]] <= potential[a]
+    return rises
 
 
 @kernel
@@ -350,6 +368,21 @@ def add_stretched(potentials, bits, ends, slopes, total):
             if z > 0:
                 k = z >> bits
                 total[a] += base[k] + slope[k] * z
+
+
+@kernel
+def stretch(potential, bits, slope, most):
+    """Potential ← min(φ(potential), most), in place, φ as in `add_stretched`: rounded, but it never falls."""
+    base = np.zeros(slope.size, np.int64)
+    exact = np.empty(slope.size, np.int64)
+    for k in range(slope.size):
+        exact[k] = np.int64(min(slope[k], _STEEPEST) * _ONE)
+        if k > 0:
+            base[k] = min(base[k - 1] + (exact[k - 1] << bits), most * _ONE)
+    for a in range(potential.size):
+        z = potential[a]
+        k = z >> bits
+        potential[a] = min((base[k] + exact[k] * (z - (k << bits))) // _ONE, most)
 
 
 @kernel
