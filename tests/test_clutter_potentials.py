@@ -219,6 +219,29 @@ def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_when_asked() 
     assert values == sorted(values)
 
 
+def test_potentials_are_handed_over_as_cuts_near_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = []
+    for levels in (1, 10, 100, 1000):
+        monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, levels=levels))
+        subproblem = tight(1)
+        potentials = Potentials(subproblem)
+        potentials.polish(lambda: True)
+        families, gap, sinks = subproblem.families, potentials.gap, potentials._sinks
+        potentials.hand_over()
+        rows = subproblem.rows
+        assert len(rows.clutters) <= levels + len(sinks)
+        for number, clutter in enumerate(rows.clutters):
+            up = (rows.words[number // 64] >> np.uint64(number % 64)) & np.uint64(1)
+            assert clutter
+            assert not up[0]
+            assert any(up[at] for at in sinks)
+            assert not any(up[families.facets[at, j]] for at in clutter for j in range(families.sizes[at]))
+        left.append(subproblem.gap_of(subproblem.evaluate(subproblem.multipliers).units) - gap)
+    assert left[-1] > -1e-4
+    assert left == sorted(left, reverse=True)
+    assert left[-1] < 0.01 * left[0]
+
+
 def test_a_stretched_potential_never_falls() -> None:
     generator = np.random.default_rng(1)
     for _ in range(50):
@@ -227,7 +250,7 @@ def test_a_stretched_potential_never_falls() -> None:
         potential = np.arange(20 << bits, dtype=np.int32)
         total = np.zeros(potential.size)
         add_stretched(potential[None, :], bits, np.array([0, 20]), slopes, total)
-        stretch(potential, bits, slopes, 1 << 28)
+        stretch(potential, bits, slopes)
         assert potential[0] == 0
         assert (np.diff(potential) >= 0).all()
         assert np.abs(total - potential).max() < 1.1

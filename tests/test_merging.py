@@ -316,3 +316,31 @@ def test_above_treewidth_2_searches_from_the_forest_and_descents_widen() -> None
         solve(problem.with_treewidth(4), backend, Limits(seed=1, threads=1))
         assert range(2, 4) in ranges
     assert all(ranges)  # whatever a descent starts from
+
+
+def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_in_vain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, near=1, idle=2))
+    began, shaken = [], []
+
+    class Watched(module._Rounds):
+        def begin_line(self, best: JunctionTree) -> None:
+            super().begin_line(best)
+            began.append(self.lines)
+            assert self.line is not None
+            assert self.problem.permits(self.line)
+
+        def shaken(self, line: JunctionTree) -> JunctionTree | None:
+            shaken.append(line)
+            return super().shaken(line)
+
+    monkeypatch.setattr(module, "_Rounds", Watched)
+    problem = named(gaussian(2, 12, 5)).with_treewidth(3)
+    solve(problem.with_treewidth(2), SMALL, Limits(seed=1, threads=1))
+    assert not began
+    result = solve(problem, SMALL, Limits(seed=1, threads=1))
+    assert result.tree is not None
+    assert problem.permits(result.tree)
+    assert began[-1] == module._TUNING.lines
+    assert shaken

@@ -52,6 +52,8 @@ class BranchingConstants:
     few: int = 3000
     """Families up to which the simplex method needs no steps before it: plants' last 37 nats took it 2.4 s
     with 3700 families, and the steps more than 5 s."""
+    turned: int = 2
+    """Times as many families are few where the simplex method begins with the cuts of potentials."""
     many: int = 100_000
     """Families above which a simplex solve would take too long; the subproblem branches without one. On
     accidents (111 variables, treewidth 2) the steps gained little below 90,000, and the simplex method then
@@ -260,7 +262,7 @@ class BranchAndBound:
         if takes_steps and not self._take_steps(node, pool, on_point, should_continue):
             return False
         if not subproblem.closed and int(subproblem.families.allowed.sum()) <= BRANCHING.many:
-            simplex = CuttingPlanes(subproblem, pool)
+            simplex = CuttingPlanes(subproblem, pool, polishes=node.turned)
             finished = simplex.run(on_point, should_continue)
             self.rounds += simplex.rounds
             self.failures += simplex.failures
@@ -284,10 +286,12 @@ class BranchAndBound:
             node.potentials = Potentials(node.subproblem)
         potentials = node.potentials
         turns = potentials.turns
-        finished = potentials.run(self.few, on_point, should_continue)
+        finished = potentials.run(BRANCHING.turned * self.few, on_point, should_continue)
         self.steps += potentials.turns - turns
         if finished:
             node.turned, node.potentials = potentials.suited, None
+            if node.turned and not node.subproblem.closed:
+                potentials.hand_over()
         return finished
 
     def _take_steps(
@@ -392,7 +396,12 @@ class BranchAndBound:
         u, v, at = min(undecided, key=lambda pair: (abs(joined[pair[0], pair[1]] - _HALF), pair))
         node.proof.edge = (u, v)
         absent, present = (
-            OpenNode(node.subproblem.branch(at, present=kind), {**node.decided, (u, v): kind}, node.creep)
+            OpenNode(
+                node.subproblem.branch(at, present=kind),
+                {**node.decided, (u, v): kind},
+                node.creep,
+                turned=node.turned,
+            )
             for kind in (False, True)
         )
         self._push(absent)

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.clutter.bound import Bound, best_bound
-from jtsolve.backends.clutter.inequalities import RowVector
+from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.errors import InternalError
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.backends.clutter.inequalities import Clutter
     from jtsolve.backends.clutter.subproblem import Subproblem
 
 
@@ -71,6 +72,8 @@ class PotentialsConstants:
     """The memory of more sinks is not in the prediction of `clutter`."""
     little: float = 0.02
     """Share of the gap that a round of turns has to gain, or potentials are stretched."""
+    levels: int = 1000
+    """Cuts that potentials are handed over as to the simplex method."""
     rounds: int = 2
     """After each stretching, at least."""
     slopes: int = 5000
@@ -78,11 +81,7 @@ class PotentialsConstants:
     memory: int = 20
     """Of the quasi-Newton method, and the pairs that it remembers."""
     temperature: float = 0.3
-    """For each vertex at first, as a share of the gap."""
-    cooling: float = 0.7
-    """Its factor where the gap has hardly fallen from one stretching to the next."""
-    near: float = 6.0
-    """Largest reduced cost of the families that stretching looks at, likewise."""
+    """For each vertex, as a share of the gap."""
     vain: int = 8
     least_progress: float = 0.02
     """It ends when the gap has fallen by a smaller share from one stretching to the next so many times in a
@@ -92,7 +91,6 @@ class PotentialsConstants:
 POTENTIALS = PotentialsConstants()
 _BITS = 26
 """Of the distance between the bound without cuts and the best tree, in steps of the potentials."""
-_LARGEST = 1 << 28
 _ROUND = (True, False, False)
 """Whether a turn moves cuts towards ∅. The second of those towards the sinks gains most: of three seeds on 34
 variables of plants at treewidth 3, rounds with two of them had 383 nats left after 4 s, and with one 428."""
@@ -100,23 +98,31 @@ _SEED = 1
 
 
 class Potentials:
-    """The potentials of one subproblem, from the multipliers of its cuts; the best bound is the subproblem's.
+    """The potentials of one subproblem, from multipliers of cuts; the best bound is the subproblem's.
 
     Attributes:
         turns: those that are done.
         gap: of the present potentials, in nats.
-        temperature: of the next stretching, as in `POTENTIALS`.
+        position: where the sets are that were there at first, -1 for those that are gone; None if none is.
     """
 
-    def __init__(self, subproblem: Subproblem) -> None:
+    def __init__(
+        self, subproblem: Subproblem, multipliers: RowVector | None = None, rows: Rows | None = None
+    ) -> None:
         self.subproblem = subproblem
         self.random = np.random.default_rng(_SEED)
         self.turns = self.stretched = 0
-        self.temperature = POTENTIALS.temperature
-        self.start, self.top = subproblem.units, _without_cuts(subproblem)
+        rows, multipliers = rows or subproblem.rows, multipliers or subproblem.multipliers
+        units = RowVector(*map(subproblem.best.scale.units_of, multipliers))
+        self.base, self.price = rows.weighted(
+            subproblem.scores, units._replace(cuts=np.zeros_like(units.cuts))
+        )
+        self.start = subproblem.units
+        self.top = best_bound(subproblem.families, self.base, self.price).units
         self.shift = max(0, (self.top - subproblem.best.target).bit_length() - _BITS)
-        self.potentials = self._from_cuts()
+        self.potentials = self._from_cuts(rows, units.cuts)
         self.inside = self._containing()
+        self.position: NDArray[np.int64] | None = None
         self._look()
 
     @staticmethod
@@ -158,9 +164,7 @@ class Potentials:
             if not self.suited:  # a better tree has come, and that was all that was wanting
                 return True
             gap = self.gap
-            finished = all(self._turn(should_continue, from_empty=kind) for kind in _ROUND)
-            self._look()
-            if not finished:
+            if not self._take_round(should_continue):
                 return subproblem.closed
             if not on_point(self.point, self.bound):
                 return False
@@ -169,11 +173,7 @@ class Potentials:
                 continue
             fell = before - subproblem.gap >= POTENTIALS.least_progress * before
             before = subproblem.gap
-            if fell or self.stretched == 0:
-                vain = 0
-            else:
-                vain += 1
-                self.temperature *= POTENTIALS.cooling
+            vain = 0 if fell or self.stretched == 0 else vain + 1
             if vain == POTENTIALS.vain:
                 return True
             self._stretch(should_continue)
@@ -181,6 +181,52 @@ class Potentials:
             if not should_continue():
                 return subproblem.closed
         return True
+
+    def polish(self, should_continue: Callable[[], bool]) -> None:
+        """Takes turns while rounds of them gain."""
+        gap = inf
+        while not self.subproblem.closed and self.gap < (1 - POTENTIALS.little) * gap:
+            gap = self.gap
+            if not self._take_round(should_continue):
+                return
+
+    def hand_over(self) -> None:
+        """Makes cuts of the potentials, at even distances, the rows of the subproblem."""
+        subproblem, cuts = self.subproblem, self._cuts(POTENTIALS.levels)
+        multipliers = subproblem.multipliers._replace(cuts=np.array(list(cuts.values())))
+        subproblem.take(multipliers, Rows(subproblem.families, list(cuts), subproblem.rows.set_rows))
+
+    def _take_round(self, should_continue: Callable[[], bool]) -> bool:
+        """Takes a round of turns; returns False if it was interrupted."""
+        finished = all(self._turn(should_continue, from_empty=kind) for kind in _ROUND)
+        self._look()
+        return finished
+
+    def _cuts(self, most: int) -> dict[Clutter, float]:
+        """Returns cuts whose sum is near the potentials, some `most` in number, and their multipliers."""
+        families, step_unit = self.subproblem.families, self.subproblem.best.scale.unit * (1 << self.shift)
+        tops = self.tops
+        counts = -(-tops * most // max(1, tops.sum()))
+        inside = np.arange(families.width) < families.sizes[:, None]
+        found: dict[Clutter, float] = {}
+        for potential, top, count in zip(self.potentials, tops.tolist(), counts.tolist(), strict=True):
+            below = np.where(inside, potential[families.facets], 0).max(axis=1)
+            levels = -(-top * np.arange(1, count + 1) // max(1, count))
+            # A set generates the up-sets of the levels between the potentials of its facets and its own.
+            first, last = (np.searchsorted(levels, some, "right") for some in (below, potential))
+            times = last - first
+            sets = np.repeat(np.arange(times.size), times)
+            level = np.repeat(last - np.cumsum(times), times) + np.arange(sets.size)
+            for k in range(count):
+                clutter = tuple(sets[level == k].tolist())
+                found[clutter] = found.get(clutter, 0.0) + top / count * step_unit
+        return found
+
+    @property
+    def tops(self) -> NDArray[np.int64]:
+        """The potentials of the sinks at the sinks."""
+        tops = [p[at[0]] for p, at in zip(self.potentials, self.inside, strict=True)]
+        return np.array(tops, dtype=np.int64)
 
     @property
     def point(self) -> Point:
@@ -201,19 +247,20 @@ class Potentials:
             if not (families.sizes[at] == 1 and families.members[at, 0] == families.root)
         ]
 
-    def _from_cuts(self) -> NDArray[np.int32]:
-        """Returns the potentials that the cuts and their multipliers add up to, shape (sinks, sets)."""
-        from jtsolve.backends.clutter.kernels.potentials import add_cuts
+    def _from_cuts(self, rows: Rows, units: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Returns the potentials that cuts and their multipliers add up to, shape (sinks, sets)."""
+        from jtsolve.backends.clutter.kernels.potentials import LARGEST, add_cuts
 
-        subproblem = self.subproblem
-        sinks, rows = self._sinks, subproblem.rows
+        sinks, amounts = self._sinks, units >> self.shift
         number = {at: k for k, at in enumerate(sinks)}
-        amounts = subproblem.best.scale.units_of(subproblem.multipliers.cuts) >> self.shift
         of_sink = np.array(
             [next((number[at] for at in clutter if at in number), -1) for clutter in rows.clutters],
             dtype=np.int64,
         )
-        potentials = np.zeros((len(sinks), subproblem.families.sizes.size), dtype=np.int32)
+        total = int(np.bincount(of_sink + 1, amounts, len(sinks) + 1).max())
+        if total > LARGEST:  # any multipliers are valid
+            amounts = np.floor(amounts * (LARGEST / total)).astype(np.int64)
+        potentials = np.zeros((len(sinks), self.base.size), dtype=np.int32)
         if rows.clutters:
             for k, words in enumerate(rows.words):
                 add_cuts(words, 64 * k, amounts, of_sink, potentials)
@@ -235,6 +282,9 @@ class Potentials:
         self._evaluate()
         _, position = subproblem.improve(self.bound, subproblem.multipliers)
         if position is not None and subproblem.feasible:
+            self.base = self.base[position >= 0]
+            before = self.position
+            self.position = position if before is None else np.where(before < 0, -1, position[before])
             self.potentials = np.ascontiguousarray(self.potentials[:, position >= 0])
             self.inside = self._containing()
             self._evaluate()
@@ -250,14 +300,12 @@ class Potentials:
 
         subproblem = self.subproblem
         families = subproblem.families
-        multipliers = RowVector(*map(subproblem.best.scale.units_of, _no_cuts(subproblem)))
-        self.base, self.price = subproblem.rows.weighted(subproblem.scores, multipliers)
         values = self.base.copy()
         for potential in self.potentials:
             if not add_potential(values, potential, families.facets, families.sizes, self.shift):
                 raise InternalError("a potential falls from a set to a larger one: its bound would not hold")
-        held = sum(p[at[0]].item() for p, at in zip(self.potentials, self.inside, strict=True))
-        self.bound = best_bound(families, values, self.price + (held << self.shift))
+        held = int(self.tops.sum()) << self.shift
+        self.bound = best_bound(families, values, self.price + held)
         self.gap = subproblem.gap_of(self.bound.units)
         self.reduced = reduced_costs_in_steps(
             values,
@@ -297,14 +345,12 @@ class Potentials:
         slopes = stretching.minimum(should_continue)
         self.stretched += 1
         for k, potential in enumerate(self.potentials):
-            stretch(potential, stretching.bits, slopes[stretching.ends[k] : stretching.ends[k + 1]], _LARGEST)
+            stretch(potential, stretching.bits, slopes[stretching.ends[k] : stretching.ends[k + 1]])
         self._look()
 
 
 class Stretching:
     """The smoothed bound as a function of the slopes of all φ_a, less the best tree's score, in nats.
-
-    Of the families, only those of small reduced cost are looked at.
 
     Attributes:
         bits: intervals are 2^bits steps long.
@@ -314,16 +360,13 @@ class Stretching:
 
     def __init__(self, potentials: Potentials) -> None:
         subproblem = potentials.subproblem
-        n = subproblem.families.n
+        self.families, self.potentials = subproblem.families, potentials.potentials
         unit = subproblem.best.scale.unit
         self.step_unit = unit * (1 << potentials.shift)
-        self.temperature = potentials.temperature * subproblem.gap / n
-        near = potentials.reduced.T * self.step_unit <= POTENTIALS.near * subproblem.gap / n
-        self.families, position = subproblem.near(near)
-        self.potentials = np.ascontiguousarray(potentials.potentials[:, position >= 0])
-        self.base = potentials.base[position >= 0] * unit
+        self.temperature = POTENTIALS.temperature * subproblem.gap / self.families.n
+        self.base = potentials.base * unit
         self.target = (subproblem.best.target + potentials.price) * unit
-        tops = np.array([p[at[0]] for p, at in zip(potentials.potentials, potentials.inside, strict=True)])
+        tops = potentials.tops
         self.bits = max(0, int(np.ceil(np.log2(max(1, tops.sum() / POTENTIALS.slopes)))))
         counts = (tops >> self.bits) + 1
         self.ends = np.concatenate(([0], np.cumsum(counts)))
@@ -374,14 +417,10 @@ class Stretching:
         return slopes
 
 
-def _no_cuts(subproblem: Subproblem) -> RowVector:
-    """Returns the multipliers with 0 for every cut."""
-    return subproblem.multipliers._replace(cuts=np.zeros_like(subproblem.multipliers.cuts))
-
-
 def _without_cuts(subproblem: Subproblem) -> int:
     """Returns the bound without cuts, in units."""
-    return subproblem.evaluate(_no_cuts(subproblem)).units
+    cuts = np.zeros_like(subproblem.multipliers.cuts)
+    return subproblem.evaluate(subproblem.multipliers._replace(cuts=cuts)).units
 
 
 def _leaves_much(subproblem: Subproblem, units: int, top: int) -> bool:

@@ -184,6 +184,10 @@ class Subproblem:
             self.units = min(self.units, bound.units)  # a bound of potentials may be better
         return bound, position
 
+    def take(self, multipliers: RowVector, rows: Rows) -> None:
+        """Takes multipliers of rows whatever their bound: that of `potentials` stands."""
+        self.multipliers, self.rows = multipliers, rows
+
     def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
         """Returns some families, or all if closure leaves a vertex without, and where the sets are."""
         families, position = self.families.restricted(chosen)

@@ -18,7 +18,13 @@ starts from the forest and widens step by step, so that the first merge is acros
 from trees of treewidth 2 at most, and widen likewise. Rounds and another local search take turns: when one
 has found no better tree for as long as all before took, the other goes on from the best. After a number of
 consecutive rounds in vain, that search has the rest of the time. It ends when that does, or when a region of
-a local search holds all variables, which is a proof. If another member of a portfolio reports a better tree,
+a local search holds all variables, which is a proof.
+
+With cliques of more than 3 and up to 80 variables, there are *lines* instead of turns. Where a round finds
+nothing, the next descents start near the tree of the line: from where a descent from it ends with perturbed
+scores. Where these find nothing either, the line is merged with the best tree, and another begins far away.
+
+If another member of a portfolio reports a better tree,
 that is the best tree from then on. The constraints supported are those of the local searches; a start that
 does not meet them is left out.
 
@@ -29,7 +35,8 @@ References:
     Cook and Seymour, Tour merging via branch-decomposition, INFORMS Journal on Computing 2003: the best
     tour in the union of tours that descents found. Ours: trees for tours; the union of cliques with their
     subsets; an LP with clutter inequalities instead of dynamic programming on the union; starts
-    grown in a random order beside perturbed ones.
+    grown in a random order beside perturbed ones; lines.
+    Charon and Hudry, The noising method, Operations Research Letters 1993: descents by perturbed scores.
 """
 
 from __future__ import annotations
@@ -71,7 +78,18 @@ class _Tuning:
     wide: int = 4
     """Size of cliques from which on a round has one tree, as two make too many sets, and descents start from
     narrower trees. With starts as wide as may be, the worst of three seeds on plants at treewidth 3 stood
-    1,746 nats lower after 20 s."""
+    1,746 nats lower after 20 s. Up to `large` variables, lines take the place of turns with `otherwise`."""
+    near: int = 2
+    """Rounds of a line in vain, after which descents start near its tree. On plants at treewidth 3, far ones
+    end 3,000 to 9,000 nats below the best tree, and soon add nothing to it; near ones end within 1,000."""
+    least_noise: float = 0.04
+    """Of the noise of trees near the best one: each has another, log-uniform between that and 1 times it."""
+    idle: int = 10
+    """Rounds of a line in vain, after which another begins."""
+    lines: int = 3
+    """Consecutive lines in vain, after which no other begins if there is no time limit."""
+    most_kept: int = 6
+    """Trees kept with wide cliques: merges of more take 1 to 3 s there, and of these 0.3 s."""
     least: float = 5.0
     """Seconds that a search in vain has at least, for each tree that a round has. With 3 s for all, two
     of three seeds had not found the optimum of plants at treewidth 2 in 30 s; so, all have after 11 s."""
@@ -100,7 +118,7 @@ class Merging:
             last one or where even the merges of two trees take too long; its option `start` is set; None to
             merge to the last round and end.
         noise: standard deviation of the bonus of an edge in perturbed scores, as a multiple of the gain per
-            edge of the first tree; 0.6 of it above 80 variables and with cliques of more than 3.
+            edge of the first tree; 0.6 of it above 80 variables.
         rounds: the largest number of consecutive rounds without a better tree, before `otherwise`.
 
     Raises:
@@ -161,10 +179,12 @@ class _Rounds:
     def __init__(self, options: Merging, problem: Problem, limits: Limits, report: Report) -> None:
         self.options, self.problem, self.limits, self.report = options, problem, limits, report
         self.generator = np.random.default_rng(limits.seed)
-        few = problem.max_clique_size < _TUNING.wide
+        self.wide = problem.max_clique_size >= _TUNING.wide
         small = problem.n <= _TUNING.large
-        self.group, keep = (1, 1) if not few else (3, 12) if small else (3, 3)
-        self.noise = options.noise * (1.0 if few and small else 0.6)
+        self.has_lines = self.wide and small
+        self.group, keep = (1, 1) if self.wide else (3, 12) if small else (3, 3)
+        self.most_kept = _TUNING.most_kept if self.has_lines else inf
+        self.noise = options.noise * (1.0 if small else 0.6)
         self.kept: deque[JunctionTree] = deque(maxlen=keep)
         self.fresh: list[JunctionTree] = []  # of this round
         self.best: JunctionTree | None = None
@@ -172,8 +192,10 @@ class _Rounds:
         self.incumbents = NewIncumbents(report)
         self.made = self.merges = self.given_up = self.better = 0
         self.hopeless = 0  # merges of two trees that were given up
-        self.idle = 0  # consecutive rounds without a better tree
-        self.reached = -inf  # the score after the last round
+        self.line: JunctionTree | None = None  # the tree that the rounds improve
+        self.idle = 0  # consecutive rounds without a better one
+        self.reached = -inf  # its score after the last round
+        self.lines = 0  # consecutive lines without a better tree than those before
         self.began = limits.elapsed
         self.since = 0.0  # seconds until the search in charge took over, or found a better tree
 
@@ -187,22 +209,26 @@ class _Rounds:
     def run(self) -> Outcome:
         """Runs the rounds."""
         bound = self.begin()
-        self.since, self.reached = self.elapsed, self.score
+        self.since, self.reached, self.line = self.elapsed, self.score, self.best
         otherwise = self.options.otherwise
         while self.best is not None and bound == inf and self.report.stop is None:
             stuck = self.idle > self.options.rounds
+            if self.begins_lines and self.idle > min(_TUNING.idle, self.options.rounds):
+                self.begin_line(self.best)
+                continue
             if otherwise is not None and (stuck or self.hopeless >= _TUNING.hopeless):
                 found = self.improve(otherwise, self.best, self.report)
                 return Outcome(self.best, found.bound, found.stop, {**found.stats, **self.stats()})
             if stuck:
                 break
-            if otherwise is not None and self.in_vain():
+            if otherwise is not None and not self.has_lines and self.in_vain():
                 self.since = self.elapsed
                 bound = self.improve(otherwise, self.best, self.while_it_gains()).bound
                 self.since = self.elapsed
             else:
-                self.offer(self.incumbents.take())
-                self.step(self.best)
+                if self.offer(self.incumbents.take()) or not self.has_lines:
+                    self.line = self.best
+                self.step(self.line or self.best)
         return Outcome(self.best, bound, self.report.stop or Stop.FINISHED, self.stats())
 
     @property
@@ -214,6 +240,11 @@ class _Rounds:
         """Tells whether the search in charge has found nothing for as long as all before that took."""
         least = max(self.since, _TUNING.least * self.group)
         return self.elapsed > self.since + least
+
+    @property
+    def begins_lines(self) -> bool:
+        """Whether another line may begin: without a time limit, until some have been in vain."""
+        return self.has_lines and (self.lines < _TUNING.lines or self.limits.time is not None)
 
     def while_it_gains(self) -> DerivedReport:
         """Returns a report for a search that ends when it is in vain; bounds may hold for some trees only."""
@@ -237,34 +268,58 @@ class _Rounds:
         if self.best is None or self.report.stop is not None:
             return inf
         found = self.descend(self.options.improve, self.best)
-        if found.bound == inf and first is not None and self.problem.max_clique_size >= _TUNING.wide:
+        if found.bound == inf and first is not None and self.wide:
             # From the forest, the local search widens step by step: a round merges these trees, too.
             widened = self.descend(self.options.improve, first)
             self.kept.extend(tree for tree in (found.tree, widened.tree) if tree is not None)
             return widened.bound
         return found.bound
 
-    def step(self, best: JunctionTree) -> None:
+    def step(self, line: JunctionTree) -> None:
         """Descends from another start or, after some, merges the trees and improves a better one."""
-        if len(self.fresh) < self.group and self.another():
+        if len(self.fresh) < self.group and self.another(line):
             return
         self.report(note=f"merge {self.merges + 1}")
-        before = self.score
-        merged = self.merge(best, [*self.kept, *self.fresh])
+        merged = self.merge(line, [*self.kept, *self.fresh])
         self.kept.extend(self.fresh)
         self.fresh.clear()
-        self.offer(merged)
-        if self.best is not None and self.score > before + _TUNING.tolerance:
+        if merged is not None and self.value(merged) > self.value(line) + _TUNING.tolerance:
             self.better += 1
-            self.descend(self.options.improve, self.best)
-            self.kept.append(self.best)
-        self.idle = 0 if self.score > self.reached + _TUNING.tolerance else self.idle + 1
-        self.reached = self.score
+            line = self.improved(merged)
+            self.kept.append(line)
+        self.line = line
+        self.idle = 0 if self.value(line) > self.reached + _TUNING.tolerance else self.idle + 1
+        self.reached = self.value(line)
 
-    def another(self) -> bool:
+    def begin_line(self, best: JunctionTree) -> None:
+        """Merges a line in vain with the best tree and, if that gains nothing, begins another."""
+        before, met = self.score, self.line
+        self.idle, self.line = 0, best
+        self.kept.clear()
+        merged = None if met is None or met is best else self.merge(best, [met])
+        if merged is not None and self.value(merged) > before + _TUNING.tolerance:
+            self.line = self.improved(merged)
+        else:
+            start = self.far_start()
+            found = None if start is None else self.descend(self.options.improve, start).tree
+            self.line = found or best
+        self.lines = 0 if self.score > before + _TUNING.tolerance else self.lines + 1
+        self.reached = self.value(self.line)
+
+    def improved(self, tree: JunctionTree) -> JunctionTree:
+        """Returns a tree after a short local search."""
+        self.offer(tree)
+        found = self.descend(self.options.improve, tree).tree
+        return tree if found is None else max(tree, found, key=self.value)
+
+    def value(self, tree: JunctionTree) -> float:
+        """Returns the score of a tree."""
+        return tree.score(self.problem.scores)
+
+    def another(self, line: JunctionTree) -> bool:
         """Descends from another start; tells whether to go on, as most starts meet the constraints."""
         self.report(note=f"descent {self.made + 1}")
-        start = self.start()
+        start = self.start(line)
         self.made += 1
         found = None if start is None else self.descend(self.options.descent, start).tree
         if found is not None:
@@ -287,21 +342,35 @@ class _Rounds:
                 self.hopeless += self.group == 1
                 self.group = max(1, self.group // 2)
             keep //= 2
-        elif thread_time() - began < _TUNING.soon:
+        elif thread_time() - began < _TUNING.soon and keep < self.most_kept:
             keep += 1
         self.kept = deque(self.kept, keep)
         return outcome.tree
 
-    def start(self) -> JunctionTree | None:
-        """Returns a narrow tree to descend from, or None if it does not meet the constraints."""
+    def start(self, line: JunctionTree) -> JunctionTree | None:
+        """Returns a tree to descend from, or None if it does not meet the constraints."""
+        near = self.has_lines and self.idle >= _TUNING.near
+        return self.shaken(line) if near else self.far_start()
+
+    def far_start(self) -> JunctionTree | None:
+        """Returns a narrow tree that is far from others, or None if it does not meet the constraints."""
         width = min(self.problem.n, self.problem.max_clique_size, _TUNING.wide - 1)
         if self.made % 2:
             tree = grown_tree(self.problem.scores, width, self.generator, self.report)
-            if self.problem.permits(tree) and isfinite(tree.score(self.problem.scores)):
+            if self.problem.permits(tree) and isfinite(self.value(tree)):
                 return tree
-        deviation = self.noise * self.generator.uniform(0.5, 1.5) * self.gain_per_edge()
-        scores = perturbed(self.problem.scores, deviation, self.generator)
-        return self.greedy(replace(self.problem, scores=scores).with_treewidth(width - 1))
+        return self.greedy(self.perturbed(self.generator.uniform(0.5, 1.5)).with_treewidth(width - 1))
+
+    def shaken(self, line: JunctionTree) -> JunctionTree | None:
+        """Returns where a descent from a tree ends with perturbed scores, by little or by much."""
+        problem = self.perturbed(_TUNING.least_noise ** self.generator.uniform())
+        silent = DerivedReport(self.report, lambda _news: None, same_problem=False)
+        return self.search(self.options.descent, line, problem, silent).tree
+
+    def perturbed(self, share: float) -> Problem:
+        """Returns the problem with perturbed scores; the deviation is that share of the noise."""
+        deviation = self.noise * share * self.gain_per_edge()
+        return replace(self.problem, scores=perturbed(self.problem.scores, deviation, self.generator))
 
     def greedy(self, problem: Problem) -> JunctionTree | None:
         """Returns the greedy tree of a problem with other scores; None if it breaks a constraint."""
@@ -321,9 +390,14 @@ class _Rounds:
 
     def improve(self, search: Any, tree: JunctionTree, report: Report) -> Outcome:
         """Runs a local search from a tree, and offers what it finds."""
-        start = (Known(tree),) if isinstance(search.start, tuple) else Known(tree)
-        outcome: Outcome = replace(search, start=start).solve(self.problem, self.inner(), report)
+        outcome = self.search(search, tree, self.problem, report)
         self.offer(outcome.tree)
+        return outcome
+
+    def search(self, search: Any, tree: JunctionTree, problem: Problem, report: Report) -> Outcome:
+        """Runs a local search from a tree."""
+        start = (Known(tree),) if isinstance(search.start, tuple) else Known(tree)
+        outcome: Outcome = replace(search, start=start).solve(problem, self.inner(), report)
         return outcome
 
     def inner(self) -> Limits:

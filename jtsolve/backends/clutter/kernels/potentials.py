@@ -2,7 +2,7 @@
 
 Sets are positions, as in `kernels.clutters`; a potential or distance has shape (m,), a cost of families shape
 (width, m), all int32. A family (v,P) is an arc from P to P∪v, with a cost, and arcs without cost lead from
-every set to its facets. Potentials are less than 2^28.
+every set to its facets. Potentials are at most 2^28.
 
 Sets that differ in their least member only follow each other, and so do their facets other than the first,
 which is the same for all. A *run* is a part of the lattice like that: (x,b,c,d) for some x in a row, with the
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NEVER = np.int32((1 << 30) - 1)
 """The cost of a family that is not allowed, and the distance of a set that is not reached; the sum of two
 is an int32."""
+LARGEST = 1 << 28
+"""Of the potentials."""
 _FOUR = 4
 """Members of the largest sets at treewidth 3, for which loops are unrolled: a sink has fewer, and so their
 distances are those of their facets, anew in each pass."""
@@ -330,7 +332,7 @@ def renew(free, potential, inside, from_empty, runs, room):
     if from_empty:
         distance[0] = 0
         distances_from_empty(free, runs, inside[0], distance)
-        total = distance[inside[0]]
+        total = min(LARGEST, distance[inside[0]])
         # Of what these distances take, only what is on the way to the sink is kept.
         for a in range(distance.size):
             distance[a] = min(total, distance[a])
@@ -341,7 +343,7 @@ def renew(free, potential, inside, from_empty, runs, room):
     else:
         distance[inside] = 0
         distances_to_sink(free, runs, distance)
-        total = distance[0]
+        total = min(LARGEST, distance[0])
     new = 16 if total > before else _MIX
     for a in range(distance.size):
         potential[a] = (new * (total - min(total, distance[a])) + (16 - new) * potential[a]) >> 4
@@ -371,18 +373,18 @@ def add_stretched(potentials, bits, ends, slopes, total):
 
 
 @kernel
-def stretch(potential, bits, slope, most):
-    """Potential ← min(φ(potential), most), in place, φ as in `add_stretched`: rounded, but it never falls."""
+def stretch(potential, bits, slope):
+    """Replaces a potential by φ(potential), φ as in `add_stretched`: it is rounded, but never falls."""
     base = np.zeros(slope.size, np.int64)
     exact = np.empty(slope.size, np.int64)
     for k in range(slope.size):
         exact[k] = np.int64(min(slope[k], _STEEPEST) * _ONE)
         if k > 0:
-            base[k] = min(base[k - 1] + (exact[k - 1] << bits), most * _ONE)
+            base[k] = min(base[k - 1] + (exact[k - 1] << bits), LARGEST * _ONE)
     for a in range(potential.size):
         z = potential[a]
         k = z >> bits
-        potential[a] = min((base[k] + exact[k] * (z - (k << bits))) // _ONE, most)
+        potential[a] = min((base[k] + exact[k] * (z - (k << bits))) // _ONE, LARGEST)
 
 
 @kernel
