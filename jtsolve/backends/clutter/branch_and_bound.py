@@ -97,7 +97,7 @@ class OpenNode:
     """A subproblem with its decided pairs, the creep of its steps, its last point, and its proof.
 
     `ascended` tells whether its multipliers are those of an ascent, or better; `potentials` are those of
-    turns that were interrupted, and `turned` tells that turns have done what steps would do.
+    turns that were interrupted, and `turned` tells that turns have done what steps would do, here or above.
     """
 
     subproblem: Subproblem

@@ -24,16 +24,17 @@ but better after some rounds; where it is not, the smoothing is too hot, and coo
 On dense data at treewidth 3, neither steps nor the simplex method gain after dual ascent. By potentials, of
 69 variables of plants more than half of the gap is gone after two minutes (docs/benchmarks.md).
 At treewidth 2, the steps (`volume`) are better. Potentials are no list of cuts: they fix families and give
-bounds, but no certificate, and the rows stay as they are.
+bounds, but no certificate. In the end, levels of theirs, which are cuts, become the rows of the subproblem,
+for the simplex method to begin with; and turns go on from the multipliers of each of its solutions.
 
 References: Werner, Průša and Dlask, Relative interior rule in block-coordinate descent, CVPR 2020 (why a
 minimum inside the face of minima is the one to take). Kolmogorov, Convergent tree-reweighted message passing
 for energy minimization, IEEE TPAMI 2006 (turns in two directions). Nesterov 2005, see `smoothing`. Ours: the
 blocks are the sinks of a directed cut relaxation over a lattice of sets; the turns between the two ends; the
-stretching. All bounds are in exact integers.
+stretching; the levels as rows. All bounds are in exact integers.
 
 Time: a sink takes 10 to 20 passes over the families. Memory: 4 bytes for each sink and set, and
-as much again while stretching.
+as much again while families are dropped.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class PotentialsConstants:
     vain: int = 16
     least_progress: float = 0.02
     """It ends when the gap has fallen by a smaller share from one stretching to the next so many times in a
-    row. On 34 variables of plants, eight were too few."""
+    row. With eight, it ended at 82 nats on 34 variables of plants, where the LP was still 1,004 behind."""
 
 
 POTENTIALS = PotentialsConstants()

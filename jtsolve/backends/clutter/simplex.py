@@ -6,6 +6,9 @@ none is violated, the LP is solved, and its bound is the best that its rows give
 
 The steps leave thousands of rows, of which a solution has some hundreds with a multiplier. The LP begins with
 the heaviest; the others wait, and join it when a solution violates them, before new rows are sought.
+
+After turns of potentials (`potentials`), the rows are cuts of theirs. Turns then go on from the multipliers
+of each solution, for bounds only: the LP keeps its own, but loses the families that these bounds rule out.
 """
 
 from __future__ import annotations

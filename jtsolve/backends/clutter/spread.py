@@ -228,8 +228,8 @@ def explore(  # noqa: PLR0917 - the first three are those of every task
         best.offer(tree)
     roots = []
     for node in nodes:
-        state, decided, creep = pickle.loads(node)  # noqa: S301 - from our tasks
-        roots.append(OpenNode(Subproblem.unpacked(state, best), decided, creep))
+        state, decided, creep, turned = pickle.loads(node)  # noqa: S301 - from our tasks
+        roots.append(OpenNode(Subproblem.unpacked(state, best), decided, creep, turned=turned))
     return _explored(BranchAndBound(roots[0], limits, few=origin.few, more=roots[1:]), seconds)
 
 
@@ -258,4 +258,4 @@ def _opened(search: BranchAndBound) -> list[Waiting]:
 
 def packed(node: OpenNode) -> bytes:
     """Returns a node without its proof and the best tree."""
-    return pickle.dumps((node.subproblem.packed(), node.decided, node.creep))
+    return pickle.dumps((node.subproblem.packed(), node.decided, node.creep, node.turned))
