@@ -127,7 +127,7 @@ class Potentials:
         self.top = best_bound(subproblem.families, self.base, self.price).units
         self.shift = max(0, (self.top - subproblem.best.target).bit_length() - _BITS)
         self.potentials = self._from_cuts(rows, units.cuts)
-        self.inside = self._containing()
+        self._arrange()
         self.position: NDArray[np.int64] | None = None
         self._look()
 
@@ -276,12 +276,15 @@ class Potentials:
                 add_cuts(words, 64 * k, amounts, of_sink, potentials)
         return potentials
 
-    def _containing(self) -> list[NDArray[np.int32]]:
-        """Returns for each sink the positions of the sets that contain it, itself first."""
+    def _arrange(self) -> None:
+        """Sets the runs of the lattice and, for each sink, the sets that contain it, itself first."""
+        from jtsolve.backends.clutter.kernels.potentials import runs_of
+
         families = self.subproblem.families
+        self.runs = runs_of(families.facets, families.sizes)
         has = [np.logical_or.reduce([of == v for of in families.members.T]) for v in range(families.n)]
         vertices = map(families.members_of, self._sinks)
-        return [
+        self.inside: list[NDArray[np.int32]] = [
             np.flatnonzero(np.logical_and.reduce([has[v] for v in some])).astype(np.int32)
             for some in vertices
         ]
@@ -296,7 +299,7 @@ class Potentials:
             before = self.position
             self.position = position if before is None else np.where(before < 0, -1, position[before])
             self.potentials = np.ascontiguousarray(self.potentials[:, position >= 0])
-            self.inside = self._containing()
+            self._arrange()
             self._evaluate()
             subproblem.units = min(subproblem.units, self.bound.units)
 
@@ -329,10 +332,10 @@ class Potentials:
 
     def _turn(self, should_continue: Callable[[], bool], *, from_empty: bool) -> bool:
         """Renews all potentials in random order; returns False if it was interrupted."""
-        from jtsolve.backends.clutter.kernels.potentials import exchange, renew, runs_of
+        from jtsolve.backends.clutter.kernels.potentials import exchange, renew
 
         families = self.subproblem.families
-        runs = runs_of(families.facets, families.sizes)
+        runs = self.runs
         room = (np.empty_like(self.reduced), np.empty(families.sizes.size, dtype=np.int32))
         last = nothing = np.zeros_like(self.potentials[0])
         goes_on = True
@@ -385,7 +388,7 @@ class Stretching:
 
     def value(self, slopes: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Returns the smoothed bound and its gradient."""
-        from jtsolve.backends.clutter.kernels.potentials import add_stretched, covered
+        from jtsolve.backends.clutter.kernels.potentials import add_stretched, covered, gathered
         from jtsolve.backends.clutter.kernels.smoothing import smoothed_maxima
 
         families = self.families
@@ -400,9 +403,7 @@ class Stretching:
             families.n,
             self.temperature,
         )
-        arriving = share.sum(axis=1)
-        leaving = np.bincount(families.facets.ravel(), share.ravel(), arriving.size)
-        cover = covered(self.potentials, self.bits, self.ends, arriving - leaving)
+        cover = covered(self.potentials, self.bits, self.ends, gathered(share, families.facets))
         gradient = cover * self.step_unit - self.lengths
         return float(maxima.sum() - self.lengths @ slopes - self.target), gradient
 

@@ -27,8 +27,8 @@ is an int32."""
 LARGEST = 1 << 28
 """Of the potentials."""
 _FOUR = 4
-"""Members of the largest sets at treewidth 3, for which loops are unrolled: a sink has fewer, and so their
-distances are those of their facets, anew in each pass."""
+"""Members of the largest sets at treewidth 3, for which loops are unrolled: a sink has fewer, so that they
+are nothing but ways between their facets, and their distances are needed in the end only."""
 _NOTHING = np.int32(0)
 _MOST = 1 << 29
 """Larger reduced costs count as this: no potential differs by as much."""
@@ -36,8 +36,8 @@ _ONE = 1 << 20
 """A slope of 1 in integers."""
 _STEEPEST = 1 << 10
 """Larger slopes count as this, so that products are integers of 64 bits."""
-_MIX = 14
-"""Sixteenths of the new potential in the mean with the old one."""
+_KEPT = 3
+"""Of the old potential, 2^−3 is in the mean with the new one."""
 
 
 class Runs(NamedTuple):
@@ -120,31 +120,32 @@ def add_cuts(words, first, amounts, sinks, potentials):
 
 
 @kernel(allocates=False)
+def _is_noted(fell, runs, r):
+    """Tells whether a run has a facet in a run that is noted."""
+    found = False
+    for j in range(runs.size[r]):
+        found |= fell[runs.of[r, j]]
+    return found
+
+
+@kernel(allocates=False)
 def _climb(cost, distance, runs, largest, fell):
     """Lowers distances by one family, from facets to sets, and without cost from there to all facets.
 
-    In turn, from small sets to large ones, over the runs in `fell`.
+    In turn, from small sets to large ones; of the largest, over runs with a facet in a run in `fell`.
     """
-    for r in range(1, runs.size.size):
-        if not fell[r]:
+    unrolls = runs.size[-1] == _FOUR
+    for r in range(1, largest if unrolls else runs.size.size):
+        if r >= largest and not _is_noted(fell, runs, r):
             continue
         a, length, size = runs.first[r], runs.length[r], runs.size[r]
-        common = distance[runs.facets[r, 0]]
-        if r >= largest and size == _FOUR:
-            f1, f2, f3 = runs.facets[r, 1], runs.facets[r, 2], runs.facets[r, 3]
-            c0, c1, c2, c3 = cost[0], cost[1], cost[2], cost[3]
+        common, c = distance[runs.facets[r, 0]], cost[0]
+        for i in range(length):
+            distance[a + i] = min(distance[a + i], np.int32(common + c[a + i]))
+        for j in range(1, size):
+            f, c = runs.facets[r, j], cost[j]
             for i in range(length):
-                d0, d1 = np.int32(common + c0[a + i]), np.int32(distance[f1 + i] + c1[a + i])
-                d2, d3 = np.int32(distance[f2 + i] + c2[a + i]), np.int32(distance[f3 + i] + c3[a + i])
-                distance[a + i] = min(d0, d1, d2, d3)
-        else:
-            c = cost[0]
-            for i in range(length):
-                distance[a + i] = min(distance[a + i], np.int32(common + c[a + i]))
-            for j in range(1, size):
-                f, c = runs.facets[r, j], cost[j]
-                for i in range(length):
-                    distance[a + i] = min(distance[a + i], np.int32(distance[f + i] + c[a + i]))
+                distance[a + i] = min(distance[a + i], np.int32(distance[f + i] + c[a + i]))
         for i in range(length):
             common = min(common, distance[a + i])
         distance[runs.facets[r, 0]] = common
@@ -152,6 +153,27 @@ def _climb(cost, distance, runs, largest, fell):
             f = runs.facets[r, j]
             for i in range(length):
                 distance[f + i] = min(distance[f + i], distance[a + i])
+    if unrolls:
+        _climb_four(cost, distance, runs, largest, fell)
+
+
+@kernel(allocates=False)
+def _climb_four(cost, distance, runs, largest, fell):
+    """Does that from facets of the largest sets to the other facets, where these sets have four members."""
+    c0, c1, c2, c3 = cost[0], cost[1], cost[2], cost[3]
+    for r in range(largest, runs.size.size):
+        of, facets = runs.of[r], runs.facets[r]
+        if not (fell[of[0]] | fell[of[1]] | fell[of[2]] | fell[of[3]]):
+            continue
+        a, f0, f1, f2, f3 = runs.first[r], facets[0], facets[1], facets[2], facets[3]
+        common = least = distance[f0]
+        for i in range(runs.length[r]):
+            d1, d2, d3 = distance[f1 + i], distance[f2 + i], distance[f3 + i]
+            low = min(np.int32(common + c0[a + i]), np.int32(d1 + c1[a + i]))
+            low = min(low, np.int32(d2 + c2[a + i]), np.int32(d3 + c3[a + i]))
+            least = min(least, low)
+            distance[f1 + i], distance[f2 + i], distance[f3 + i] = min(d1, low), min(d2, low), min(d3, low)
+        distance[f0] = least
 
 
 @kernel(allocates=False)
@@ -173,26 +195,22 @@ def _lower_facets(distance, runs, largest):
 def _descend(cost, distance, runs, largest, fell):
     """Lowers distances without cost to those of facets, and by one family from there to all facets.
 
-    In turn, from large sets to small ones, over the runs in `fell`.
+    In turn, from large sets to small ones; of the largest, over runs with a facet in a run in `fell`.
     """
-    for r in range(runs.size.size - 1, 0, -1):
-        if not fell[r]:
+    unrolls = runs.size[-1] == _FOUR
+    if unrolls:
+        _descend_four(cost, distance, runs, largest, fell)
+    for r in range((largest if unrolls else runs.size.size) - 1, 0, -1):
+        if r >= largest and not _is_noted(fell, runs, r):
             continue
         a, length, size = runs.first[r], runs.length[r], runs.size[r]
-        common = distance[runs.facets[r, 0]]
-        if r >= largest and size == _FOUR:
-            f1, f2, f3 = runs.facets[r, 1], runs.facets[r, 2], runs.facets[r, 3]
+        common, c = distance[runs.facets[r, 0]], cost[0]
+        for i in range(length):
+            distance[a + i] = min(distance[a + i], common)
+        for j in range(1, size):
+            f = runs.facets[r, j]
             for i in range(length):
-                d1, d2, d3 = distance[f1 + i], distance[f2 + i], distance[f3 + i]
-                distance[a + i] = min(common, d1, d2, d3)
-        else:
-            for i in range(length):
-                distance[a + i] = min(distance[a + i], common)
-            for j in range(1, size):
-                f = runs.facets[r, j]
-                for i in range(length):
-                    distance[a + i] = min(distance[a + i], distance[f + i])
-        c = cost[0]
+                distance[a + i] = min(distance[a + i], distance[f + i])
         for i in range(length):
             common = min(common, np.int32(distance[a + i] + c[a + i]))
         distance[runs.facets[r, 0]] = common
@@ -200,6 +218,26 @@ def _descend(cost, distance, runs, largest, fell):
             f, c = runs.facets[r, j], cost[j]
             for i in range(length):
                 distance[f + i] = min(distance[f + i], np.int32(distance[a + i] + c[a + i]))
+
+
+@kernel(allocates=False)
+def _descend_four(cost, distance, runs, largest, fell):
+    """Does that from facets of the largest sets to the other facets, where these sets have four members."""
+    c0, c1, c2, c3 = cost[0], cost[1], cost[2], cost[3]
+    for r in range(runs.size.size - 1, largest - 1, -1):
+        of, facets = runs.of[r], runs.facets[r]
+        if not (fell[of[0]] | fell[of[1]] | fell[of[2]] | fell[of[3]]):
+            continue
+        a, f0, f1, f2, f3 = runs.first[r], facets[0], facets[1], facets[2], facets[3]
+        common = least = distance[f0]
+        for i in range(runs.length[r]):
+            d1, d2, d3 = distance[f1 + i], distance[f2 + i], distance[f3 + i]
+            low = min(common, d1, d2, d3)
+            least = min(least, np.int32(low + c0[a + i]))
+            distance[f1 + i] = min(d1, np.int32(low + c1[a + i]))
+            distance[f2 + i] = min(d2, np.int32(low + c2[a + i]))
+            distance[f3 + i] = min(d3, np.int32(low + c3[a + i]))
+        distance[f0] = least
 
 
 @kernel(allocates=False)
@@ -227,22 +265,20 @@ def _first_largest(runs):
 
 @kernel(allocates=False)
 def _look(distance, before, limit, runs, largest, fell):
-    """Notes the runs of the largest sets with a facet in a run where a distance fell below a limit.
+    """Notes the runs where a distance fell below a limit since the last look; tells whether any did.
 
-    Since the last look, that is. All other runs stay noted. Returns whether any distance fell.
+    Of the runs before those of the largest sets.
     """
     some = False
     for r in range(largest):
-        fell[r] = False
-        for a in range(runs.first[r], runs.first[r] + runs.length[r]):
-            fell[r] |= distance[a] < before[a] and distance[a] < limit
+        first, last = runs.first[r], runs.first[r] + runs.length[r]
+        found = False
+        for a in range(first, last):
+            found |= (distance[a] < before[a]) & (distance[a] < limit)
+        for a in range(first, last):
             before[a] = distance[a]
-        some |= fell[r]
-    for r in range(largest, runs.size.size):
-        fell[r] = False
-        for j in range(runs.size[r]):
-            fell[r] |= fell[runs.of[r, j]]
-    fell[:largest] = True
+        fell[r] = found
+        some |= found
     return some
 
 
@@ -255,12 +291,18 @@ def distances_from_empty(cost, runs, sink, distance):
     """
     largest = _first_largest(runs)
     before = distance[: runs.first[largest]].copy()
-    fell = np.full(runs.size.size, True)
+    fell = np.full(largest, True)
     goes_on = True
     while goes_on:
         _climb(cost, distance, runs, largest, fell)
         _lower_facets(distance, runs, largest)
         goes_on = _look(distance, before, distance[sink], runs, largest, fell)
+    for r in range(largest, runs.size.size):
+        a, length = runs.first[r], runs.length[r]
+        for j in range(runs.size[r]):
+            f, step, c = runs.facets[r, j], np.uint64(j > 0), cost[j]
+            for i in range(length):
+                distance[a + i] = min(distance[a + i], np.int32(distance[f + step * i] + c[a + i]))
 
 
 @kernel
@@ -271,12 +313,18 @@ def distances_to_sink(cost, runs, distance):
     """
     largest = _first_largest(runs)
     before = distance[: runs.first[largest]].copy()
-    fell = np.full(runs.size.size, True)
+    fell = np.full(largest, True)
     goes_on = True
     while goes_on:
         _descend(cost, distance, runs, largest, fell)
         _lower_to_facets(distance, runs, largest)
         goes_on = _look(distance, before, distance[0], runs, largest, fell)
+    for r in range(largest, runs.size.size):
+        a, length = runs.first[r], runs.length[r]
+        for j in range(runs.size[r]):
+            f, step = runs.facets[r, j], np.uint64(j > 0)
+            for i in range(length):
+                distance[a + i] = min(distance[a + i], distance[f + step * i])
 
 
 @kernel
@@ -344,9 +392,10 @@ def renew(free, potential, inside, from_empty, runs, room):
         distance[inside] = 0
         distances_to_sink(free, runs, distance)
         total = min(LARGEST, distance[0])
-    new = 16 if total > before else _MIX
+    keeps = np.int32(total <= before)
     for a in range(distance.size):
-        potential[a] = (new * (total - min(total, distance[a])) + (16 - new) * potential[a]) >> 4
+        new = np.int32(total - min(total, distance[a]))
+        potential[a] = np.int32(new + keeps * (np.int32(potential[a] - new) >> _KEPT))
 
 
 @kernel
@@ -360,16 +409,16 @@ def add_stretched(potentials, bits, ends, slopes, total):
         slopes: shape (ends[-1],), float64.
         total: shape (m,), float64, changed in place.
     """
+    log = np.uint32(bits)
     for u in range(ends.size - 1):
         slope = slopes[ends[u] : ends[u + 1]]
         base = np.zeros(slope.size)  # φ(z) = base[k] + slope[k] · z on the k-th interval
         for k in range(1, slope.size):
             base[k] = base[k - 1] + (slope[k - 1] - slope[k]) * (k << bits)
+        potential = potentials[u]
         for a in range(total.size):
-            z = potentials[u, a]
-            if z > 0:
-                k = z >> bits
-                total[a] += base[k] + slope[k] * z
+            at = np.uint32(potential[a])  # no position counts from the end, so that compilers vectorise
+            total[a] += base[at >> log] + slope[at >> log] * at
 
 
 @kernel
@@ -385,6 +434,18 @@ def stretch(potential, bits, slope):
         z = potential[a]
         k = z >> bits
         potential[a] = min((base[k] + exact[k] * (z - (k << bits))) // _ONE, LARGEST)
+
+
+@kernel
+def gathered(share, facets):
+    """Returns what families bring to each set, less what they take from it, in shares of 1."""
+    found = np.zeros(share.shape[0])
+    for a in range(share.shape[0]):
+        for j in range(share.shape[1]):
+            if share[a, j] > 0:
+                found[a] += share[a, j]
+                found[facets[a, j]] -= share[a, j]
+    return found
 
 
 @kernel
