@@ -254,15 +254,16 @@ def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() ->
     assert falls[0] == 0 < falls[-1]
 
 
+@pytest.mark.parametrize("rough", [False, True])
 def test_a_large_lattice_stays_with_a_sink_and_ends_at_a_valid_bound_too(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, *, rough: bool
 ) -> None:
     subproblem = root_of(named(gaussian(3, 7, 3)))
     bound = subproblem.evaluate(subproblem.multipliers)
     usual = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
     monkeypatch.setattr(module, "_LARGE", 0)
-    monkeypatch.setattr(module, "_STAY", 1000.0)
-    raises = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING)
+    monkeypatch.setattr(module, "_STAY_ROUGH" if rough else "_STAY", 1000.0)
+    raises = cuts_raised(subproblem.families, bound, subproblem.sinks, EVERYTHING, rough=rough)
     start = RowVector(*(part.astype(np.int64) for part in subproblem.multipliers))
     assert after(subproblem, start, raises).units == bound.units - sum(raises.values())
     assert list(raises) != list(usual)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 import numpy as np
@@ -288,6 +288,29 @@ def test_they_take_over_where_cliques_and_gap_are_large_and_no_certificate_is_as
     subproblem.stages = None
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
     assert not Potentials.suit(subproblem)
+
+
+def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[bool] = []
+
+    def listening(*args: Any, rough: bool = False) -> Any:
+        told.append(rough)
+        return ascend(*args, rough=rough)
+
+    monkeypatch.setattr(branch_and_bound, "ascend", listening)
+    for problem, keep_stages in (
+        (named(from_network(1, 12, 4, rows=200)), False),
+        (named(from_network(1, 12, 4, rows=200)), True),
+        (named(gaussian(1, 6, 3)), False),
+    ):
+        search = BranchAndBound.whole(
+            problem, families_of(problem, 0), Limits(), Recording(), keep_stages=keep_stages
+        )
+        tree = solve(problem, REGISTRY["forward"]).tree
+        assert tree is not None
+        search.best.offer(tree)
+        search.ascend()
+    assert told == [True, False, False]
 
 
 def test_where_a_better_tree_was_all_that_was_wanting_turns_end(monkeypatch: pytest.MonkeyPatch) -> None:

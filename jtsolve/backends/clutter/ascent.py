@@ -62,20 +62,23 @@ if TYPE_CHECKING:
 
 _NEVER = 1 << 62
 _LARGE = 2_000_000
-_LITTLE, _LITTLE_WIDE = 3e-4, 5e-4
+_LITTLE, _LITTLE_ROUGH = 3e-4, 5e-4
 """Above `_LARGE` families, those of reduced cost up to this share of the gap count as free: F(a) may be any
 up-set without ∅, and every raise is worth more then. On plants at treewidth 3 (3.6 million families) the
 ascent ends after 27 s, 1.8 % above the best tree; with 0 it is 5.5 % above after a minute."""
-_STAY, _STAY_WIDE = 1.5, 3.0
+_STAY, _STAY_ROUGH = 1.5, 3.0
 """Above `_LARGE` families, a sink is raised again as long as it has less than `_STAY` times the entering
-families of the next: on plants at treewidth 3 (3.6 million) the bound after 22 s was 4,900 nats better."""
-_WIDE = 4
-"""Members of the largest sets from which on the ascent is coarser, since `potentials` take over: on plants at
-treewidth 3 it ends 5 s sooner and 500 nats higher, and after some rounds of turns the bound is the same."""
+families of the next: on plants at treewidth 3 (3.6 million) the bound after 22 s was 4,900 nats better. A
+rough ascent ends there 2.4 s sooner and 1,080 nats higher; with turns of potentials after both, the rough one
+is ahead from the third round on."""
 
 
 def ascend(
-    subproblem: Subproblem, multipliers: RowVector, should_continue: Callable[[int], bool]
+    subproblem: Subproblem,
+    multipliers: RowVector,
+    should_continue: Callable[[int], bool],
+    *,
+    rough: bool = False,
 ) -> tuple[Bound, NDArray[np.int64] | None]:
     """Raises multipliers by dual ascent; the subproblem takes them if its bound is no worse then.
 
@@ -87,6 +90,7 @@ def ascend(
         multipliers: of its rows, in nats.
         should_continue: is asked at every visit of a sink, and told the bound so far, in units; if it answers
             False, the ascent ends early.
+        rough: whether it may end sooner and higher on large lattices, for `potentials` to take over.
 
     Returns:
         See `Subproblem.improve`.
@@ -106,6 +110,7 @@ def ascend(
         subproblem.sinks,
         start.units - subproblem.best.close,
         subproblem.centre,
+        rough=rough,
         should_continue=on_fall,
     )
     if not goes_on and subproblem.stages is None:
@@ -152,6 +157,7 @@ def cuts_raised(
     enough: int,
     guide: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     *,
+    rough: bool = False,
     should_continue: Callable[[int], bool] = lambda _: True,
 ) -> dict[Clutter, int]:
     """Returns by how many units dual ascent raises the multipliers of cuts; their sum is the bound's fall.
@@ -162,6 +168,7 @@ def cuts_raised(
         sinks: positions of the sets that are complete in every tree.
         enough: the fall of the bound, in units, at which the ascent ends.
         guide: the families of a good tree (positions, slots), or None.
+        rough: see `ascend`.
         should_continue: is asked at every visit of a sink, and told the fall so far, in units.
     """
     from jtsolve.backends.clutter.kernels.ascent import close_up, least_of, lowered, reduced_costs
@@ -176,8 +183,8 @@ def cuts_raised(
     inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
     entering = [nothing for _ in sinks]
     generators = [np.array([sink], dtype=np.int32) for sink in sinks]
-    is_large, is_wide = facets.size > _LARGE, families.width >= _WIDE
-    little = int((_LITTLE_WIDE if is_wide else _LITTLE) * enough) if is_large else 0
+    is_large = facets.size > _LARGE
+    little = int((_LITTLE_ROUGH if rough else _LITTLE) * enough) if is_large else 0
     guiding = np.zeros(facets.size, dtype=np.bool_)
     if guide is not None:
         guiding[guide[0] * families.width + guide[1]] = True
@@ -196,7 +203,7 @@ def cuts_raised(
     raises: dict[Clutter, int] = {}
     waiting = [(key(k), k) for k in range(len(sinks)) if should_continue(0) and not close(k, nothing)]
     heapq.heapify(waiting)
-    stay = (_STAY_WIDE if is_wide else _STAY) if is_large else 1.0
+    stay = (_STAY_ROUGH if rough else _STAY) if is_large else 1.0
     fallen = 0
     k = heapq.heappop(waiting)[1] if waiting else None
     while k is not None and fallen < enough and should_continue(fallen):

@@ -338,7 +338,8 @@ class BranchAndBound:
             told, self.current = monotonic(), units
             return self.report(bound=self.bound, note="dual ascent")
 
-        bound, _ = ascend(subproblem, subproblem.multipliers, on_fall)
+        rough = Potentials.may_suit(subproblem)
+        bound, _ = ascend(subproblem, subproblem.multipliers, on_fall, rough=rough)
         node.ascended = self.report.stop is None
         return bound if subproblem.feasible else None
 

@@ -132,14 +132,20 @@ class Potentials:
         self._look()
 
     @staticmethod
-    def suit(subproblem: Subproblem) -> bool:
-        """Tells whether to take them: cliques and the gap to a tree are large; there is no certificate."""
+    def may_suit(subproblem: Subproblem) -> bool:
+        """Tells whether to take them if the ascent leaves a large gap: no certificate, and large cliques."""
         return (
             subproblem.stages is None
             and subproblem.best.tree is not None
             and subproblem.families.width >= POTENTIALS.least_width
             and len(subproblem.sinks) <= POTENTIALS.most_sinks
-            and _leaves_much(subproblem, subproblem.units, _without_cuts(subproblem))
+        )
+
+    @staticmethod
+    def suit(subproblem: Subproblem) -> bool:
+        """Tells whether to take them, after the ascent."""
+        return Potentials.may_suit(subproblem) and _leaves_much(
+            subproblem, subproblem.units, _without_cuts(subproblem)
         )
 
     @property
