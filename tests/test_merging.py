@@ -296,7 +296,8 @@ def test_its_options_are_set_by_name() -> None:
         parse_backend("merging:exact=forward")
 
 
-def test_above_treewidth_2_searches_from_the_forest_and_descents_widen() -> None:
+def test_without_lines_searches_from_the_forest_and_descents_widen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, large=0))
     problem = named(gaussian(2, 12, 5))
     ranges = []
 
@@ -321,8 +322,8 @@ def test_above_treewidth_2_searches_from_the_forest_and_descents_widen() -> None
 def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_in_vain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, near=1, idle=2))
-    began, shaken = [], []
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, idle=2))
+    began, starts = [], []
 
     class Watched(module._Rounds):
         def begin_line(self, best: JunctionTree) -> None:
@@ -332,8 +333,12 @@ def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_i
             assert self.problem.permits(self.line)
 
         def shaken(self, line: JunctionTree) -> JunctionTree | None:
-            shaken.append(line)
+            starts.append("shaken")
             return super().shaken(line)
+
+        def relifted(self, line: JunctionTree) -> JunctionTree | None:
+            starts.append("lifted")
+            return super().relifted(line)
 
     monkeypatch.setattr(module, "_Rounds", Watched)
     problem = named(gaussian(2, 12, 5)).with_treewidth(3)
@@ -343,4 +348,4 @@ def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_i
     assert result.tree is not None
     assert problem.permits(result.tree)
     assert began[-1] == module._TUNING.lines
-    assert shaken
+    assert {"shaken", "lifted"} <= set(starts)

@@ -20,9 +20,12 @@ has found no better tree for as long as all before took, the other goes on from 
 consecutive rounds in vain, that search has the rest of the time. It ends when that does, or when a region of
 a local search holds all variables, which is a proof.
 
-With cliques of more than 3 and up to 80 variables, there are *lines* instead of turns. Where a round finds
-nothing, the next descents start near the tree of the line: from where a descent from it ends with perturbed
-scores. Where these find nothing either, the line is merged with the best tree, and another begins far away.
+With cliques of more than 3 and up to 80 variables, there are *lines* instead of turns. A line begins with a
+tree of treewidth 2 that grew in a random order and was improved, the first one with the best that rounds find
+there. It is lifted (`lifting`), with scores that favour some variables: the best of some lifts. Descents of a
+line start near its tree, by turns where a descent from it ends with such scores, and at a lift of it with a
+variable less in each clique. Where these find nothing, the line is merged with the best tree, and another
+begins.
 
 If another member of a portfolio reports a better tree,
 that is the best tree from then on. The constraints supported are those of the local searches; a start that
@@ -35,7 +38,7 @@ References:
     Cook and Seymour, Tour merging via branch-decomposition, INFORMS Journal on Computing 2003: the best
     tour in the union of tours that descents found. Ours: trees for tours; the union of cliques with their
     subsets; an LP with clutter inequalities instead of dynamic programming on the union; starts
-    grown in a random order beside perturbed ones; lines.
+    grown in a random order beside perturbed ones; lines, and lifts.
     Charon and Hudry, The noising method, Operations Research Letters 1993: descents by perturbed scores.
 """
 
@@ -44,12 +47,14 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 from math import inf, isfinite
+from random import Random
 from time import thread_time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jtsolve.backends.merging.starts import grown_tree, perturbed
+from jtsolve.backends.merging.lifting import Nodes, lifted, lowered
+from jtsolve.backends.merging.starts import favouring, grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.support.report import DerivedReport, NewIncumbents
 from jtsolve.backends.support.starts import Known
@@ -59,6 +64,7 @@ from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
+    from jtsolve.backends.merging.starts import PerturbedScores
     from jtsolve.core.backend import News
     from jtsolve.core.tree import JunctionTree
 
@@ -79,12 +85,18 @@ class _Tuning:
     """Size of cliques from which on a round has one tree, as two make too many sets, and descents start from
     narrower trees. With starts as wide as may be, the worst of three seeds on plants at treewidth 3 stood
     1,746 nats lower after 20 s. Up to `large` variables, lines take the place of turns with `otherwise`."""
-    near: int = 2
-    """Rounds of a line in vain, after which descents start near its tree. On plants at treewidth 3, far ones
-    end 3,000 to 9,000 nats below the best tree, and soon add nothing to it; near ones end within 1,000."""
     least_noise: float = 0.04
-    """Of the noise of trees near the best one: each has another, log-uniform between that and 1 times it."""
-    idle: int = 10
+    """Of the noise of trees near the line's: each has another, log-uniform between that and 1 times it."""
+    narrow: int = 2
+    """The treewidth that lines begin at."""
+    narrow_rounds: int = 1
+    """Consecutive rounds in vain there, after which the first line begins."""
+    widenings: int = 3
+    """The largest number of times that a line is lifted: further treewidths are left to local searches."""
+    lifts: int = 4
+    """The lifts of which the best is taken. On plants at treewidth 3, two of four seeds came above −240,660
+    in 75 s with one, and six of eight with four; eight are no better."""
+    idle: int = 6
     """Rounds of a line in vain, after which another begins."""
     lines: int = 3
     """Consecutive lines in vain, after which no other begins if there is no time limit."""
@@ -269,8 +281,9 @@ class _Rounds:
             return inf
         found = self.descend(self.options.improve, self.best)
         if found.bound == inf and first is not None and self.wide:
-            # From the forest, the local search widens step by step: a round merges these trees, too.
-            widened = self.descend(self.options.improve, first)
+            # From the forest, it widens step by step: a round merges these trees, too.
+            start = self.widened(self.narrow_tree()) if self.has_lines else first
+            widened = self.descend(self.options.improve, start or first)
             self.kept.extend(tree for tree in (found.tree, widened.tree) if tree is not None)
             return widened.bound
         return found.bound
@@ -300,7 +313,7 @@ class _Rounds:
         if merged is not None and self.value(merged) > before + _TUNING.tolerance:
             self.line = self.improved(merged)
         else:
-            start = self.far_start()
+            start = self.widened(self.far_start())
             found = None if start is None else self.descend(self.options.improve, start).tree
             self.line = found or best
         self.lines = 0 if self.score > before + _TUNING.tolerance else self.lines + 1
@@ -349,23 +362,67 @@ class _Rounds:
 
     def start(self, line: JunctionTree) -> JunctionTree | None:
         """Returns a tree to descend from, or None if it does not meet the constraints."""
-        near = self.has_lines and self.idle >= _TUNING.near
-        return self.shaken(line) if near else self.far_start()
+        if not self.has_lines:
+            return self.far_start()
+        return self.shaken(line) if self.made % 2 else self.relifted(line)
 
     def far_start(self) -> JunctionTree | None:
         """Returns a narrow tree that is far from others, or None if it does not meet the constraints."""
         width = min(self.problem.n, self.problem.max_clique_size, _TUNING.wide - 1)
-        if self.made % 2:
+        if self.has_lines or self.made % 2:
             tree = grown_tree(self.problem.scores, width, self.generator, self.report)
             if self.problem.permits(tree) and isfinite(self.value(tree)):
                 return tree
         return self.greedy(self.perturbed(self.generator.uniform(0.5, 1.5)).with_treewidth(width - 1))
 
+    def narrow_tree(self) -> JunctionTree | None:
+        """Returns the best narrow tree of a few rounds."""
+        options = replace(self.options, otherwise=None, rounds=_TUNING.narrow_rounds)
+        narrow = self.problem.with_treewidth(_TUNING.narrow)
+        return options.solve(narrow, self.inner(), self.part()).tree
+
+    def widened(self, tree: JunctionTree | None) -> JunctionTree | None:
+        """Returns a narrow tree improved and lifted width by width; None if it breaks a constraint.
+
+        Of some lifts it takes the one from which a descent ends best.
+        """
+        most = min(self.problem.max_clique_size - 1, _TUNING.narrow + _TUNING.widenings)
+        for width in range(_TUNING.narrow, most):
+            if tree is None:
+                return None
+            narrow, wider = (self.problem.with_treewidth(one) for one in (width, width + 1))
+            tree = self.search(self.options.improve, tree, narrow, self.silent()).tree or tree
+            nodes = Nodes(tree.cliques, tree.edges)
+            lifts = [self.lift(nodes, width + 2) for _ in range(_TUNING.lifts)]
+            ends = [
+                self.search(self.options.descent, lift, wider, self.silent()).tree
+                for lift in lifts
+                if lift is not None
+            ]
+            tree = max((end for end in ends if end is not None), key=self.value, default=None)
+        return tree
+
+    def relifted(self, line: JunctionTree) -> JunctionTree | None:
+        """Returns a tree whose cliques have exchanged a variable each, with perturbed scores."""
+        size = self.problem.max_clique_size
+        random = Random(int(self.generator.integers(1 << 31)))  # noqa: S311 - nothing here is secret
+        return self.lift(lowered(line, size, random), size)
+
+    def lift(self, nodes: Nodes, size: int) -> JunctionTree | None:
+        """Returns the best lift with perturbed scores, or None if it does not meet the constraints."""
+        tree = lifted(self.favouring(), nodes, size)
+        return tree if self.problem.permits(tree) and isfinite(self.value(tree)) else None
+
     def shaken(self, line: JunctionTree) -> JunctionTree | None:
         """Returns where a descent from a tree ends with perturbed scores, by little or by much."""
-        problem = self.perturbed(_TUNING.least_noise ** self.generator.uniform())
-        silent = DerivedReport(self.report, lambda _news: None, same_problem=False)
-        return self.search(self.options.descent, line, problem, silent).tree
+        problem = replace(self.problem, scores=self.favouring())
+        return self.search(self.options.descent, line, problem, self.silent()).tree
+
+    def favouring(self) -> PerturbedScores:
+        """Returns scores that favour some variables, by little or by much."""
+        share = _TUNING.least_noise ** self.generator.uniform()
+        deviation = self.noise * share * self.gain_per_edge()
+        return favouring(self.problem.scores, deviation, self.generator)
 
     def perturbed(self, share: float) -> Problem:
         """Returns the problem with perturbed scores; the deviation is that share of the noise."""
@@ -377,8 +434,7 @@ class _Rounds:
         backend = self.options.greedy
         if backend.capabilities.objections(problem):
             return None
-        silent = DerivedReport(self.report, lambda _news: None, same_problem=False)
-        tree = backend.solve(problem, self.inner(), silent).tree
+        tree = backend.solve(problem, self.inner(), self.silent()).tree
         return tree if tree is not None and self.problem.permits(tree) else None
 
     def descend(self, search: Any, tree: JunctionTree) -> Outcome:
@@ -423,6 +479,10 @@ class _Rounds:
             return Stop.TIME if seconds < inf and thread_time() > end else None
 
         return DerivedReport(self.report, self.hear_tree, ends, same_problem=False)
+
+    def silent(self) -> DerivedReport:
+        """Returns a report that only tells whether to stop."""
+        return DerivedReport(self.report, lambda _news: None, same_problem=False)
 
     def hear_tree(self, news: News) -> None:
         """Passes a tree on."""

@@ -82,6 +82,17 @@ def perturbed(scores: LocalScores, deviation: float, generator: np.random.Genera
     return PerturbedScores(scores, upper + upper.T)
 
 
+def favouring(scores: LocalScores, deviation: float, generator: np.random.Generator) -> PerturbedScores:
+    """Returns scores that favour some variables: the bonus of an edge is the mean of its ends' bonuses.
+
+    Those are normal, of a standard deviation in nats. The trees of such scores differ in their hubs.
+    """
+    ends = generator.normal(scale=deviation, size=scores.n)
+    bonus = (ends[:, None] + ends[None, :]) / 2
+    np.fill_diagonal(bonus, 0.0)
+    return PerturbedScores(scores, bonus)
+
+
 def grown_tree(
     scores: LocalScores, width: int, generator: np.random.Generator, report: Report | None = None
 ) -> JunctionTree:

@@ -1,0 +1,184 @@
+"""Lifting: the best tree of one more treewidth that adds a variable to each node of a junction tree.
+
+Good trees of treewidth 3 have hubs: on plants, two or three variables are in a quarter of the cliques each. A
+local search does not exchange one hub for another, as that changes twenty cliques at once; a lift does.
+
+Let each node i of a junction tree, with the set C_i, take a label: no variable, or one outside C_i. The
+sets with their labels have running intersection if and only if, for every variable v, the nodes that contain
+or take it are connected. Those that contain it are, so this is to say: on the way from a node that takes v to
+those that contain it, the next node contains or takes v. That is a condition on two neighbours, and so is
+what their separator is, C_i ∩ C_j with a label that the other contains or takes as well. Hence, the best
+labels are found by dynamic programming from the leaves of the tree to a root.
+
+`lowered` is the inverse: it takes a variable from each of the largest nodes, at random, such that a lift can
+lead back; so a lift from there is no worse. Of two labels of which neither is in the other node, only equal
+ones add to the separator, so that all labels of two neighbours take a time linear in n.
+
+Time: n scores and some operations on arrays of n for each node; 10 ms for 69 variables. Ours.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jtsolve.backends.support.mutable_tree import MutableTree
+from jtsolve.core.tree import JunctionTree, adjacency
+from jtsolve.core.varset import VarSet, members
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.scores import LocalScores
+
+_HANGS = 3
+"""Edges moved for each node before a tree is lowered: another junction tree of its graph."""
+
+
+class Nodes(NamedTuple):
+    """Sets with running intersection over a tree; one may be within another.
+
+    Attributes:
+        sets: of the nodes.
+        edges: pairs of positions in `sets`.
+    """
+
+    sets: tuple[VarSet, ...]
+    edges: tuple[tuple[int, int], ...]
+
+
+def lifted(scores: LocalScores, nodes: Nodes, largest: int) -> JunctionTree:
+    """Returns the best tree of all labels of the nodes; it scores -inf if no labels have scores.
+
+    Args:
+        scores: of sets of up to `largest` variables.
+        nodes: they cover all variables.
+        largest: the size of the largest cliques; nodes of that size take none.
+    """
+    n, sets = scores.n, nodes.sets
+    neighbours = adjacency(len(sets), nodes.edges)
+    order, parent, below = [0], [-1] * len(sets), list(sets)
+    for i in order:
+        for j in neighbours[i]:
+            if j != parent[i]:
+                parent[j] = i
+                order.append(j)
+    best = [_extended(scores, one, largest) for one in sets]  # of what is below, by label
+    chosen: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)] * len(sets)  # by label of the parent
+    for j in reversed(order[1:]):
+        i = parent[j]
+        gain, chosen[j] = _child(scores, sets[i], sets[j], below[j], best[j])
+        best[i] = best[i] + gain
+        below[i] |= below[j]
+    labels = [int(best[0].argmax())] * len(sets)
+    for j in order[1:]:
+        labels[j] = int(chosen[j][labels[parent[j]]])
+    joined = [one | 1 << label if label < n else one for one, label in zip(sets, labels, strict=True)]
+    return JunctionTree.from_nodes(n, joined, nodes.edges)
+
+
+def _child(
+    scores: LocalScores, upper: VarSet, lower: VarSet, below: VarSet, best: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Returns, by label of a node, what a child adds at most and the child's label; label n is none.
+
+    Args:
+        scores: of the sets.
+        upper: the set of the node.
+        lower: that of the child.
+        below: the variables of the child and its descendants.
+        best: the best score of the child and its descendants, by label of the child.
+    """
+    n = scores.n
+    every = np.arange(n + 1)
+    joint = upper & lower
+    shared = _extended(scores, joint, scores.max_size)
+    # A label that the other contains is in the separator. Where the home of a label is on the other side, and
+    # not the other itself, the other has to take it, too.
+    in_upper, in_lower, in_below = (_indicator(n, one) for one in (upper, lower, below))
+    separators = np.where(in_upper & ~_indicator(n, joint), shared, shared[n])
+    may_differ = in_upper | in_below
+    may_differ[n] = True
+    gains = np.where(may_differ, _difference(best, separators), -inf)
+    other = int(gains.argmax())
+    found = np.where(in_below & ~in_lower, -inf, gains[other])
+    labels = np.full(n + 1, other, dtype=np.intp)
+    same = _difference(best, shared)
+    same[n] = -inf
+    labels = np.where(same > found, every, labels)
+    found = np.maximum(same, found)
+    for label in members(lower & ~upper):
+        bigger = np.full(n + 1, shared[label])
+        for v in members(upper & ~lower):
+            bigger[v] = scores.score(joint | 1 << label | 1 << v) if best[v] > -inf else -inf
+        gains = np.where(may_differ, _difference(best, bigger), -inf)
+        labels[label] = int(gains.argmax())
+        found[label] = gains[labels[label]]
+    return found, labels
+
+
+def _indicator(n: int, mask: VarSet) -> NDArray[np.bool_]:
+    """Returns which of n variables are in a set, and False for none."""
+    inside = np.zeros(n + 1, dtype=np.bool_)
+    inside[list(members(mask))] = True
+    return inside
+
+
+def _difference(upper: NDArray[np.float64], lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the difference; -inf where either has no score."""
+    known = (upper > -inf) & (lower > -inf)
+    return np.where(known, np.where(known, upper, 0.0) - np.where(known, lower, 0.0), -inf)
+
+
+def _extended(scores: LocalScores, mask: VarSet, largest: int) -> NDArray[np.float64]:
+    """Returns the scores of a set with each variable added, and of the set itself; shape (n+1,).
+
+    -inf for variables within, and for all if the set has the largest size.
+    """
+    n, size = scores.n, mask.bit_count()
+    found = np.full(n + 1, -inf)
+    found[n] = scores.score(mask)
+    if size < largest:
+        inside = list(members(mask))
+        others = np.delete(np.arange(n), inside)
+        rows = np.empty((others.size, size + 1), dtype=np.intp)
+        rows[:, :size], rows[:, size] = inside, others
+        found[others] = scores.batch(np.sort(rows, axis=1))
+    return found
+
+
+def lowered(tree: JunctionTree, largest: int, random: Random) -> Nodes:
+    """Returns a tree from which a lift can lead back: each clique of the largest size loses a variable.
+
+    Variables of many cliques come rather first; each leaves all of its nodes that are still of the largest
+    size, but one and those on the ways between others.
+
+    Args:
+        tree: a junction tree; another one of its graph is drawn.
+        largest: the size of the cliques that lose a variable.
+        random: of random numbers.
+    """
+    hung = MutableTree(tree)
+    for _ in range(_HANGS * len(tree.cliques)):
+        hung.rehang(random)
+    position = {node: i for i, node in enumerate(hung.cliques)}
+    sets = list(hung.cliques.values())
+    edges = [(position[a], position[b]) for a in hung.adjacent for b in hung.adjacent[a] if a < b]
+    neighbours = adjacency(len(sets), edges)
+    counts = [sum(one >> v & 1 for one in sets) for v in range(tree.n)]
+    for v in sorted(range(tree.n), key=lambda v: random.expovariate(counts[v])):
+        home = {i for i, one in enumerate(sets) if one >> v & 1}
+        ends = sorted(home)
+        random.shuffle(ends)
+        while ends:
+            i = ends.pop()
+            within = [j for j in neighbours[i] if j in home]
+            if i in home and len(within) == 1 and sets[i].bit_count() == largest:
+                home.remove(i)
+                sets[i] &= ~(1 << v)
+                ends += within
+    return Nodes(tuple(sets), tuple(edges))
