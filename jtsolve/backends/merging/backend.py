@@ -22,10 +22,9 @@ a local search holds all variables, which is a proof.
 
 With cliques of more than 3 and up to 80 variables, there are *lines* instead of turns. A line begins with a
 tree of treewidth 2 that grew in a random order and was improved, the first one with the best that rounds find
-there. It is lifted (`lifting`), with scores that favour some variables: the best of some lifts. Descents of a
-line start near its tree, by turns where a descent from it ends with such scores, and at a lift of it with a
-variable less in each clique. Where these find nothing, the line is merged with the best tree, and another
-begins.
+there. It is lifted (`lifting`) with scores that favour some variables, and the best of some lifts is taken.
+Descents of a line start near its tree, where a descent from it ends with such scores. Where these find
+nothing, the line is merged with the best tree, and another begins.
 
 If another member of a portfolio reports a better tree,
 that is the best tree from then on. The constraints supported are those of the local searches; a start that
@@ -47,13 +46,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from random import Random
 from time import thread_time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jtsolve.backends.merging.lifting import Nodes, lifted, lowered
+from jtsolve.backends.merging.lifting import lifted
 from jtsolve.backends.merging.starts import favouring, grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.support.report import DerivedReport, NewIncumbents
@@ -96,7 +94,7 @@ class _Tuning:
     lifts: int = 4
     """The lifts of which the best is taken. On plants at treewidth 3, two of four seeds came above −240,660
     in 75 s with one, and six of eight with four; eight are no better."""
-    idle: int = 6
+    idle: int = 9
     """Rounds of a line in vain, after which another begins."""
     lines: int = 3
     """Consecutive lines in vain, after which no other begins if there is no time limit."""
@@ -362,9 +360,7 @@ class _Rounds:
 
     def start(self, line: JunctionTree) -> JunctionTree | None:
         """Returns a tree to descend from, or None if it does not meet the constraints."""
-        if not self.has_lines:
-            return self.far_start()
-        return self.shaken(line) if self.made % 2 else self.relifted(line)
+        return self.shaken(line) if self.has_lines else self.far_start()
 
     def far_start(self) -> JunctionTree | None:
         """Returns a narrow tree that is far from others, or None if it does not meet the constraints."""
@@ -392,26 +388,11 @@ class _Rounds:
                 return None
             narrow, wider = (self.problem.with_treewidth(one) for one in (width, width + 1))
             tree = self.search(self.options.improve, tree, narrow, self.silent()).tree or tree
-            nodes = Nodes(tree.cliques, tree.edges)
-            lifts = [self.lift(nodes, width + 2) for _ in range(_TUNING.lifts)]
-            ends = [
-                self.search(self.options.descent, lift, wider, self.silent()).tree
-                for lift in lifts
-                if lift is not None
-            ]
+            lifts = [lifted(self.favouring(), tree, width + 2) for _ in range(_TUNING.lifts)]
+            starts = [one for one in lifts if wider.permits(one) and isfinite(self.value(one))]
+            ends = [self.search(self.options.descent, one, wider, self.silent()).tree for one in starts]
             tree = max((end for end in ends if end is not None), key=self.value, default=None)
         return tree
-
-    def relifted(self, line: JunctionTree) -> JunctionTree | None:
-        """Returns a tree whose cliques have exchanged a variable each, with perturbed scores."""
-        size = self.problem.max_clique_size
-        random = Random(int(self.generator.integers(1 << 31)))  # noqa: S311 - nothing here is secret
-        return self.lift(lowered(line, size, random), size)
-
-    def lift(self, nodes: Nodes, size: int) -> JunctionTree | None:
-        """Returns the best lift with perturbed scores, or None if it does not meet the constraints."""
-        tree = lifted(self.favouring(), nodes, size)
-        return tree if self.problem.permits(tree) and isfinite(self.value(tree)) else None
 
     def shaken(self, line: JunctionTree) -> JunctionTree | None:
         """Returns where a descent from a tree ends with perturbed scores, by little or by much."""
