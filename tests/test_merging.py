@@ -323,10 +323,12 @@ def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, idle=2))
-    began, shaken = [], []
+    began, shaken, known = [], [], []
 
     class Watched(module._Rounds):
         def begin_line(self, best: JunctionTree) -> None:
+            known.append(self.is_known and self.idle <= 2)
+            assert not self.is_known or self.value(self.line or best) == pytest.approx(self.score)
             super().begin_line(best)
             began.append(self.lines)
             assert self.line is not None
@@ -345,3 +347,4 @@ def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_i
     assert problem.permits(result.tree)
     assert began[-1] == module._TUNING.lines
     assert shaken
+    assert any(known)  # a line that comes to the best tree ends at once

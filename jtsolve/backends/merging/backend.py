@@ -24,7 +24,7 @@ With cliques of more than 3 and up to 80 variables, there are *lines* instead of
 tree of treewidth 2 that grew in a random order and was improved, the first one with the best that rounds find
 there. It is lifted (`lifting`) with scores that favour some variables, and the best of some lifts is taken.
 Descents of a line start near its tree, where a descent from it ends with such scores. Where these find
-nothing, the line is merged with the best tree, and another begins.
+nothing, or the line comes to the best tree of others, it is merged with that, and another begins.
 
 If another member of a portfolio reports a better tree,
 that is the best tree from then on. The constraints supported are those of the local searches; a start that
@@ -223,7 +223,7 @@ class _Rounds:
         otherwise = self.options.otherwise
         while self.best is not None and bound == inf and self.report.stop is None:
             stuck = self.idle > self.options.rounds
-            if self.begins_lines and self.idle > min(_TUNING.idle, self.options.rounds):
+            if self.begins_lines and (self.idle > min(_TUNING.idle, self.options.rounds) or self.is_known):
                 self.begin_line(self.best)
                 continue
             if otherwise is not None and (stuck or self.hopeless >= _TUNING.hopeless):
@@ -255,6 +255,12 @@ class _Rounds:
     def begins_lines(self) -> bool:
         """Whether another line may begin: without a time limit, until some have been in vain."""
         return self.has_lines and (self.lines < _TUNING.lines or self.limits.time is not None)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the line has come to a tree as good as the best, which another line found."""
+        line, best = self.line, self.best
+        return line is not None and line is not best and self.value(line) > self.score - _TUNING.tolerance
 
     def while_it_gains(self) -> DerivedReport:
         """Returns a report for a search that ends when it is in vain; bounds may hold for some trees only."""
