@@ -323,12 +323,10 @@ def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_i
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, idle=2))
-    began, shaken, known = [], [], []
+    began, shaken = [], []
 
     class Watched(module._Rounds):
         def begin_line(self, best: JunctionTree) -> None:
-            known.append(self.is_known and self.idle <= 2)
-            assert not self.is_known or self.value(self.line or best) == pytest.approx(self.score)
             super().begin_line(best)
             began.append(self.lines)
             assert self.line is not None
@@ -347,4 +345,25 @@ def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_i
     assert problem.permits(result.tree)
     assert began[-1] == module._TUNING.lines
     assert shaken
-    assert any(known)  # a line that comes to the best tree ends at once
+
+
+def test_a_line_that_comes_to_the_best_tree_of_another_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[bool] = []
+
+    class Watched(module._Rounds):
+        def begin_line(self, best: JunctionTree) -> None:
+            ended.append(self.is_known)
+            if self.is_known:
+                assert self.line is not None
+                assert self.line is not best
+                assert self.value(self.line) == pytest.approx(self.score)
+            else:
+                assert self.idle > 9
+            super().begin_line(best)
+
+    monkeypatch.setattr(module, "_Rounds", Watched)
+    for seed in range(3):
+        problem = named(from_data(seed, 12, 4))
+        solve(problem, replace(SMALL, rounds=20), Limits(seed=1, threads=1))
+    assert any(ended)
+    assert not all(ended)
