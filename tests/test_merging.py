@@ -358,7 +358,7 @@ def test_a_line_that_comes_to_the_best_tree_of_another_ends_at_once(monkeypatch:
                 assert self.line is not best
                 assert self.value(self.line) == pytest.approx(self.score)
             else:
-                assert self.idle > 9
+                assert self.idle > module._TUNING.idle
             super().begin_line(best)
 
     monkeypatch.setattr(module, "_Rounds", Watched)

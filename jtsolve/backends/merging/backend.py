@@ -93,7 +93,7 @@ class _Tuning:
     """The largest number of times that a line is lifted: further treewidths are left to local searches."""
     lifts: int = 4
     """The lifts of which the best is taken. On plants at treewidth 3, two of four seeds came above −240,660
-    in 75 s with one, and six of eight with four; eight are no better."""
+    in 75 s with one, and six of eight with three or four; eight are no better."""
     idle: int = 9
     """Rounds of a line in vain, after which another begins."""
     lines: int = 3
@@ -285,7 +285,7 @@ class _Rounds:
             return inf
         found = self.descend(self.options.improve, self.best)
         if found.bound == inf and first is not None and self.wide:
-            # From the forest, it widens step by step: a round merges these trees, too.
+            # From a narrower tree, it widens step by step: a round merges these trees, too.
             start = self.widened(self.narrow_tree()) if self.has_lines else first
             widened = self.descend(self.options.improve, start or first)
             self.kept.extend(tree for tree in (found.tree, widened.tree) if tree is not None)
