@@ -429,6 +429,21 @@ def test_the_root_may_be_chosen_and_changes_nothing() -> None:
     assert {round(result.score or 0.0, 9) for result in results} == {round(optimum_of(problem), 9)}
 
 
+def test_before_potentials_the_root_does_not_depend_on_the_tree_that_came_first() -> None:
+    problem = named(gaussian(1, 7))
+    stars = [
+        JunctionTree.from_families([(hub, 0), *((v, 1 << hub) for v in range(7) if v != hub)])
+        for hub in range(7)
+    ]
+
+    def roots(width: int) -> set[object]:
+        one = problem.with_treewidth(width)
+        return {solve(one, ClutterCuts(start=Known(star), simplex=0)).stats["root"] for star in stars}
+
+    assert roots(2) == set(problem.names)
+    assert len(roots(3)) == 1
+
+
 def test_a_root_that_does_not_exist_is_refused() -> None:
     with pytest.raises(InputError, match="'Q'"):
         solve(named(gaussian(7, 4)), ClutterCuts(root="Q"))

@@ -273,21 +273,22 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
 def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
     """Returns a good root: a vertex with the most neighbours in a known tree; ties go to the lowest.
 
-    Without a tree, the vertex whose pairs with others gain most: Σ_u max(0, s(uv) − s(u) − s(v)).
+    Without a tree, in the maximum spanning tree of the gains of pairs, s(uv) − s(u) − s(v), at least 0.
     """
+    n = problem.n
+    degree = np.zeros(n, dtype=np.int64)
     if tree is not None:
-        degree = np.zeros(problem.n, dtype=np.int64)
         np.add.at(degree, np.array(tree.graph_edges, dtype=np.int64).ravel(), 1)
-        return int(np.argmax(degree))
-    if problem.max_clique_size == 1:
-        return 0
-    pairs = np.array([(u, v) for v in range(problem.n) for u in range(v)], dtype=np.intp).reshape(-1, 2)
-    single = problem.scores.batch(np.arange(problem.n)[:, None])
-    single = np.where(single > -inf, single, 0.0)
-    gain = np.maximum(0.0, problem.scores.batch(pairs) - single[pairs].sum(axis=1))
-    total = np.zeros(problem.n)
-    np.add.at(total, pairs, gain[:, None])
-    return int(np.argmax(total))
+    elif problem.max_clique_size > 1:
+        from scipy.sparse.csgraph import minimum_spanning_tree
+
+        pairs = np.stack(np.triu_indices(n, 1), axis=1)
+        single = problem.scores.batch(np.arange(n)[:, None])
+        single = np.where(single > -inf, single, 0.0)
+        cost = np.zeros((n, n))  # 0 stands for no edge
+        cost[*pairs.T] = np.minimum(0.0, single[pairs].sum(axis=1) - problem.scores.batch(pairs))
+        np.add.at(degree, np.concatenate(minimum_spanning_tree(cost).nonzero()), 1)
+    return int(np.argmax(degree))
 
 
 def predicted_sets(problem: Problem) -> int:

@@ -4,8 +4,9 @@ A tree is a choice of one family (v,P) for each vertex, P the earlier neighbours
 a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choices with the clutter inequalities
 (`inequalities`) is a tight relaxation; violated ones are found by minimum cuts (`separation`).
 
-1. A start backend gives the first tree; the root is a vertex with the most neighbours in it. Without a tree,
-   a search with all scores 0 finds one, or proves that there is none, however large the scores are.
+1. A start backend gives the first tree; the root is a vertex with the most neighbours in it or, before
+   potentials, in the best tree of treewidth 1. Without a tree, a search with all scores 0 finds one, or
+   proves that there is none, however large the scores are.
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
    the way (`volume`), or, where that gains nothing, smoothing (`smoothing`); with large cliques, potentials
    stand for all cuts at once (`potentials`). All give bounds, and families that a bound rules out are dropped
@@ -53,6 +54,7 @@ from jtsolve.backends.clutter.column_generation import (
     memory_of_ascent,
 )
 from jtsolve.backends.clutter.first_tree import best_neighbour
+from jtsolve.backends.clutter.potentials import POTENTIALS
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.clutter.sparsest import sparsest, ties_with
@@ -469,4 +471,10 @@ class ClutterCuts:
             first = best_neighbour(problem)
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
-        return first, choose_root(problem, first) if self.root is None else self._named_root(problem)
+        if self.root is not None:
+            return first, self._named_root(problem)
+        width = problem.max_clique_size
+        is_large = self.certificate is None and predicted_sets(problem) * width > self.simplex
+        # For potentials, no tree tells which root is good, and it had better not depend on what came first.
+        suits_potentials = is_large and width >= POTENTIALS.least_width
+        return first, choose_root(problem, None if suits_potentials else first)

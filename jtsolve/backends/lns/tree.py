@@ -34,12 +34,12 @@ class Region:
 
         Sets of at most one variable are left out, as they always are within a clique.
         """
+        maximal: list[VarSet] = []
         separators = {separator for _, _, separator in self.boundary if separator.bit_count() > 1}
-        return frozenset(
-            one
-            for one in separators
-            if not any(one != other and is_subset(one, other) for other in separators)
-        )
+        for one in sorted(separators, key=int.bit_count, reverse=True):
+            if all(one & ~other for other in maximal):
+                maximal.append(one)
+        return frozenset(maximal)
 
 
 def draw_region(tree: MutableTree, start: int, size: int, random: Random) -> Region:
@@ -50,12 +50,13 @@ def draw_region(tree: MutableTree, start: int, size: int, random: Random) -> Reg
     nodes, variables = {start: None}, tree.cliques[start]
     frontier = list(tree.adjacent[start])
     while frontier and variables.bit_count() < size:
-        i = random.randrange(len(frontier))
+        i = int(random.random() * len(frontier))
         node, frontier[i] = frontier[i], frontier[-1]
         frontier.pop()
-        if (variables | tree.cliques[node]).bit_count() <= size:
+        joint = variables | tree.cliques[node]
+        if joint.bit_count() <= size:
             nodes[node] = None
-            variables |= tree.cliques[node]
+            variables = joint
             frontier += [other for other in tree.adjacent[node] if other not in nodes]
     return region_of(tree, nodes, variables)
 

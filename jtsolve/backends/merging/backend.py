@@ -11,7 +11,8 @@ trees of other descents have these cliques, each tree some. So, in rounds:
    known, whose cliques are among them.
 3. A better tree is improved by a short local search.
 
-If the small problem takes too long, it is given up, and the next has fewer trees; if it is solved soon, more.
+If the small problem takes too long, it is given up, and the next has fewer trees; if it is solved soon, more,
+except in lines (below), where the last tree is enough.
 
 It starts with the best forest, then a local search from a greedy tree. With cliques of more than 3, another
 starts from the forest and widens step by step, so that the first merge is across widths. All descents start
@@ -98,8 +99,6 @@ class _Tuning:
     """Rounds of a line in vain, after which another begins."""
     lines: int = 3
     """Consecutive lines in vain, after which no other begins if there is no time limit."""
-    most_kept: int = 6
-    """Trees kept with wide cliques: merges of more take 1 to 3 s there, and of these 0.3 s."""
     least: float = 5.0
     """Seconds that a search in vain has at least, for each tree that a round has. With 3 s for all, two
     of three seeds had not found the optimum of plants at treewidth 2 in 30 s; so, all have after 11 s."""
@@ -193,7 +192,6 @@ class _Rounds:
         small = problem.n <= _TUNING.large
         self.has_lines = self.wide and small
         self.group, keep = (1, 1) if self.wide else (3, 12) if small else (3, 3)
-        self.most_kept = _TUNING.most_kept if self.has_lines else inf
         self.noise = options.noise * (1.0 if small else 0.6)
         self.kept: deque[JunctionTree] = deque(maxlen=keep)
         self.fresh: list[JunctionTree] = []  # of this round
@@ -359,7 +357,7 @@ class _Rounds:
                 self.hopeless += self.group == 1
                 self.group = max(1, self.group // 2)
             keep //= 2
-        elif thread_time() - began < _TUNING.soon and keep < self.most_kept:
+        elif thread_time() - began < _TUNING.soon and (keep == 0 or not self.has_lines):
             keep += 1
         self.kept = deque(self.kept, keep)
         return outcome.tree

@@ -57,8 +57,8 @@ class PerturbedScores:
 
     def score(self, mask: VarSet) -> float:
         """See `LocalScores.score`."""
-        inside = list(members(mask))
-        return self.scores.score(mask) + float(self.bonus[np.ix_(inside, inside)].sum()) / 2
+        bonuses = (self.bonus.item(u, v) for u, v in combinations(members(mask), 2))
+        return self.scores.score(mask) + sum(bonuses)
 
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
         """See `LocalScores.batch`."""

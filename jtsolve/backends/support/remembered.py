@@ -68,10 +68,11 @@ def remembered(function: Callable[[VarSet], T], n: int, most: int = 1 << 18) -> 
 
     def value(mask: VarSet) -> T:
         place = key(mask)
-        if place not in known:
+        try:
+            return known[place]
+        except KeyError:
             if len(known) >= most:
                 known.clear()
-            known[place] = function(mask)
-        return known[place]
+            return known.setdefault(place, function(mask))
 
     return value
