@@ -50,7 +50,7 @@ def draw_region(tree: MutableTree, start: int, size: int, random: Random) -> Reg
     nodes, variables = {start: None}, tree.cliques[start]
     frontier = list(tree.adjacent[start])
     while frontier and variables.bit_count() < size:
-        i = int(random.random() * len(frontier))
+        i = random.randrange(len(frontier))
         node, frontier[i] = frontier[i], frontier[-1]
         frontier.pop()
         joint = variables | tree.cliques[node]
