@@ -473,8 +473,11 @@ class ClutterCuts:
             first = self.start.solve(problem, limits, report).tree
         if self.root is not None:
             return first, self._named_root(problem)
-        width = problem.max_clique_size
-        is_large = self.certificate is None and predicted_sets(problem) * width > self.simplex
         # For potentials, no tree tells which root is good, and it had better not depend on what came first.
-        suits_potentials = is_large and width >= POTENTIALS.least_width
-        return first, choose_root(problem, None if suits_potentials else first)
+        return first, choose_root(problem, None if self._may_take_potentials(problem) else first)
+
+    def _may_take_potentials(self, problem: Problem) -> bool:
+        """Tells whether potentials may follow the ascent."""
+        width = problem.max_clique_size
+        suits = width >= POTENTIALS.least_width and problem.n <= POTENTIALS.most_sinks
+        return suits and self.certificate is None and predicted_sets(problem) * width > self.simplex
