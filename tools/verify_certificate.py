@@ -21,7 +21,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-ROOM, MOST_ENTRIES, MOST_WORK, DEEPEST = 2**61, 2**23, 2**32, 2**26
+ROOM, MOST_ENTRIES, MOST_WORK, DEEPEST = 2**61, 2**24, 2**32, 2**26
 LARGEST_SHIFT, LARGEST, LARGEST_SCORE, REAL = 2000, sys.float_info.max, 1e100, (int, float)
 MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques")
 EDGES = ("forbidden_edges", "required_edges")

@@ -96,8 +96,8 @@ class Gatherer:
         occurs = np.array([(cells == byte).any(axis=1) for byte in different])
         labels = [label(chr(byte)) for byte in different]
         code_of = np.zeros((len(self._encoders), _ASCII), np.int32)
+        self._intake.watch(rows=self.rows, memory=0)
         for column, encoder in enumerate(self._encoders):
-            self._intake.watch(rows=self.rows, memory=0)
             for row in np.flatnonzero(occurs[:, column]).tolist():
                 code = encoder.known.setdefault(labels[row], len(encoder.known))
                 code_of[column, different[row]] = code

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Problem
 
-_MOST_ENTRIES = 1 << 23
-"""Bound on the number of sets times the size of the largest: memory stays below some 500 MB."""
+_MOST_ENTRIES = 1 << 24
+"""Bound on the number of sets times the size of the largest: memory stays below some 1 GB."""
 _TOO_MANY = "There are too many sets that may be complete to verify it."
 
 
