@@ -394,6 +394,13 @@ BENCHMARKS = (
         "limits.py --output {output}/limits",
         "limits.py --backends chowliu --repeat 1 --output {output}/limits",
     ),
+    Benchmark(
+        "facets",
+        "whether inequalities on four or five variables cut off solutions of the LP that leave a gap",
+        20,
+        "facets.py --problems 4000 --sizes 6 7 8",
+        "facets.py --problems 10 --sizes 6",
+    ),
 )
 
 
