@@ -20,9 +20,8 @@ import argparse
 import sys
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 from scipy.optimize import linprog
 
@@ -30,15 +29,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from problems import gaussian, named
 
+from jtsolve.backends.brute import chordal_trees
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 from jtsolve.backends.clutter.simplex import CuttingPlanes
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
+from jtsolve.core.varset import VarSet, is_subset, varset
 from jtsolve.families.families import choose_root, families_of
 from jtsolve.solving import Recorder, solve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import Bound
@@ -50,27 +53,18 @@ _INTEGRAL = 1e-6
 _OUTSIDE = 1e-4
 """The sum of the distances of all c(A) from the polytope, above which a point is outside."""
 
-Complete = dict[frozenset[int], float]
+
+def sets_of(variables: Iterable[int]) -> list[VarSet]:
+    """Returns the sets of at least two of these variables, in an order that the variables alone decide."""
+    inside = sorted(variables)
+    return [varset(some) for size in range(2, len(inside) + 1) for some in combinations(inside, size)]
 
 
-class Polytope(NamedTuple):
-    """The sets of at least two of k variables, and shape (sets, chordal graphs): which are complete."""
-
-    sets: list[frozenset[int]]
-    vertices: NDArray[np.float64]
-
-
-def polytope(k: int) -> Polytope:
-    """Returns the chordal graph polytope by its vertices."""
-    sets = [frozenset(some) for size in range(2, k + 1) for some in combinations(range(k), size)]
-    pairs = list(combinations(range(k), 2))
-    vertices = []
-    for mask in range(1 << len(pairs)):
-        graph = nx.empty_graph(k)
-        graph.add_edges_from(pair for i, pair in enumerate(pairs) if mask >> i & 1)
-        if nx.is_chordal(graph):
-            vertices.append([all(graph.has_edge(u, v) for u, v in combinations(some, 2)) for some in sets])
-    return Polytope(sets, np.array(vertices, dtype=np.float64).T)
+def vertices(k: int) -> NDArray[np.float64]:
+    """Returns the vertices of the polytope as columns: which of `sets_of` are complete in a chordal graph."""
+    sets = sets_of(range(k))
+    graphs = [[any(is_subset(one, c) for c in tree.cliques) for one in sets] for tree in chordal_trees(k)]
+    return np.array(graphs, dtype=np.float64).T
 
 
 def distance(point: NDArray[np.float64], hull: NDArray[np.float64]) -> float:
@@ -84,45 +78,48 @@ def distance(point: NDArray[np.float64], hull: NDArray[np.float64]) -> float:
     return float(found.fun)
 
 
-def fractional(problem: Problem) -> Complete | None:
-    """Returns which sets are complete in a solution of the LP that leaves a gap; None if there is none."""
+def fractional(problem: Problem) -> dict[VarSet, float] | None:
+    """Returns c of a solution of the LP that leaves a gap; None if there is none.
+
+    Raises:
+        RuntimeError: the LP solver failed.
+    """
     tree = solve(problem, parse_backend("dp")).tree
     assert tree is not None, "without constraints, there is one"
     families = families_of(problem, choose_root(problem, tree))
-    search = BranchAndBound.whole(
-        problem, families, Limits(threads=1), Recorder(problem, Limits()), keep_stages=False
-    )
+    report = Recorder(problem, Limits())
+    search = BranchAndBound.whole(problem, families, Limits(threads=1), report, keep_stages=False)
     search.best.offer(tree)
     subproblem = search.root.subproblem
-    latest: list[tuple[Point, Bound, list[tuple[int, frozenset[int]]]]] = []
+    complete: dict[VarSet, float] = {}
+    violated = True
 
-    def listen(point: Point, bound: Bound) -> bool:
-        inside = [frozenset(subproblem.families.members_of(at)) for at in point.union.tolist()]
-        vertex = subproblem.families.members[point.union, point.slot].tolist()
-        latest[:] = [(point, bound, list(zip(vertex, inside, strict=True)))]
+    def look(point: Point, bound: Bound) -> bool:
+        nonlocal violated
+        exactly = InOutPoint(0.0, 0.0, 1e-6)
+        found = separate(subproblem, bound, point, exactly, pool=None, should_continue=lambda: True)
+        violated = bool(found.clutters)
+        complete.clear()
+        for at, slot, value in zip(*(part.tolist() for part in point), strict=True):
+            v = int(subproblem.families.members[at, slot])
+            for some in sets_of(subproblem.families.members_of(at)):
+                if some >> v & 1:
+                    complete[some] = complete.get(some, 0.0) + value
         return True
 
-    while not subproblem.closed:
-        CuttingPlanes(subproblem, None).run(listen, lambda: True)
-        if subproblem.closed:
-            break
-        point, bound, arrivals = latest[0]
-        if np.abs(point.value - np.round(point.value)).max() < _INTEGRAL:
-            break
-        exactly = InOutPoint(0.0, 0.0, 1e-6)
-        left = separate(subproblem, bound, point, exactly, pool=None, should_continue=lambda: True)
-        if left.clutters:  # it ended as branching would have done more
-            continue
-        if subproblem.gap_of(subproblem.units) < _GAP:
-            break
-        complete: Complete = {}
-        for (v, inside), value in zip(arrivals, point.value.tolist(), strict=True):
-            for size in range(len(inside)):
-                for others in combinations(sorted(inside - {v}), size):
-                    some = frozenset(others) | {v}
-                    complete[some] = complete.get(some, 0.0) + value
-        return complete
-    return None
+    while violated and not subproblem.closed:  # the loop also ends where branching would do more
+        cuts = CuttingPlanes(subproblem, None)
+        cuts.run(look, lambda: True)
+        if cuts.failures:
+            raise RuntimeError("the LP solver failed")
+    if subproblem.closed or subproblem.gap_of(subproblem.units) < _GAP:
+        return None
+    return complete if is_fractional(list(complete.values())) else None
+
+
+def is_fractional(values: Sequence[float]) -> bool:
+    """Tells whether a value is far from whole numbers."""
+    return max(abs(value - round(value)) for value in values) > _INTEGRAL
 
 
 def main() -> None:
@@ -132,7 +129,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[6, 7, 8], help="numbers of variables")
     parser.add_argument("--seed", type=int, default=0, help="of the first problem")
     arguments = parser.parse_args()
-    polytopes = {k: polytope(k) for k in _SIZES}
+    polytopes = {k: vertices(k) for k in _SIZES}
     print("| variables | problems | with a gap |" + "".join(f" sets of {k} | outside |" for k in _SIZES))
     print("|--:|--:|--:|" + "--:|--:|" * len(_SIZES))
     for n in arguments.sizes:
@@ -142,11 +139,11 @@ def main() -> None:
             if complete is None:
                 continue
             gaps += 1
-            for k, (sets, vertices) in polytopes.items():
+            for k, hull in polytopes.items():
                 for some in combinations(range(n), k):
-                    point = [complete.get(frozenset(some[i] for i in one), 0.0) for one in sets]
-                    if np.abs(np.array(point) - np.round(point)).max() > _INTEGRAL:
-                        counts.append((k, distance(np.array(point), vertices) > _OUTSIDE))
+                    point = [complete.get(one, 0.0) for one in sets_of(some)]
+                    if is_fractional(point):
+                        counts.append((k, distance(np.array(point), hull) > _OUTSIDE))
         cells = [f"{sum(size == k for size, _ in counts)} | {counts.count((k, True))}" for k in _SIZES]
         print(f"| {n} | {arguments.problems} | {gaps} | " + " | ".join(cells) + " |", flush=True)
 
