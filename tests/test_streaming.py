@@ -253,7 +253,7 @@ def test_a_watch_is_told_of_rows_and_memory_and_may_end_the_reading(
     assert max(memory for _, memory in told) > 100 * 5
 
 
-def test_a_watch_is_asked_before_every_column_of_longer_cells_and_before_the_data_check(tmp_path: Path) -> None:
+def test_a_watch_is_asked_before_columns_of_longer_cells_and_the_data_check(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n10,11,11\n11,10,11\n")
     asked = 0
