@@ -345,7 +345,7 @@ def test_it_branches_where_the_relaxation_has_a_gap() -> None:
 def test_an_interrupted_linear_program_can_be_solved_afterwards() -> None:
     families = families_of(named(gaussian(0, 9, 3)), root=0)
     pairs = [(1 + u, 1 + v) for v in range(9) for u in range(v)]
-    master = Master(families, Rows(families, pairs), escape=10.0)
+    master = Master(families, families.allowed, Rows(families, pairs), escape=10.0)
     assert not master.solve(lambda: False)
     assert master.solve(lambda: True)
     assert master.escaped == 0.0
@@ -399,6 +399,25 @@ def test_rows_of_the_steps_may_wait_until_a_solution_violates_them(monkeypatch: 
     assert result.status is expected.status is Status.OPTIMAL
     assert result.score == pytest.approx(expected.score)
     assert result.stats["rounds"] > expected.stats["rounds"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_linear_program_may_begin_with_few_families(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    problem = named(from_network(seed, 12, 4, rows=200))
+    at_once = replace(ALONE, simplex=10**6, ties=False)
+    expected = solve(problem, at_once)
+    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, columns=12))
+    result = solve(problem, at_once)
+    assert result.status is expected.status is Status.OPTIMAL
+    assert result.score == pytest.approx(expected.score)
+    assert result.stats["rounds"] > expected.stats["rounds"]
+
+
+@pytest.mark.parametrize("feature", Feature)
+def test_so_it_may_under_every_constraint(monkeypatch: pytest.MonkeyPatch, feature: Feature) -> None:
+    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, columns=6))
+    for seed in range(14):
+        agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
 
 
 def test_all_families_that_tie_at_the_least_reduced_cost_get_creep_capacity() -> None:

@@ -54,11 +54,11 @@ class BranchingConstants:
     with 3700 families, and the steps more than 5 s."""
     turned: int = 2
     """Times as many families are few where the simplex method begins with the cuts of potentials."""
-    many: int = 100_000
+    many: int = 200_000
     """Families above which a simplex solve would take too long; the subproblem branches without one. On
-    accidents (111 variables, treewidth 2) the steps gained little below 90,000, and the simplex method then
-    proved the optimum within a minute. Above it, no tree is rounded from turns: of 48 variables of plants,
-    such trees scored 20,000 nats less than the best one."""
+    kosarek (190 variables, treewidth 2) the steps gained little below 165,000, and the simplex method then
+    proved the optimum within 5 s. Above it, no tree is rounded from turns: of 48 variables of plants, such
+    trees scored 20,000 nats less than the best one."""
     vain: float = 0.95
     """Share of the gap above which the steps were in vain, and smoothing tries: of 25 variables of plants at
     treewidth 3, the simplex method left 602 of 743 nats after a minute, smoothing 40 after 76 s."""

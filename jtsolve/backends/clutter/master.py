@@ -1,4 +1,4 @@
-"""The master problem: the LP over all families and the rows at hand, kept in HiGHS between solves.
+"""The master problem: the LP over some families and the rows at hand, kept in HiGHS between solves.
 
 max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the rows at hand, and x ≥ 0. One more column, the
 escape, satisfies all rows at a price, so that the program is never infeasible. The multipliers sum to no more
@@ -15,6 +15,7 @@ from math import frexp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
 
@@ -56,17 +57,24 @@ def _silent_solver() -> Any:
 
 
 class Master:
-    """The linear program with its columns, rows and last solution."""
+    """The linear program with its columns, rows and last solution.
 
-    def __init__(self, families: Families, rows: Rows, escape: float) -> None:
+    Args:
+        families: all there are.
+        columns: which of them the program has; of every vertex one at least.
+        rows: the first rows.
+        escape: the price of the escape, as a multiple of the largest score and the number of variables.
+    """
+
+    def __init__(self, families: Families, columns: NDArray[np.bool_], rows: Rows, escape: float) -> None:
         import highspy
 
         self.highspy = highspy
         self.families = families
         self.rows = Rows(families)
-        self.union, self.slot = np.nonzero(families.allowed)
-        self.parents = families.facets[self.union, self.slot]
-        self.vertex = families.members[self.union, self.slot]
+        self.union = self.slot = np.zeros(0, dtype=np.int64)
+        self.parents = self.vertex = np.zeros(0, dtype=np.int32)
+        self.flips = np.zeros((0, families.n), dtype=np.bool_)  # of cuts and vertices
         self.order: list[tuple[bool, int]] = []  # of the rows after the first n: (is a cut, number)
         self.age = np.zeros(0, dtype=np.int64)
         self.should_continue: Callable[[], bool] = lambda: True
@@ -74,7 +82,8 @@ class Master:
         for name, value in _OPTIONS:
             solver.setOptionValue(name, value)
         solver.cbSimplexInterrupt.subscribe(self._ask)
-        self._add_columns(escape)
+        self._add_vertices(escape)
+        self.add_columns(*np.nonzero(columns))
         solver.run()  # without rows it is trivial, and its basis stays dual feasible when cuts are added
         self.add_cuts(rows.clutters)
         self.add_set_rows(rows.set_rows)
@@ -83,8 +92,8 @@ class Master:
         """Interrupts the solver if it has to stop; it asks at every iteration."""
         event.interrupt(not self.should_continue())
 
-    def _add_columns(self, escape: float) -> None:
-        """Adds a row for each vertex, then the escape and all families as columns."""
+    def _add_vertices(self, escape: float) -> None:
+        """Adds a row for each vertex, then the escape."""
         families, highspy = self.families, self.highspy
         n = families.n
         largest = float(np.abs(families.values).max())
@@ -94,12 +103,33 @@ class Master:
         self.solver.addRows(n, np.ones(n), np.ones(n), 0, np.zeros(n, np.int32), none, nothing)
         self.price = escape * n * max(1.0, largest) / self.unit
         self.solver.addCol(self.price, 0.0, highspy.kHighsInf, 0, none, nothing)
-        count = self.union.size
-        weight = families.values[self.union] - families.values[self.parents]
+
+    def add_columns(self, union: NDArray[np.int64], slot: NDArray[np.int64]) -> None:
+        """Adds families, which are not yet there."""
+        families, count = self.families, union.size
+        parents, vertex = families.facets[union, slot], families.members[union, slot]
+        lines = []
+        for cut, number in self.order:
+            if cut:
+                row = self.rows.cut_coefficients(number, union, parents) - self.flips[number, vertex]
+            else:
+                row = self.rows.set_row_coefficients(number, union, parents)
+            at = np.flatnonzero(row)
+            lines.append((at, row[at]))
+        ends = np.cumsum([0, *(at.size for at, _ in lines)])
+        index = np.concatenate([np.zeros(0, dtype=np.int64), *(at for at, _ in lines)])
+        value = np.concatenate([np.zeros(0), *(entry for _, entry in lines)])
+        entries = csr_array((value, index, ends), shape=(len(lines), count)).tocsc()
+        starts = entries.indptr[:-1] + np.arange(count)  # with one more entry each: 1 in the vertex' row
+        index = np.insert(entries.indices + families.n, entries.indptr[:-1], vertex).astype(np.int32)
+        value = np.insert(entries.data, entries.indptr[:-1], 1.0)
+        weight = families.values[union] - families.values[parents]
         self.solver.addCols(
-            count, -weight / self.unit, np.zeros(count), np.full(count, highspy.kHighsInf),
-            count, np.arange(count, dtype=np.int32), self.vertex, np.ones(count),
+            count, -weight / self.unit, np.zeros(count), np.full(count, self.highspy.kHighsInf),
+            index.size, starts.astype(np.int32), index, value,
         )  # fmt: skip
+        self.union, self.slot = np.append(self.union, union), np.append(self.slot, slot)
+        self.parents, self.vertex = np.append(self.parents, parents), np.append(self.vertex, vertex)
 
     def add_cuts(self, fresh: Sequence[Clutter]) -> None:
         """Adds cuts."""
@@ -113,6 +143,7 @@ class Master:
             row = self.rows.cut_coefficients(first + k, self.union, self.parents)
             flips[k] = 2 * np.bincount(self.vertex, weights=row, minlength=n) > total
             lines.append(_entries(row - flips[k, self.vertex]))
+        self.flips = np.concatenate((self.flips, flips))
         self.order += [(True, first + k) for k in range(len(fresh))]
         self.age = np.concatenate((self.age, np.zeros(len(fresh), dtype=np.int64)))
         self._add_lines(lines, 1.0 - flips.sum(axis=1))
@@ -194,7 +225,7 @@ class Master:
             if not (cut and old[number])
         ]
         self.rows.keep(~old)
-        self.age = self.age[~old]
+        self.age, self.flips = self.age[~old], self.flips[~old]
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~old])
 
     def follow(self, families: Families, position: NDArray[np.int64]) -> None:
