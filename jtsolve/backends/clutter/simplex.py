@@ -5,8 +5,8 @@ bound and fixes families; drop rows that have been slack for long; add rows that
 none is violated, the LP is solved, and its bound is the best that its rows give.
 
 Of many families, the LP begins with those of least reduced cost (sifting; Bixby, Gregory, Lustig, Marsten and
-Shanno, Operations Research 1992). Exact evaluation looks at all; those that would raise the bound join, and
-the LP is solved again before rows are sought.
+Shanno, Operations Research 1992). Exact evaluation looks at all, and those that raise the bound join. As long
+as the bound is not the best yet, the LP is then solved again before rows are sought.
 
 The steps leave thousands of rows, of which a solution has some hundreds with a multiplier. The LP begins with
 the heaviest; the others wait, and join it when a solution violates them, before new rows are sought.
@@ -142,9 +142,10 @@ class CuttingPlanes:
                 return False
             if union.size:
                 master.add_columns(union, slot)
-                continue
+                if bound.units > subproblem.units:  # their absence costs much: no rows yet
+                    continue
             master.purge(SIMPLEX.patience)
-            if not self._cut(master, point, bound, should_continue):
+            if not self._cut(master, point, bound, should_continue) and not union.size:
                 return True
             gaps.append(min([float(bound.units - subproblem.best.target), *gaps[-1:]]))
             if len(gaps) > SIMPLEX.check and not subproblem.best.flat:  # whose bound falls at the end only
