@@ -57,8 +57,10 @@ class BranchingConstants:
     many: int = 200_000
     """Families above which a simplex solve would take too long; the subproblem branches without one. On
     kosarek (190 variables, treewidth 2) the steps gained little below 165,000, and the simplex method then
-    proved the optimum within 5 s. Above it, no tree is rounded from turns: of 48 variables of plants, such
-    trees scored 20,000 nats less than the best one."""
+    proved the optimum within 5 s."""
+    rounded: int = 100_000
+    """Families up to which trees are rounded from turns of potentials: of 48 variables of plants, such trees
+    scored 20,000 nats less than the best one, and they take time."""
     vain: float = 0.95
     """Share of the gap above which the steps were in vain, and smoothing tries: of 25 variables of plants at
     treewidth 3, the simplex method left 602 of 743 nats after a minute, smoothing 40 after 76 s."""
@@ -245,7 +247,7 @@ class BranchAndBound:
             families = int(subproblem.families.allowed.sum())
             node.point = point
             self._adopt(subproblem)
-            if node.potentials is None or families <= BRANCHING.many:
+            if node.potentials is None or families <= BRANCHING.rounded:
                 self._round(subproblem, point, bound)
             self.current = subproblem.units
             return self.report(bound=self.bound, note=f"{families} families")
