@@ -9,7 +9,7 @@ polytope on these k, or a facet of that cuts the solution off. The polytope on 4
 that on 5 has 822: whether a point is within is a small linear program.
 
 The problems have independent normal scores (`tests/problems.py`), or are instances. `clutter`'s LP is solved
-by the simplex method alone, with the best tree known and until no clutter inequality is violated; a gap is
+by ascent and the simplex method, with the best tree known and until no clutter inequality is violated; a gap is
 more than 0.001 nats with a fractional solution. All subsets of its variables on which that is fractional are
 tried. The table has a line for each number of variables, and for each instance.
 """
@@ -92,6 +92,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
     report = Recorder(problem, Limits())
     search = BranchAndBound.whole(problem, families, Limits(threads=1), report, keep_stages=False)
     search.best.offer(tree)
+    search.ascend()
     subproblem = search.root.subproblem
     complete: dict[VarSet, float] = {}
     violated = True

@@ -280,6 +280,7 @@ def test_what_chains_do_not_support_is_refused() -> None:
     for options in (
         {"chains": 1},
         {"temperatures": 0},
+        {"temperatures": 10_001},
         {"hottest": 0.0},
         {"rounds": 99},
         {"several": 2.0},

@@ -64,6 +64,8 @@ LARGEST_BLOCK = 12
 
 _FEWEST = 100
 """Rounds whose halves can be compared."""
+_MOST_TEMPERATURES = 10_000
+"""With so many, 100 rounds on bridges (12 variables) take more than three seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class Ladder:
 
     Args:
         chains: how many, at least 2.
-        temperatures: graphs in a chain; 1 for no tempering; None: as many as the scores need.
+        temperatures: graphs in a chain, at most 10,000; 1 for no tempering; None: as many as the scores need.
         hottest: the exponent of the weights at the last temperature; the others are between it and 1. None:
             by the scores.
         rounds: the most rounds of 100 proposals a temperature, or four for each variable; they end when they
@@ -158,8 +160,10 @@ class Ladder:
     def __post_init__(self) -> None:
         if self.chains < 2:  # noqa: PLR2004 - two can be compared
             raise ChoiceError(f"{self.chains} chains cannot be compared; run 2 or more")
-        if self.temperatures is not None and self.temperatures < 1:
-            raise ChoiceError(f"{self.temperatures} temperatures make no ladder: give 1 or more")
+        if self.temperatures is not None and not 1 <= self.temperatures <= _MOST_TEMPERATURES:
+            raise ChoiceError(
+                f"{self.temperatures} temperatures make no ladder: give 1 to {_MOST_TEMPERATURES}"
+            )
         if self.hottest is not None and not 0 < self.hottest <= 1:
             raise ChoiceError(
                 f"temperatures down to an exponent of {self.hottest} make no ladder: "
