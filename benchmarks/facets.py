@@ -1,6 +1,6 @@
 """Where the clutter LP leaves a gap: do inequalities on four or five variables cut off its solution?
 
-    python benchmarks/facets.py --problems 4000 --sizes 6 7 8 --instances mushroom.json.gz
+    python benchmarks/facets.py --problems 4000 --sizes 6 7 8
 
 The *chordal graph polytope* is the convex hull of the vectors c(A) = [A is complete in G], |A| ≥ 2, over all
 chordal graphs G (Studený and Cussens, IJAR 2017). An induced subgraph of a chordal graph is chordal. So what
@@ -8,10 +8,10 @@ a solution of the LP says of k variables, c(A) = Σ x(v,P) over the families wit
 polytope on these k, or a facet of that cuts the solution off. The polytope on 4 variables has 61 vertices,
 that on 5 has 822: whether a point is within is a small linear program.
 
-The problems have independent normal scores (`tests/problems.py`), or are instances. `clutter`'s LP is solved
-by ascent and the simplex method, with the best tree known and until no clutter inequality is violated; a gap is
-more than 0.001 nats with a fractional solution. All subsets of its variables on which that is fractional are
-tried. The table has a line for each number of variables, and for each instance.
+The problems have independent normal scores (`tests/problems.py`). `clutter`'s LP is solved by the simplex
+method alone, with the best tree known and until no clutter inequality is violated; a gap is more than 0.001
+nats with a fractional solution. All subsets of its variables on which that is fractional are tried. The table
+has a line for each number of variables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from jtsolve.backends.parse import parse_backend
 from jtsolve.core.backend import Limits
 from jtsolve.core.varset import VarSet, is_subset, varset
 from jtsolve.families.families import choose_root, families_of
-from jtsolve.io.instance import read_problem
 from jtsolve.solving import Recorder, solve
 
 if TYPE_CHECKING:
@@ -80,19 +79,17 @@ def distance(point: NDArray[np.float64], hull: NDArray[np.float64]) -> float:
 
 
 def fractional(problem: Problem) -> dict[VarSet, float] | None:
-    """Returns c of a solution of the LP that leaves a gap; None if there is none, or no tree.
+    """Returns c of a solution of the LP that leaves a gap; None if there is none.
 
     Raises:
         RuntimeError: the LP solver failed.
     """
-    tree = solve(problem, parse_backend("clutter")).tree
-    if tree is None:
-        return None
+    tree = solve(problem, parse_backend("dp")).tree
+    assert tree is not None, "without constraints, there is one"
     families = families_of(problem, choose_root(problem, tree))
     report = Recorder(problem, Limits())
     search = BranchAndBound.whole(problem, families, Limits(threads=1), report, keep_stages=False)
     search.best.offer(tree)
-    search.ascend()
     subproblem = search.root.subproblem
     complete: dict[VarSet, float] = {}
     violated = True
@@ -125,41 +122,30 @@ def is_fractional(values: Sequence[float]) -> bool:
     return max(abs(value - round(value)) for value in values) > _INTEGRAL
 
 
-def print_line(name: str, problems: Iterable[Problem], polytopes: dict[int, NDArray[np.float64]]) -> None:
-    """Prints a line of the table."""
-    tried, gaps, counts = 0, 0, []
-    for problem in problems:
-        tried += 1
-        complete = fractional(problem)
-        if complete is None:
-            continue
-        gaps += 1
-        for k, hull in polytopes.items():
-            for some in combinations(range(problem.n), k):
-                point = [complete.get(one, 0.0) for one in sets_of(some)]
-                if is_fractional(point):
-                    counts.append((k, distance(np.array(point), hull) > _OUTSIDE))
-    cells = [f"{sum(size == k for size, _ in counts)} | {counts.count((k, True))}" for k in _SIZES]
-    print(f"| {name} | {tried} | {gaps} | " + " | ".join(cells) + " |", flush=True)
-
-
 def main() -> None:
     """Tries all problems, and prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--problems", type=int, default=4000, help="of each number of variables")
-    parser.add_argument("--sizes", type=int, nargs="*", default=[6, 7, 8], help="numbers of variables")
-    parser.add_argument("--instances", type=Path, nargs="*", default=[], help="files to try as well")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[6, 7, 8], help="numbers of variables")
     parser.add_argument("--seed", type=int, default=0, help="of the first problem")
     arguments = parser.parse_args()
     polytopes = {k: vertices(k) for k in _SIZES}
     print("| variables | problems | with a gap |" + "".join(f" sets of {k} | outside |" for k in _SIZES))
     print("|--:|--:|--:|" + "--:|--:|" * len(_SIZES))
-    seeds = range(arguments.seed, arguments.seed + arguments.problems)
     for n in arguments.sizes:
-        print_line(str(n), (named(gaussian(seed, n, n)) for seed in seeds), polytopes)
-    for path in arguments.instances:
-        problem = read_problem(path)
-        print_line(f"{path.name}, {problem.n}", [problem], polytopes)
+        gaps, counts = 0, []
+        for seed in range(arguments.seed, arguments.seed + arguments.problems):
+            complete = fractional(named(gaussian(seed, n, n)))
+            if complete is None:
+                continue
+            gaps += 1
+            for k, hull in polytopes.items():
+                for some in combinations(range(n), k):
+                    point = [complete.get(one, 0.0) for one in sets_of(some)]
+                    if is_fractional(point):
+                        counts.append((k, distance(np.array(point), hull) > _OUTSIDE))
+        cells = [f"{sum(size == k for size, _ in counts)} | {counts.count((k, True))}" for k in _SIZES]
+        print(f"| {n} | {arguments.problems} | {gaps} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
