@@ -411,13 +411,42 @@ def test_the_linear_program_may_begin_with_few_families(monkeypatch: pytest.Monk
     assert result.status is expected.status is Status.OPTIMAL
     assert result.score == pytest.approx(expected.score)
     assert result.stats["rounds"] > expected.stats["rounds"]
+    assert result.stats["lp_failures"] == 0
 
 
 @pytest.mark.parametrize("feature", Feature)
-def test_so_it_may_under_every_constraint(monkeypatch: pytest.MonkeyPatch, feature: Feature) -> None:
+def test_few_families_begin_under_every_constraint(monkeypatch: pytest.MonkeyPatch, feature: Feature) -> None:
     monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, columns=6))
     for seed in range(14):
         agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
+
+
+def test_families_that_join_make_the_linear_program_of_all() -> None:
+    families = families_of(named(gaussian(0, 9, 3)), root=0)
+    pairs = [(1 + u, 1 + v) for v in range(9) for u in range(v)]
+    set_rows = [no_good(frozenset({0b11, 0b110}), 9), SetRow(((12, 1), (40, -1)), (), 1)]
+    union, slot = np.nonzero(families.allowed)
+    _, first = np.unique(families.members[union, slot], return_index=True)
+    few = np.zeros_like(families.allowed)
+    few[union[first], slot[first]] = True
+    whole = Master(families, families.allowed, Rows(families, pairs, set_rows), escape=10.0)
+    part = Master(families, few, Rows(families, pairs[:20], set_rows), escape=10.0)
+    missing = families.allowed & ~few
+    union, slot = np.nonzero(missing)
+    part.add_columns(union[::2], slot[::2])
+    part.add_cuts(pairs[20:])
+    part.add_columns(union[1::2], slot[1::2])
+    for master in (whole, part):
+        assert master.solve(lambda: True)
+    objectives = [master.solver.getInfo().objective_function_value for master in (whole, part)]
+    assert objectives[0] == pytest.approx(objectives[1])
+    assert whole.multipliers.cuts.any()
+    at = {family: k for k, family in enumerate(zip(part.union.tolist(), part.slot.tolist(), strict=True))}
+    x = part.x[[at[family] for family in zip(whole.union.tolist(), whole.slot.tolist(), strict=True)]]
+    parents = whole.parents.astype(np.int64)
+    for values in (whole.x, x):
+        for violation in Rows(families, pairs, set_rows).violation(whole.union, parents, values):
+            assert max(violation) <= 1e-6
 
 
 def test_all_families_that_tie_at_the_least_reduced_cost_get_creep_capacity() -> None:

@@ -39,7 +39,7 @@ no finer: bits are also needed for multipliers, which grow large in proofs of in
 _RELATIVE_BITS = 46
 """The same for large scores, of which 2^-40 is tolerated: the largest has this many bits, and multipliers up
 to a hundred times as large still fit. Larger ones are scaled down, and bounds stay far too high."""
-_NO_FAMILY = -(1 << 62)
+NO_FAMILY = -(1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bou
     from jtsolve.backends.clutter.kernels.clutters import best_families
 
     best, union, slot = best_families(
-        values, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
+        values, families.members, families.facets, families.sizes, families.allowed, families.n, NO_FAMILY
     )
     return Bound(sum(best.tolist()) - price, values, best, union, slot)
 
@@ -146,7 +146,7 @@ def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
     from jtsolve.backends.clutter.kernels.clutters import best_families
 
     best, _, _ = best_families(
-        -scores, families.members, families.facets, families.sizes, families.allowed, families.n, _NO_FAMILY
+        -scores, families.members, families.facets, families.sizes, families.allowed, families.n, NO_FAMILY
     )
     total: int = sum(best.tolist())
     return -total

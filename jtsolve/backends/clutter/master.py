@@ -32,7 +32,7 @@ _OPTIONS = (
     ("threads", 1),
     ("presolve", "off"),  # it would lose the basis
     ("solver", "simplex"),
-    ("simplex_strategy", 1),  # dual: cuts leave the basis dual feasible
+    ("simplex_strategy", 1),  # dual: cuts leave the basis dual feasible; after columns, the primal was slower
     ("dual_feasibility_tolerance", 1e-9),
     ("primal_feasibility_tolerance", 1e-9),
 )
@@ -210,7 +210,7 @@ class Master:
         return True
 
     def purge(self, patience: int) -> None:
-        """Deletes the cuts that were slack in more than `patience` solves in a row, if they are many."""
+        """Deletes the cuts that were slack in more than `patience` rounds in a row, if they are many."""
         self.age = np.where(self.multipliers.cuts > _NOTHING, 0, self.age + 1)
         old = self.age > patience
         if int(old.sum()) * 6 < old.size:

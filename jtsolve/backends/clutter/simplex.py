@@ -5,8 +5,9 @@ bound and fixes families; drop rows that have been slack for long; add rows that
 none is violated, the LP is solved, and its bound is the best that its rows give.
 
 Of many families, the LP begins with those of least reduced cost (sifting; Bixby, Gregory, Lustig, Marsten and
-Shanno, Operations Research 1992). Exact evaluation looks at all, and those that raise the bound join. As long
-as the bound is not the best yet, the LP is then solved again before rows are sought.
+Shanno, Operations Research 1992). Exact evaluation looks at all, and those that gain more than the best
+column of their vertex join. As long as the bound is not the best yet, the LP is then solved again before rows
+are sought.
 
 The steps leave thousands of rows, of which a solution has some hundreds with a multiplier. The LP begins with
 the heaviest; the others wait, and join it when a solution violates them, before new rows are sought.
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.backends.clutter.bound import NO_FAMILY
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.backends.clutter.master import LPFailure, Master
 from jtsolve.backends.clutter.potentials import Potentials
@@ -43,7 +45,7 @@ class SimplexConstants:
     """The constants of the loop."""
 
     patience: int = 6
-    """Solves after which a slack row leaves."""
+    """Rounds, in which rows are sought, after which a slack row leaves."""
     support: float = 1e-9
     tolerance: float = 1e-6
     """Of violations: a thousand times that of the solver."""
@@ -96,7 +98,7 @@ class CuttingPlanes:
         """
         subproblem = self.subproblem
         rows, multipliers = _with_multiplier(subproblem.rows, subproblem.multipliers)
-        subproblem.improve(subproblem.evaluate(subproblem.multipliers), multipliers, rows)
+        bound, _ = subproblem.improve(subproblem.evaluate(subproblem.multipliers), multipliers, rows)
         if subproblem.closed:
             return True
         try:
@@ -107,11 +109,14 @@ class CuttingPlanes:
                 for part in (order[: SIMPLEX.first], order[SIMPLEX.first :])
             )
             self.waiting = Rows(families, others)
-            bound = subproblem.evaluate(subproblem.multipliers)
-            columns = _nearest(families, bound, SIMPLEX.columns)
+            columns = np.zeros_like(families.allowed)
+            columns[_nearest(families, bound, families.allowed, SIMPLEX.columns)] = True
+            columns[bound.union, bound.slot] = True  # every vertex has one
+            if subproblem.centre is not None:  # the best tree: the rows have a solution
+                columns[subproblem.centre] = True
             master = Master(families, columns, Rows(families, first, rows.set_rows), SIMPLEX.escape)
             master.age[:] = SIMPLEX.patience  # of the many rows of the steps, those slack at first go at once
-            return self._rounds(master, on_point, should_continue)
+            return self._rounds(master, bound.units, on_point, should_continue)
         except LPFailure:  # the best multipliers stay, and branching goes on from them
             self.failures += 1
             return True
@@ -119,10 +124,14 @@ class CuttingPlanes:
     def _rounds(
         self,
         master: Master,
+        least: int,
         on_point: Callable[[Point, Bound], bool],
         should_continue: Callable[[], bool],
     ) -> bool:
-        """Solves and adds rows until none is violated; returns False if it was interrupted."""
+        """Solves and adds rows until none is violated; returns False if it was interrupted.
+
+        `least` is the bound, in units, of the multipliers at the beginning.
+        """
         subproblem = self.subproblem
         gaps: list[float] = []
         while True:
@@ -132,6 +141,7 @@ class CuttingPlanes:
             bound = self._improve(master, should_continue)
             if subproblem.closed:
                 return True
+            is_worse, least = bound.units > least, min(bound.units, least)
             union, slot = _wanting(master, bound)
             dear = master.escaped > SIMPLEX.tolerance
             if not union.size and dear and master.raise_price(SIMPLEX.dearer, self._most_price()):
@@ -142,7 +152,7 @@ class CuttingPlanes:
                 return False
             if union.size:
                 master.add_columns(union, slot)
-                if bound.units > subproblem.units:  # their absence costs much: no rows yet
+                if dear or is_worse:
                     continue
             master.purge(SIMPLEX.patience)
             if not self._cut(master, point, bound, should_continue) and not union.size:
@@ -217,39 +227,32 @@ class CuttingPlanes:
         return False
 
 
-def _nearest(families: Families, bound: Bound, most: int) -> NDArray[np.bool_]:
-    """Returns the families of least reduced cost, so many at most, and one of each vertex."""
-    union, slot, reduced_cost = _reduced_costs(families, families.allowed, bound.values, bound.best)
-    chosen = np.zeros_like(families.allowed)
+def _nearest(
+    families: Families, bound: Bound, among: NDArray[np.bool_], most: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns those of least reduced cost among some families, `most` of them at most: positions, slots."""
+    union, slot = np.nonzero(among)
+    gains = bound.values[union] - bound.values[families.facets[union, slot]]
+    reduced_cost = bound.best[families.members[union, slot]] - gains
     order = np.argsort(reduced_cost, kind="stable")[:most]
-    chosen[union[order], slot[order]] = True
-    chosen[bound.union, bound.slot] = True
-    return chosen
-
-
-def _wanting(master: Master, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns families that are not columns, and whose reduced cost at the LP's multipliers is negative.
-
-    They are as many as there are columns at most: those of least reduced cost.
-    """
-    families = master.families
-    best = np.full(families.n, -(2**62))
-    np.maximum.at(best, master.vertex, bound.values[master.union] - bound.values[master.parents])
-    absent = families.allowed.copy()
-    absent[master.union, master.slot] = False
-    union, slot, reduced_cost = _reduced_costs(families, absent, bound.values, best)
-    order = np.argsort(reduced_cost, kind="stable")[: master.union.size]
-    order = order[reduced_cost[order] < 0]
     return union[order], slot[order]
 
 
-def _reduced_costs(
-    families: Families, which: NDArray[np.bool_], values: NDArray[np.int64], best: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns some families, and their reduced costs in units, by what the best of each vertex gains."""
-    union, slot = np.nonzero(which)
+def _wanting(master: Master, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns families that are not columns, and gain more than the best column of their vertex.
+
+    They are the nearest, at most as many as there are columns: first those that attain the maxima of the
+    bound, so that no vertex stays without a column.
+    """
+    families, values = master.families, bound.values
+    best = np.full(families.n, NO_FAMILY)
+    np.maximum.at(best, master.vertex, values[master.union] - values[master.parents])
+    absent = families.allowed.copy()
+    absent[master.union, master.slot] = False
+    union, slot = np.nonzero(absent)
     gains = values[union] - values[families.facets[union, slot]]
-    return union, slot, best[families.members[union, slot]] - gains
+    absent[union, slot] = gains > best[families.members[union, slot]]
+    return _nearest(families, bound, absent, master.union.size)
 
 
 def _with_multiplier(rows: Rows, multipliers: RowVector) -> tuple[Rows, RowVector]:
