@@ -174,34 +174,12 @@ class Families:
             The families, and the new position of every set, -1 if it is gone. ∅ and the single vertices
             always stay, with or without families.
         """
+        from jtsolve.families.kernels.closure import close_down
+
         keep = self.allowed & allowed
-        alive = np.ones(self.sizes.size, dtype=np.bool_)
-        before = -1
-        while (now := int(keep.sum()) + int(alive.sum())) != before:
-            before = now
-            alive[:] = keep.any(axis=1)  # (a): with Q = A∖v
-            self._spread_down(keep, alive)  # (a): with Q ⊃ A∖v
-            alive[self.sizes <= 1] = True
-            for j in range(self.width):  # (b): facets first, since they come first
-                for size in range(1, self.width + 1):
-                    at = np.flatnonzero((self.sizes == size) & (j < self.sizes))
-                    alive[at] &= alive[self.facets[at, j]]
-            keep &= alive[:, None]  # (c)
+        alive = close_down(keep, self.facets, self.sizes)
         position = np.where(alive, np.cumsum(alive) - 1, -1)
         return self._compacted(alive, keep), position
-
-    def _spread_down(self, keep: NDArray[np.bool_], alive: NDArray[np.bool_]) -> None:
-        """Marks every A with an allowed (v,Q), v ∈ A, A∖v ⊆ Q."""
-        last = keep.copy()  # last[A, j]: some allowed (v,Q) with A∖v ⊆ Q, v the j-th member
-        for size in range(self.width, 1, -1):
-            at = np.flatnonzero(self.sizes == size)
-            for j in range(size):
-                for gone in range(size):
-                    if gone != j:
-                        facet = self.facets[at, gone]
-                        hit = facet[last[at, j]]
-                        last[hit, j - (gone < j)] = True
-        alive |= last.any(axis=1)
 
     def _compacted(self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> Families:
         """Returns the families over the sets that are alive, which are closed downwards."""

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from jtsolve.backends.clutter.subproblem import Stage, Subproblem
     from jtsolve.families.families import Families
 
-_NEVER = 1 << 62
 _LARGE = 2_000_000
 _LITTLE, _LITTLE_ROUGH = 3e-4, 5e-4
 """Above `_LARGE` families, those of reduced cost up to this share of the gap count as free: F(a) may be any
@@ -171,27 +170,29 @@ def cuts_raised(
         rough: see `ascend`.
         should_continue: is asked at every visit of a sink, and told the fall so far, in units.
     """
-    from jtsolve.backends.clutter.kernels.ascent import close_up, least_of, lowered, reduced_costs
+    from jtsolve.backends.clutter.kernels.ascent import close_up, numbered, raise_cut
     from jtsolve.backends.clutter.kernels.cuts import arcs_up
 
     facets, sizes = families.facets, families.sizes
-    starts, arcs = arcs_up(facets, sizes)
-    lattice = (sizes, starts, arcs // families.width, facets.ravel(), families.width)
-    reduced_cost = reduced_costs(bound.values, families.members, facets, sizes, families.allowed, bound.best)
-    room, queue = np.empty(facets.size, dtype=np.int32), np.empty(sizes.size, dtype=np.int32)
+    starts, above = arcs_up(facets, sizes)
+    above //= families.width
+    numbers, parents, reduced_cost = numbered(
+        bound.values, families.members, facets, sizes, families.allowed, bound.best
+    )
+    lattice = (sizes, starts, above, facets.ravel(), numbers, parents, families.width)
+    room, queue = np.empty(parents.size, dtype=np.int32), np.empty(sizes.size, dtype=np.int32)
     nothing = np.zeros(0, dtype=np.int32)
     inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
     entering = [nothing for _ in sinks]
     generators = [np.array([sink], dtype=np.int32) for sink in sinks]
     is_large = facets.size > _LARGE
     little = int((_LITTLE_ROUGH if rough else _LITTLE) * enough) if is_large else 0
-    guiding = np.zeros(facets.size, dtype=np.bool_)
-    if guide is not None:
-        guiding[guide[0] * families.width + guide[1]] = True
+    upper, lower = (nothing, nothing) if guide is None else (guide[0], facets[guide])
 
     def key(k: int) -> tuple[int, int]:
         """Returns how many families of the guide enter F(a), and how many of all, times its minimal sets."""
-        return int(np.count_nonzero(guiding[entering[k]])), entering[k].size * generators[k].size
+        enters = inside[k][upper >> 3] >> (upper & 7) & ~(inside[k][lower >> 3] >> (lower & 7)) & 1
+        return int(enters.sum()), entering[k].size * generators[k].size
 
     def close(k: int, free: NDArray[np.int32]) -> bool:
         """Grows F(a) of a sink, and tells whether ∅ is in it."""
@@ -207,15 +208,11 @@ def cuts_raised(
     fallen = 0
     k = heapq.heappop(waiting)[1] if waiting else None
     while k is not None and fallen < enough and should_continue(fallen):
-        least = least_of(reduced_cost, entering[k])
-        if least <= little:  # through the raises of other sinks
-            free = entering[k][reduced_cost[entering[k]] <= little]
-        else:
-            amount = enough - fallen if least == _NEVER else least
+        amount, free = raise_cut(reduced_cost, parents, entering[k], little, enough - fallen)
+        if amount:  # or others have left families of little reduced cost by their raises
             clutter = tuple(sorted(generators[k].tolist()))
             raises[clutter] = raises.get(clutter, 0) + amount
             fallen += amount
-            free = lowered(reduced_cost, entering[k], amount, little)
         if close(k, free):
             k = heapq.heappop(waiting)[1] if waiting else None
         elif waiting:

@@ -1,7 +1,7 @@
 """Up-sets of dual ascent that grow, in a lattice of sets.
 
-Sets are positions and families the numbers of their arcs, as in `kernels.cuts`. An up-set is a bitmap: set A
-is bit A % 8 of byte A // 8.
+Sets are positions, arcs up have numbers as in `kernels.cuts`, and families have numbers of their own. An
+up-set is a bitmap: set A is bit A % 8 of byte A // 8.
 """
 
 from __future__ import annotations
@@ -11,19 +11,38 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 _NEVER = 1 << 62
-"""The reduced cost of a family that is not allowed."""
+"""The least reduced cost of no family."""
 
 
 @kernel
-def reduced_costs(values, members, facets, sizes, allowed, best):
-    """Returns best(v) − (values(P∪v) − values(P)) of every allowed family (v,P), flat, by arc number."""
+def numbered(values, members, facets, sizes, allowed, best):
+    """Numbers the allowed families vertex by vertex; returns the numbers, the parents and the reduced costs.
+
+    Those that enter an up-set are mostly of few vertices, so that what belongs to them is side by side.
+
+    Returns:
+        Shape (m · width,), int32: by arc number, the number of the family, or -1 if it is not allowed. Then
+        by number: the position of P, int32, and best(v) − (values(P∪v) − values(P)), int64, of (v,P).
+    """
     m, width = allowed.shape
-    found = np.full(m * width, _NEVER, np.int64)
+    first = np.zeros(best.size + 1, np.int32)
     for a in range(m):
         for j in range(sizes[a]):
             if allowed[a, j]:
-                found[a * width + j] = best[members[a, j]] - (values[a] - values[facets[a, j]])
-    return found
+                first[members[a, j] + 1] += 1
+    first = np.cumsum(first)
+    numbers = np.full(m * width, -1, np.int32)
+    parents = np.empty(first[best.size], np.int32)
+    found = np.empty(first[best.size], np.int64)
+    for a in range(m):
+        for j in range(sizes[a]):
+            if allowed[a, j]:
+                v = members[a, j]
+                numbers[a * width + j] = first[v]
+                parents[first[v]] = facets[a, j]
+                found[first[v]] = best[v] - (values[a] - values[facets[a, j]])
+                first[v] += 1
+    return numbers, parents, found
 
 
 @kernel
@@ -38,7 +57,7 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
 
     Families that no longer enter stay in the list; those of little reduced cost are appended to `free`.
     """
-    sizes, starts, above, parents, width = lattice
+    sizes, starts, above, facets, numbers, _, width = lattice
     inside[first >> 3] |= np.uint8(1 << (first & 7))
     queue[0] = first
     head, tail = 0, 1
@@ -52,11 +71,11 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
                 queue[tail] = b
                 tail += 1
         for arc in range(a * width, a * width + sizes[a]):
-            if reduced_cost[arc] < _NEVER and not _has(inside, parents[arc]):
-                entering[count] = arc
+            if numbers[arc] >= 0 and not _has(inside, facets[arc]):
+                entering[count] = numbers[arc]
                 count += 1
-                if reduced_cost[arc] <= little:
-                    free.append(np.int32(arc))
+                if reduced_cost[numbers[arc]] <= little:
+                    free.append(facets[arc])
     return count
 
 
@@ -65,21 +84,22 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
     """Grows an up-set by the parents of entering families of little reduced cost, until there is none.
 
     Args:
-        lattice: (sizes, starts, the set above each arc up, the parents of each arc number, width), see
-            `kernels.cuts.arcs_up`. No arc number is divided here: that took most of the time.
-        reduced_cost: shape (m · width,), int64, by arc number (`reduced_costs`).
+        lattice: (sizes, starts, the set above each arc up, the facet of each arc number, the numbers and the
+            parents of the families (`numbered`), width), see `kernels.cuts.arcs_up`. No arc number is divided
+            here: that took most of the time.
+        reduced_cost: shape (families,), int64 (`numbered`).
         little: the reduced cost up to which families count as free.
         inside: shape (at least m / 8,), uint8: the up-set, changed in place.
-        entering: int32: the arcs of the families that enter it; none for an empty up-set.
+        entering: int32: the numbers of the families that enter it; none for an empty up-set.
         generators: int32: its minimal sets; the one that joins first if it is empty.
-        free: int32: the entering families of little reduced cost.
-        room: shape (m · width,), int32, overwritten.
+        free: int32: the parents of the entering families of little reduced cost.
+        room: shape (families,), int32, overwritten.
         queue: shape (m,), int32, overwritten.
 
     Returns:
         Whether ∅ is reached; if not, the families that enter the up-set, and its minimal sets.
     """
-    sizes, _, _, parents, width = lattice
+    sizes, _, _, facets, _, parents, width = lattice
     count = entering.size
     room[:count] = entering
     stack = list(free)
@@ -87,7 +107,7 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
     if not _has(inside, generators[0]):
         count = _join(generators[0], lattice, reduced_cost, little, inside, room, count, stack, queue)
     while len(stack) > 0:
-        p = parents[stack.pop()]
+        p = stack.pop()
         if p == 0:
             return True, entering[:0].copy(), generators
         if not _has(inside, p):
@@ -95,35 +115,40 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
             seeds.append(p)
     left = 0
     for k in range(count):
-        arc = room[k]
-        if not _has(inside, parents[arc]):
-            room[left] = arc
+        if not _has(inside, parents[room[k]]):
+            room[left] = room[k]
             left += 1
     minimal = [np.int32(0) for _ in range(0)]
     for a in seeds:
         below = False
         for arc in range(a * width, a * width + sizes[a]):
-            below = below or _has(inside, parents[arc])
+            below = below or _has(inside, facets[arc])
         if not below:
             minimal.append(a)
     return False, room[:left].copy(), np.array(minimal, dtype=np.int32)
 
 
 @kernel
-def least_of(reduced_cost, families):
-    """Returns the least reduced cost of some families; without any, that of one that is not allowed."""
+def raise_cut(reduced_cost, parents, entering, little, otherwise):
+    """Lowers the reduced costs of the families that enter an up-set, in place, by the least of them.
+
+    Args:
+        reduced_cost: see `close_up`.
+        parents: of the families (`numbered`).
+        entering: the families that enter.
+        little: not by so much or less.
+        otherwise: by how much if no family enters.
+
+    Returns:
+        By how much, and the parents of the families that this leaves with little reduced cost.
+    """
     least = np.int64(_NEVER)
-    for arc in families:
-        least = min(least, reduced_cost[arc])
-    return least
-
-
-@kernel
-def lowered(reduced_cost, families, amount, little):
-    """Lowers the reduced costs of families in place; returns the families where that leaves little."""
+    for family in entering:
+        least = min(least, reduced_cost[family])
+    amount = 0 if least <= little else otherwise if least == _NEVER else least
     free = [np.int32(0) for _ in range(0)]
-    for arc in families:
-        reduced_cost[arc] -= amount
-        if reduced_cost[arc] <= little:
-            free.append(arc)
-    return np.array(free, dtype=np.int32)
+    for family in entering:
+        reduced_cost[family] -= amount
+        if reduced_cost[family] <= little:
+            free.append(parents[family])
+    return amount, np.array(free, dtype=np.int32)

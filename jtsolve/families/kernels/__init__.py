@@ -1,0 +1,1 @@
+"""Compiled kernels of the families: numpy and numba only."""

@@ -1,0 +1,47 @@
+"""The closure of families: which sets may still be complete once some families are gone.
+
+A set is a row of positions of its facets, as in `families`; subsets come before supersets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+
+
+@kernel
+def close_down(allowed, facets, sizes):
+    """Drops, in place, the families whose set is complete in no tree, until there is none; returns the sets.
+
+    Args:
+        allowed: shape (m, width), bool: whether the set without its j-th member, with that one, is a family.
+        facets: shape (m, width): the position of each set without its j-th member.
+        sizes: shape (m,).
+
+    Returns:
+        Shape (m,), bool: the sets that may be complete. ∅ and single vertices always are.
+    """
+    m = sizes.size
+    alive = np.empty(m, np.bool_)
+    goes_on = True
+    while goes_on:
+        last = allowed.copy()  # last[A, j]: some allowed (v,Q) with A∖v ⊆ Q, v the j-th member
+        for a in range(m - 1, -1, -1):
+            alive[a] = sizes[a] <= 1
+            for j in range(sizes[a]):
+                if last[a, j]:
+                    alive[a] = True
+                    for gone in range(sizes[a]):
+                        if gone != j:
+                            last[facets[a, gone], j - (gone < j)] = True
+        goes_on = False
+        for a in range(m):
+            if sizes[a] > 1:
+                for j in range(sizes[a]):
+                    alive[a] &= alive[facets[a, j]]
+            if not alive[a]:
+                for j in range(sizes[a]):
+                    goes_on |= allowed[a, j]
+                    allowed[a, j] = False
+    return alive
