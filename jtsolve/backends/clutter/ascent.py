@@ -37,7 +37,8 @@ grows; if no family enters F(a), there is no tree, and Δ is as large as the pro
 exact integers.
 
 Time: each visit of a sink is linear in the families that enter F(a), and all visits together in the growth of
-the F(a), at most the number of families for each sink. Memory: a bit for each set and sink.
+the F(a), at most the number of families for each sink. Memory: 24 bytes a family, a bit for each set and
+sink, and 4 bytes for each sink and family that enters.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ def cuts_raised(
     k = heapq.heappop(waiting)[1] if waiting else None
     while k is not None and fallen < enough and should_continue(fallen):
         amount, free = raise_cut(reduced_cost, parents, entering[k], little, enough - fallen)
-        if amount:  # or others have left families of little reduced cost by their raises
+        if amount:  # otherwise, raises of other sinks have left families of little reduced cost
             clutter = tuple(sorted(generators[k].tolist()))
             raises[clutter] = raises.get(clutter, 0) + amount
             fallen += amount

@@ -12,7 +12,7 @@ from jtsolve.core.compiling import kernel
 
 @kernel
 def close_down(allowed, facets, sizes):
-    """Drops, in place, the families whose set is complete in no tree, until there is none; returns the sets.
+    """Drops families in place, by rules (a) to (c) of `families`, until nothing changes; returns the sets.
 
     Args:
         allowed: shape (m, width), bool: whether the set without its j-th member, with that one, is a family.
@@ -27,7 +27,7 @@ def close_down(allowed, facets, sizes):
     goes_on = True
     while goes_on:
         last = allowed.copy()  # last[A, j]: some allowed (v,Q) with A∖v ⊆ Q, v the j-th member
-        for a in range(m - 1, -1, -1):
+        for a in range(m - 1, -1, -1):  # (a)
             alive[a] = sizes[a] <= 1
             for j in range(sizes[a]):
                 if last[a, j]:
@@ -37,10 +37,10 @@ def close_down(allowed, facets, sizes):
                             last[facets[a, gone], j - (gone < j)] = True
         goes_on = False
         for a in range(m):
-            if sizes[a] > 1:
+            if sizes[a] > 1:  # (b)
                 for j in range(sizes[a]):
                     alive[a] &= alive[facets[a, j]]
-            if not alive[a]:
+            if not alive[a]:  # (c)
                 for j in range(sizes[a]):
                     goes_on |= allowed[a, j]
                     allowed[a, j] = False

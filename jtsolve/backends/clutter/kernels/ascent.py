@@ -11,14 +11,15 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 _NEVER = 1 << 62
-"""The least reduced cost of no family."""
+"""The least reduced cost where no family enters."""
 
 
 @kernel
 def numbered(values, members, facets, sizes, allowed, best):
     """Numbers the allowed families vertex by vertex; returns the numbers, the parents and the reduced costs.
 
-    Those that enter an up-set are mostly of few vertices, so that what belongs to them is side by side.
+    Families that enter an up-set are mostly of few vertices: so their reduced costs and parents are close
+    together in memory.
 
     Returns:
         Shape (m · width,), int32: by arc number, the number of the family, or -1 if it is not allowed. Then
@@ -55,7 +56,7 @@ def _has(inside, a):
 def _join(first, lattice, reduced_cost, little, inside, entering, count, free, queue):
     """Adds a set and its supersets to an up-set, and their families to those that enter; returns their count.
 
-    Families that no longer enter stay in the list; those of little reduced cost are appended to `free`.
+    Families that no longer enter stay in the list; the parents of those of little reduced cost go to `free`.
     """
     sizes, starts, above, facets, numbers, _, width = lattice
     inside[first >> 3] |= np.uint8(1 << (first & 7))
@@ -130,17 +131,17 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
 
 @kernel
 def raise_cut(reduced_cost, parents, entering, little, otherwise):
-    """Lowers the reduced costs of the families that enter an up-set, in place, by the least of them.
+    """Lowers the reduced costs of families that enter an up-set, in place, by the least unless it is little.
 
     Args:
         reduced_cost: see `close_up`.
         parents: of the families (`numbered`).
         entering: the families that enter.
-        little: not by so much or less.
+        little: a least reduced cost up to this is left as it is.
         otherwise: by how much if no family enters.
 
     Returns:
-        By how much, and the parents of the families that this leaves with little reduced cost.
+        By how much, and the parents of the families whose reduced cost is little then.
     """
     least = np.int64(_NEVER)
     for family in entering:
