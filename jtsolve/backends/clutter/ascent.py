@@ -65,7 +65,7 @@ _LARGE = 2_000_000
 _LITTLE, _LITTLE_ROUGH = 3e-4, 5e-4
 """Above `_LARGE` families, those of reduced cost up to this share of the gap count as free: F(a) may be any
 up-set without ∅, and every raise is worth more then. On plants at treewidth 3 (3.6 million families) the
-ascent ends after 27 s, 1.8 % above the best tree; with 0 it is 5.5 % above after a minute."""
+ascent ended 1.8 % above the best tree after 27 s; with 0 it was 5.5 % above after a minute."""
 _STAY, _STAY_ROUGH = 1.5, 3.0
 """Above `_LARGE` families, a sink is raised again as long as it has less than `_STAY` times the entering
 families of the next: on plants at treewidth 3 (3.6 million) the bound after 22 s was 4,900 nats better. A
