@@ -64,6 +64,7 @@ class Gatherer:
         self.rows = 0
         self._intake = intake
         self._encoders = [Encoder() for _ in self.places]
+        self._code_of: NDArray[np.int32] | None = None  # of each column's characters, as they come
         self._kept: list[list[NDArray[Any]]] = [[] for _ in self.places]
         self._counted: DistinctRows | None = None
 
@@ -92,17 +93,19 @@ class Gatherer:
             cells: shape (wanted columns, rows), codes of ASCII characters.
             label: turns characters into labels.
         """
+        if self._code_of is None:
+            self._code_of = np.full((len(self.places), _ASCII), GAP, np.int32)
         different = np.flatnonzero(np.bincount(cells.ravel(), minlength=_ASCII))
-        occurs = np.array([(cells == byte).any(axis=1) for byte in different])
+        fresh = self._code_of[:, different] == GAP
+        for k, byte in enumerate(different):
+            fresh[:, k] &= (cells == byte).any(axis=1)
         labels = [label(chr(byte)) for byte in different]
-        code_of = np.zeros((len(self._encoders), _ASCII), np.int32)
         self._intake.watch(rows=self.rows, memory=0)
-        for column, encoder in enumerate(self._encoders):
-            for row in np.flatnonzero(occurs[:, column]).tolist():
-                code = encoder.known.setdefault(labels[row], len(encoder.known))
-                code_of[column, different[row]] = code
+        for column, k in np.argwhere(fresh).tolist():
+            known = self._encoders[column].known
+            self._code_of[column, different[k]] = known.setdefault(labels[k], len(known))
         kind = signed_type(max(len(encoder.known) for encoder in self._encoders))
-        self._take(list(np.take_along_axis(code_of.astype(kind), cells, axis=1)))
+        self._take(list(np.take_along_axis(self._code_of.astype(kind), cells, axis=1)))
 
     def _take(self, coded: list[NDArray[Any]]) -> None:
         """Takes rows, given the codes of each column."""

@@ -81,7 +81,8 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
         remarks["missing_value_words"] = list(coding.gaps)
     if coding.decimal != "point":
         remarks["decimal"] = coding.decimal
-    if dropped := [name for name in raw.names if name not in keep and name != coding.weights]:
+    kept = {*keep, coding.weights}
+    if dropped := [name for name in raw.names if name not in kept]:
         remarks["columns_dropped"] = dropped
     if raw.index:
         remarks["index"] = "left out: the labels of the rows, a first column without a name"
