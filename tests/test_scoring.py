@@ -36,7 +36,7 @@ from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
 from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
 from jtsolve.solving import solve
-from jtsolve.tables.distinct import ONCE, distinct_rows
+from jtsolve.tables.distinct import ONCE, distinct_rows, merged_rows
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_numbers, read_states
 from jtsolve.tables.table import ContinuousTable, DataTable
@@ -458,6 +458,21 @@ def test_distinct_rows_come_in_the_order_of_their_first_occurrence(arity: int) -
     assert list(map(tuple, distinct.codes.T.tolist())) == list(counts)
     assert distinct.weights is not None
     assert distinct.weights.tolist() == [3 * times for times in counts.values()]
+
+
+@pytest.mark.parametrize("different", [50, 51])
+@pytest.mark.parametrize("first", [3, 70, 600])  # column in which rows differ
+def test_rows_are_merged_where_at_most_half_of_them_differ(different: int, first: int) -> None:
+    codes = np.zeros((601, 100), dtype=np.int8)
+    codes[first:] = np.arange(100) % different
+    names = tuple(f"V{v}" for v in range(601))
+    table = DataTable(names, (tuple(map(str, range(different))),) * 601, codes)
+    merged = merged_rows(table)
+    merges = different == 50
+    assert (merged.rows, merged.total) == (different if merges else 100, 100)
+    assert (merged is table) is not merges
+    weighted = replace(table, weights=np.ones(100, dtype=np.int64))
+    assert merged_rows(weighted).rows == different
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 1), (5, 1), (5, 3), (6, 6)])

@@ -12,7 +12,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.partitions import Heed, require_keys, sums_over_partitions, unheeded
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
-from jtsolve.tables.distinct import ONCE, distinct_rows
+from jtsolve.tables.distinct import ONCE, merged_rows
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, DataTable
 
@@ -256,10 +256,7 @@ def _counting(
     if isinstance(table, PartitionedTable):
         require_keys(table.arities, max_size)
         return CountingScorer(table, score, prior, table, table.arities)
-    distinct = distinct_rows(table)
-    # Weighted rows take longer to count, so merging has to halve the rows to pay.
-    counted = distinct if table.weights is not None or 2 * distinct.rows <= table.rows else table
-    by_rows = CountingScorer(table, score, prior, counted, table.arities)
+    by_rows = CountingScorer(table, score, prior, merged_rows(table), table.arities)
     return replace(by_rows, bits=_bits(table, score, max_size, by_rows.steps))
 
 

@@ -364,23 +364,23 @@ def _dependent(plain: Sequence[_ColumnSummary], classes: str | None) -> Iterator
 def _equal(full: Sequence[_ColumnSummary]) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
     """Yields pairs of columns that are equal up to the names of their states: the first, and another."""
     alike: dict[bytes, list[_ColumnSummary]] = defaultdict(list)
-    for one in full:  # copies have the same counts, which are at hand
-        alike[np.sort(one.counts).tobytes()].append(one)
+    for one in full:  # copies have the same counts, which are at hand, and begin alike
+        alike[np.sort(one.counts).tobytes() + _canonical(one.column.codes[:_SAMPLE])].append(one)
     for group in alike.values():
         firsts: dict[bytes, _ColumnSummary] = {}
         for one in group if len(group) > 1 else ():
-            first = firsts.setdefault(_canonical(one.column), one)
+            first = firsts.setdefault(_canonical(one.column.codes), one)
             if first is not one:
                 yield first, one
 
 
-def _canonical(column: RawColumn) -> bytes:
-    """Returns a digest of the codes after renumbering them in order of first occurrence."""
-    rows = column.codes.size
-    first = np.full(len(column.labels), rows)
-    first[column.codes[::-1]] = np.arange(rows)[::-1]  # the last assignment stays
-    rank = np.argsort(np.argsort(first, kind="stable")).astype(column.codes.dtype)
-    return sha256(rank[column.codes].data).digest()
+def _canonical(codes: NDArray[np.signedinteger[Any]]) -> bytes:
+    """Returns a digest of codes from 0 after renumbering them in order of first occurrence."""
+    rows = codes.size
+    first = np.full(int(codes.max()) + 1, rows)
+    first[codes[::-1]] = np.arange(rows)[::-1]  # the last assignment stays
+    rank = np.argsort(np.argsort(first, kind="stable")).astype(codes.dtype)
+    return sha256(rank[codes].data).digest()
 
 
 def _candidates(full: Sequence[_ColumnSummary]) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:

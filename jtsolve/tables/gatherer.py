@@ -95,15 +95,13 @@ class Gatherer:
         """
         if self._code_of is None:
             self._code_of = np.full((len(self.places), _ASCII), GAP, np.int32)
-        different = np.flatnonzero(np.bincount(cells.ravel(), minlength=_ASCII))
-        fresh = self._code_of[:, different] == GAP
-        for k, byte in enumerate(different):
-            fresh[:, k] &= (cells == byte).any(axis=1)
-        labels = [label(chr(byte)) for byte in different]
         self._intake.watch(rows=self.rows, memory=0)
-        for column, k in np.argwhere(fresh).tolist():
-            known = self._encoders[column].known
-            self._code_of[column, different[k]] = known.setdefault(labels[k], len(known))
+        common = bytes(np.flatnonzero((self._code_of != GAP).all(axis=0)).tolist())
+        for byte in _different(cells.tobytes().translate(None, common)):
+            unknown = np.flatnonzero(self._code_of[:, byte] == GAP)
+            for column in unknown[(cells[unknown] == byte).any(axis=1)].tolist():
+                known = self._encoders[column].known
+                self._code_of[column, byte] = known.setdefault(label(chr(byte)), len(known))
         kind = signed_type(max(len(encoder.known) for encoder in self._encoders))
         self._take(list(np.take_along_axis(self._code_of.astype(kind), cells, axis=1)))
 
@@ -153,6 +151,15 @@ class Gatherer:
             )
         )
         return RawTable(self.names[int(self.index) :], columns, typed, times, self.index)
+
+
+def _different(text: bytes) -> list[int]:
+    """Returns the bytes that occur, in increasing order."""
+    found = []
+    while text:  # deleting a byte is one pass over few; counting all would make integers of the cells
+        found.append(text[0])
+        text = text.translate(None, text[:1])
+    return sorted(found)
 
 
 class Encoder:

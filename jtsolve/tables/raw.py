@@ -87,8 +87,10 @@ class RawColumn:
 
     def recoded(self, codes: NDArray[np.int32]) -> RawColumn:
         """Returns the column with code i replaced by `codes[i]`, which may be `GAP`."""
-        # GAP is -1, which indexes the appended entry.
         kind = signed_type(int(codes.max(initial=0)) + 1)
+        if np.array_equal(codes, np.arange(codes.size)):
+            return replace(self, codes=self.codes.astype(kind))
+        # GAP is -1, which indexes the appended entry.
         return replace(self, codes=np.append(codes, GAP).astype(kind)[self.codes])
 
     def where(self, rows: NDArray[np.bool_]) -> RawColumn:
