@@ -342,11 +342,12 @@ def _warnings(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice of `auto`: the backend, its predicted cost, and the reason in one sentence."""
+    """The choice of `auto`: the backend, its predicted cost, the reason, and why others were not taken."""
 
     backend: Backend
     estimate: Estimate
     reason: str
+    refusals: tuple[str, ...] = ()
 
 
 def look_at(problem: Problem, limits: Limits) -> Survey | None:
@@ -429,15 +430,18 @@ def choose(problem: Problem, limits: Limits, *, search: bool = True, survey: Sur
         refusals.append(f"{ordered[0][4].name}: Its time is a guess, so a search runs beside it.")
         ordered = [entry for entry in ordered if entry[0]] or ordered
     heuristic, _, _, seconds, backend, estimate = ordered[0]
-    on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
-    kind = f"heuristic backend of the highest rank on {on}" if heuristic else "exact backend"
-    reason = (
-        f"auto took '{backend.name}', the {kind} with the least predicted time "
-        f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."
-    )
     if heuristic:
-        reason += " Not taken: " + " ".join(refusals)
-    return Choice(backend, estimate, reason)
+        on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
+        reason = (
+            f"auto took '{backend.name}', the heuristic backend of the highest rank on {on}, since no exact "
+            "backend is sure to end within the limits (`jtsolve recommend` has each one's reason)."
+        )
+    else:
+        reason = (
+            f"auto took '{backend.name}', the exact backend with the least predicted time "
+            f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."
+        )
+    return Choice(backend, estimate, reason, tuple(refusals))
 
 
 def options_of(backend: Backend) -> dict[str, Any]:

@@ -49,6 +49,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
+from jtsolve.core.bounds import problem_bound
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
@@ -59,6 +60,7 @@ from jtsolve.families.families import Families, families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
+from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.problem import Tabulation, problem_from_table
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
@@ -920,6 +922,33 @@ def test_of_many_sets_those_that_no_better_tree_uses_are_not_listed(
     for patience in range(1, 40, 6):  # whenever it is stopped, there is an answer
         early = Recording(patience=patience, reason=Stop.TIME)
         assert replace(backend, certificate=None).solve(problem, Limits(), early).stop is Stop.TIME  # type: ignore[type-var]
+
+
+def first_bound(report: Recording) -> float:
+    """Returns the first bound that was told."""
+    return float(next(news["bound"] for news in report.calls if news.get("bound") is not None))
+
+
+@pytest.mark.parametrize("columns", [None, 3])
+def test_scores_on_demand_are_tabulated_and_their_best_families_are_the_first_bound(
+    columns: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = DataTable(tuple("ABCDEFG"), (("0", "1"),) * 7, repeated_bits(7, 60))
+    on_demand = problem_from_table(table, Bic(), treewidth=2, tabulation=Tabulation(-1.0, share=1.0))
+    tabulated = problem_from_table(table, Bic(), treewidth=2)
+    assert isinstance(on_demand.scores, DataScores)
+    told = Recording()
+    backend = ClutterCuts(columns=columns, ties=False)
+    outcome = backend.solve(on_demand, Limits(threads=1), told)
+    assert first_bound(told) == problem_bound(tabulated, inf)
+    assert outcome.bound == backend.solve(tabulated, Limits(threads=1), Recording()).bound
+    asked = on_demand.scores.stats["misses"]
+    monkeypatch.setattr("jtsolve.backends.clutter.backend._BYTES_OF_A_SCORE", 1 << 60)  # no room
+    told = Recording()
+    again = replace(on_demand, scores=DataScores(table, Bic(), 3))
+    assert backend.solve(again, Limits(threads=1), told).bound == outcome.bound
+    assert first_bound(told) != problem_bound(tabulated, inf)
+    assert again.scores.stats["misses"] > asked + 30  # type: ignore[attr-defined] # of 63 sets
 
 
 @pytest.mark.parametrize("seed", range(3))

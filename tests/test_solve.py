@@ -388,13 +388,13 @@ def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
         registry[one.name] = one
     choice = choose(problem, Limits(time=10, memory=10**9))
     assert choice.backend.name == "rough"
+    assert "heuristic" in choice.reason
     for part in (
-        "heuristic",
         "big: It would need 1e+03 GB",
         "slow: It would take about 1e+06 s",
         "at most 2",
     ):
-        assert part in choice.reason
+        assert part in " ".join(choice.refusals)
 
 
 def test_the_time_that_is_gone_does_not_count_as_time_left(
@@ -480,7 +480,7 @@ def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:
     problem = named(gaussian(0, 30, 3))
     choice = choose(problem, Limits())
     assert choice.backend.name == "portfolio"
-    assert "clutter: Its time is a guess" in choice.reason
+    assert any("clutter: Its time is a guess" in reason for reason in choice.refusals)
     assert choose(problem, Limits(), search=False).backend.name == "clutter"
     assert choose(named(gaussian(0, 9, 3)), Limits()).backend.name == "dp"
 
