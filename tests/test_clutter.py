@@ -943,7 +943,7 @@ def test_scores_on_demand_are_tabulated_and_their_best_families_are_the_first_bo
     assert first_bound(told) == problem_bound(tabulated, inf)
     assert outcome.bound == backend.solve(tabulated, Limits(threads=1), Recording()).bound
     asked = on_demand.scores.stats["misses"]
-    monkeypatch.setattr("jtsolve.backends.clutter.backend._BYTES_OF_A_SCORE", 1 << 60)  # no room
+    monkeypatch.setattr("jtsolve.backends.clutter.table._BYTES", 1 << 60)  # no room
     told = Recording()
     again = replace(on_demand, scores=DataScores(table, Bic(), 3))
     assert backend.solve(again, Limits(threads=1), told).bound == outcome.bound

@@ -59,14 +59,14 @@ from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.clutter.sparsest import sparsest, ties_with
 from jtsolve.backends.clutter.spread import Spread
+from jtsolve.backends.clutter.table import tabulated, tabulated_and_bounded
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.core.bounds import problem_bound
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import DenseScores, SparseScores, StoppedError, Tabulating
+from jtsolve.core.scores import SparseScores, StoppedError
 from jtsolve.errors import InputError, LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
@@ -89,29 +89,8 @@ which it looks at: of 24 variables at treewidth 5, listing 190,000 sets takes a 
 _FEW_OF_PRUNED = 20_000
 """Families up to which the simplex method solves what the completion bound leaves at once. On mushroom, with
 7,663 of them, the steps gained nothing in a minute, and the simplex method proves the optimum in one."""
-_BYTES_OF_A_SCORE = 8
 _PRUNING_NANOSECONDS = 5.0
 """For each set and pair of variables: four rounds with 22 variables took 14 s."""
-
-
-def _tabulated(problem: Problem, limits: Limits, report: Report) -> Problem:
-    """Returns the problem with a table of scores if they are computed on demand and a table fits.
-
-    It costs a fraction of asking for each, and gives the bound of the best families before all sets are
-    listed.
-
-    Raises:
-        StoppedError: the report asked to end before that was done.
-    """
-    # The report is asked on the way, since a member of a portfolio hands over where it asks.
-    scores, size = problem.guarded(lambda: report.stop is not None).scores, problem.max_clique_size
-    room = limits.memory_bytes - resident_memory()
-    if not isinstance(scores, Tabulating) or predicted_sets(problem) * _BYTES_OF_A_SCORE > room:
-        return problem
-    report(note=f"scoring {predicted_sets(problem)} sets")
-    problem = replace(problem, scores=DenseScores(problem.n, size, scores.tabulated(size, limits.workers)))
-    report(bound=problem_bound(problem, inf))
-    return problem
 
 
 class Survey(NamedTuple):
@@ -257,7 +236,8 @@ class ClutterCuts:
             first, root = self._start(problem, limits, report)
             if report.stop is not None:  # before the sets are listed, which may take seconds
                 return Outcome(first, stop=report.stop), None
-            problem = _tabulated(problem, limits, report)
+            need = memory_of(problem, (PRICING.kept + 1) * columns)
+            problem = tabulated_and_bounded(problem, limits, report, need)
             generation = ColumnGeneration(
                 problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
             )
@@ -368,7 +348,7 @@ class ClutterCuts:
         else:
             first, root = self._start(problem, limits, report)
         Estimate(self._memory(problem), inf).require_memory(self.name, limits)
-        problem = _tabulated(problem, limits, report)
+        problem = tabulated_and_bounded(problem, limits, report, predicted_memory(problem))
         families = families_of(problem, root, lambda: report.stop is not None)
         whole = partial(BranchAndBound.whole, problem, families, limits, keep_stages=keep_stages, few=few)
         count = int(families.allowed.sum())
@@ -411,7 +391,7 @@ class ClutterCuts:
         def should_continue() -> bool:
             return report.stop is None
 
-        problem = _tabulated(problem, limits, report)
+        problem = tabulated(problem, limits, report)
         known = report.incumbent
         first, root = self._start(problem, limits, report)
         if first is known and self.start is not None and not self.start.capabilities.objections(problem):

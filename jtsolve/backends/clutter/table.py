@@ -1,0 +1,48 @@
+"""Scores on demand as a table: `clutter` reads the score of every set that it lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from jtsolve.core.bounds import problem_bound
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.scores import DenseScores, Tabulating
+from jtsolve.families.families import predicted_sets
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.problem import Problem
+
+_BYTES = 8
+"""Of a score."""
+
+
+def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -> Problem:
+    """Returns the problem with a table of scores, a fraction of the cost of asking for each on demand.
+
+    Args:
+        problem: with any scores; itself if they are a table, or none fits.
+        limits: of memory and threads.
+        report: is asked whether to stop.
+        need: bytes that have to be left.
+
+    Raises:
+        StoppedError: the report asked to end before that was done.
+    """
+    # The report is asked on the way, since a member of a portfolio hands over where it asks.
+    scores, size = problem.guarded(lambda: report.stop is not None).scores, problem.max_clique_size
+    room = limits.memory_bytes - resident_memory() - need
+    if not isinstance(scores, Tabulating) or predicted_sets(problem) * _BYTES > room:
+        return problem
+    report(note=f"scoring {predicted_sets(problem)} sets")
+    return replace(problem, scores=DenseScores(problem.n, size, scores.tabulated(size, limits.workers)))
+
+
+def tabulated_and_bounded(problem: Problem, limits: Limits, report: Report, need: int) -> Problem:
+    """Returns `tabulated`, and tells the bound of its best families, long before all sets are listed."""
+    table = tabulated(problem, limits, report, need)
+    if table is not problem:
+        report(bound=problem_bound(table, inf))
+    return table
