@@ -143,19 +143,10 @@ BENCHMARKS = (
         "proofs by clutter on real data",
         5,
         "exact.py --backends clutter --cases zoo:4,voting:4,tumor:4,lymph:4,hypothyroid:2,hypothyroid:3,"
-        "hypothyroid:4,mushroom:2,nltcs:2,nltcs:3,alarm:2 --time-limit 120 --data {data} "
+        "hypothyroid:4,mushroom:2,mushroom:3,nltcs:2,nltcs:3,alarm:2,alarm:3 --time-limit 120 --data {data} "
         "--output {output}/exact",
         "exact.py --backends clutter,dp --cases bridges:2 --time-limit 60 --output {output}/exact",
         ("scores/alarm_10000.dat.gz", NLTCS),
-    ),
-    Benchmark(
-        "exact_large",
-        "proofs and bounds by clutter on the largest sets",
-        30,
-        "exact.py --backends clutter --cases mushroom:3,alarm:3,plants:2,accidents:2 --time-limit 580 "
-        "--data {data} --output {output}/exact_large",
-        "exact.py --backends clutter --cases nursery:2 --time-limit 60 --output {output}/exact_large",
-        ("scores/alarm_10000.dat.gz", PLANTS),
     ),
     Benchmark(
         "exact_solvers",
@@ -279,7 +270,7 @@ BENCHMARKS = (
     Benchmark(
         "gaps",
         "score and bound of the plain command over time, on three seeds",
-        220,
+        45,
         "gaps.py --data {data} --threads 2 --output {output}/gaps --draw {images}/gaps.png",
         "gaps.py --data {data} --cases nltcs:2:3,insurance:2:2 --rows 300 --threads 2 --seeds 0 "
         "--output {output}/gaps --draw {images}/gaps.png",
