@@ -153,7 +153,8 @@ def row_of(run: dict[str, Any]) -> list[str]:
     first = next(t for t, score, _ in run["trace"] if score == best)
     closed = gap_of(*run["trace"][-1][1:]) == "proved"
     cells = [name, width, limit, str(run["seed"]), run["backend"], f"{best:.1f}", f"{first:.1f}"]
-    cells += [gap_of(*at(run, seconds)) for seconds in _TIMES]
+    ends = inf if closed else float(limit)
+    cells += [gap_of(*at(run, seconds)) if seconds <= ends else "" for seconds in _TIMES]
     return [*cells, f"{run['seconds']:.1f}" if closed else "no", f"{run['wall']:.0f}"]
 
 

@@ -14,8 +14,8 @@ _MARKS = re.compile(r"(`[^`]*`)|([*|]|(?<=\w)_(?=\W|$))")
 def adapt(_app: Sphinx, name: str, source: list[str]) -> None:
     """Gives a title to the tables that benchmarks write, and leads links out of the folder to pages."""
     if name.startswith("benchmarks/"):
-        title = name.removeprefix("benchmarks/")
-        source[0] = f"---\norphan: true\n---\n\n# {title}\n\n{source[0]}"
+        title = "" if source[0].startswith("# ") else f"# {name.removeprefix('benchmarks/')}\n\n"
+        source[0] = f"---\norphan: true\n---\n\n{title}{source[0]}"
     source[0] = source[0].replace("](../instances/README.md)", "](instances.md)")
 
 

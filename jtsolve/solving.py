@@ -434,7 +434,7 @@ def choose(problem: Problem, limits: Limits, *, search: bool = True, survey: Sur
         on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
         reason = (
             f"auto took '{backend.name}', the heuristic backend of the highest rank on {on}, since no exact "
-            "backend is sure to end within the limits (`jtsolve recommend` has each one's reason)."
+            "backend is sure to end within the limits."
         )
     else:
         reason = (

@@ -407,6 +407,8 @@ def test_recommend_gives_json(command: Command, small: InstanceFile) -> None:
     assert command("recommend", small.path, "--json", "--memory-limit", "4") == 0
     advice = json.loads(command.out)
     assert advice["auto"] in REGISTRY
+    refused = {one["name"] for one in advice["backends"] if one["objections"]}
+    assert refused <= {one.partition(":")[0] for one in advice["not_taken"]} <= set(REGISTRY)
     assert 0 <= advice["first_ascent"]["left"] <= advice["first_ascent"]["families"]
     assert [one["name"] for one in advice["backends"]] == list(REGISTRY)
     by_name = {one["name"]: one for one in advice["backends"]}

@@ -45,6 +45,7 @@ from jtsolve.backends.clutter.column_generation import (
 from jtsolve.backends.clutter.inequalities import RowMultipliers, Rows, RowVector, SetRow, no_good
 from jtsolve.backends.clutter.master import Master
 from jtsolve.backends.clutter.separation import SEPARATION, nearest, violated
+from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
 from jtsolve.cli import run
@@ -54,7 +55,7 @@ from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import is_subset, members, varset
+from jtsolve.core.varset import bounded_subsets, is_subset, members, varset
 from jtsolve.errors import InputError, LimitError
 from jtsolve.families.families import Families, families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
@@ -943,12 +944,34 @@ def test_scores_on_demand_are_tabulated_and_their_best_families_are_the_first_bo
     assert first_bound(told) == problem_bound(tabulated, inf)
     assert outcome.bound == backend.solve(tabulated, Limits(threads=1), Recording()).bound
     asked = on_demand.scores.stats["misses"]
+    for patience in range(1, 20, 2):  # whenever it is stopped
+        early = Recording(patience=patience, reason=Stop.TIME)
+        assert backend.solve(on_demand, Limits(threads=1), early).stop is Stop.TIME
     monkeypatch.setattr("jtsolve.backends.clutter.table._BYTES", 1 << 60)  # no room
     told = Recording()
     again = replace(on_demand, scores=DataScores(table, Bic(), 3))
     assert backend.solve(again, Limits(threads=1), told).bound == outcome.bound
     assert first_bound(told) != problem_bound(tabulated, inf)
     assert again.scores.stats["misses"] > asked + 30  # type: ignore[attr-defined] # of 63 sets
+
+
+def test_a_table_of_scores_leaves_the_memory_that_is_needed_and_can_be_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = DataTable(tuple("ABCDEFG"), (("0", "1"),) * 7, repeated_bits(7, 60))
+    problem = problem_from_table(table, Bic(), treewidth=2, tabulation=Tabulation(-1.0, share=1.0))
+    monkeypatch.setattr("jtsolve.backends.clutter.table.resident_memory", lambda: 5000)
+    assert bytes_of_table(problem) == 8 * 64
+    need = 5000 + 700 + 8 * 64
+    assert tabulated(problem, Limits(memory=need - 1), Recording(), need=700) is problem
+    made = tabulated(problem, Limits(memory=need), Recording(), need=700)
+    assert isinstance(made.scores, DenseScores)
+    assert made.scores.values.tolist() == [problem.scores.score(mask) for mask in bounded_subsets(7, 3)]
+    assert (bytes_of_table(made), tabulated(made, Limits(), Recording())) == (0, made)
+    with pytest.raises(StoppedError):
+        tabulated(problem, Limits(), Recording(patience=0, reason=Stop.TIME))
+    with pytest.raises(StoppedError):  # amid the bound
+        tabulated_and_bounded(problem, Limits(), Recording(patience=3, reason=Stop.TIME), 0)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -155,8 +155,13 @@ def test_copies_and_functions_of_other_columns_are_named() -> None:
     b = rng.integers(0, 9, 200)
     columns: dict[str, Any] = {"a": a, "b": b, "copy": [f"<{v}>" for v in a], "coarse": a // 3, "sign": a > 4}
     assert kinds(**columns) == {"duplicate": ("copy",), "function": ("coarse",)}
+    renamed = [f"{9 - v}" for v in a]
+    assert kinds(size=None, a=a, b=b, renamed=renamed) == {"duplicate": ("renamed",)}
     almost = [*(f"<{v}>" for v in a[:-1]), "<0>" if a[-1] else "<1>"]
     assert kinds(a=a, b=almost) == {}
+    late = rng.integers(0, 9, 400)
+    swapped = [*late[:300], *late[:299:-1]]  # as often, and alike for 300 rows
+    assert kinds(size=None, a=late, b=swapped) == {}
     assert kinds(size=None, x=[0, 0, 0, 1, 2, 0, 0, 0] * 2, y=[*range(8), *range(8)]) == {}
 
 

@@ -16,6 +16,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables import source
 from jtsolve.tables.coding import range_labels
 from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.raw import GAP, RawColumn
 from jtsolve.tables.reading import read_numbers, read_schema, read_states
 
 if TYPE_CHECKING:
@@ -534,3 +535,11 @@ def test_a_piece_may_hold_gaps_alone(
     monkeypatch.setattr("jtsolve.tables.parquet._ROWS", 2)
     table = states(buffer.getvalue(), Coding(missing="state"), "t.parquet")
     assert rows_of(table) == [("?",), ("?",), ("x",), ("?",)]
+
+
+@pytest.mark.parametrize("codes", [[0, 1, 2], [2, 0, 1]])
+def test_a_recoded_column_shares_no_memory(codes: list[int]) -> None:
+    column = RawColumn("a", ("x", "y", "z"), np.array([0, 2, GAP, 1], dtype=np.int8))
+    recoded = column.recoded(np.array(codes, dtype=np.int32))
+    assert recoded.codes.tolist() == [codes[0], codes[2], GAP, codes[1]]
+    assert not np.shares_memory(recoded.codes, column.codes)

@@ -37,9 +37,10 @@ def recommend(
     advice = advise(problem, limits)
     survey = look_at(problem, limits)
     taken: str | None = None
+    refusals: tuple[str, ...] = ()
     try:
         choice = choose(problem, limits, survey=survey)
-        taken, reason = choice.backend.name, choice.reason
+        taken, reason, refusals = choice.backend.name, choice.reason, choice.refusals
     except LimitError as error:
         reason = str(error)
     if json:
@@ -51,11 +52,14 @@ def recommend(
             "treewidth": problem.constraints.max_treewidth,
             "auto": taken,
             "reason": reason,
+            "not_taken": refusals,
             "first_ascent": None if survey is None else survey._asdict(),
             "backends": advice,
         }
         emit(dumps(facts, indent=2, ensure_ascii=False))
     else:
+        told = {one["name"] for one in advice if one["objections"]}
+        reason = " ".join([reason, *(one for one in refusals if one.partition(":")[0] not in told)])
         lines = [] if survey is None else [_survey_text(survey)]
         emit("\n".join([_text(problem, taken, reason, advice), *lines]))
     if taken is None:

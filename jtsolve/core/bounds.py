@@ -13,7 +13,7 @@ from jtsolve.core.scores import DenseScores, SparseScores, own_scores
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -29,7 +29,11 @@ _SLOWER = 16
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
 
-def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
+def _go_on() -> None:
+    """Raises nothing."""
+
+
+def problem_bound(problem: Problem, seconds: float = 0.0, look: Callable[[], None] = _go_on) -> float:
     """Returns the family bound if it takes little time, else the better of the others; in nats, finite.
 
     Scores that are computed on demand may take any time: they get the other bounds.
@@ -37,10 +41,11 @@ def problem_bound(problem: Problem, seconds: float = 0.0) -> float:
     Args:
         problem: the scores and constraints.
         seconds: that are left; the family bound is taken if it needs less, or at most about half a second.
+        look: is called many times a second, and may raise.
     """
     n, width = problem.n, problem.max_clique_size
     if (needed := _family_seconds(problem)) < inf and needed <= max(_LATE, seconds):
-        bound = family_bound(problem)
+        bound = family_bound(problem, look)
     else:
         bound = min(range_bound(problem), ceiling_bound(problem))
     # Rounding must not put it below a tree's score: a sum of n gains, each of at most `width` scores.
@@ -120,7 +125,7 @@ def range_bound(problem: Problem) -> float:
     return problem.n * max(0.0, highest) - (problem.n - 1) * min(0.0, lowest)
 
 
-def family_bound(problem: Problem) -> float:
+def family_bound(problem: Problem, look: Callable[[], None] = _go_on) -> float:
     """Returns Σ_v max_P [s(P∪v) − s(P)] with P = ∅ for one v a component: no junction tree scores more.
 
     Along any perfect elimination order the score is Σ_v s(P_v∪v) − s(P_v), where P_v ∪ v is within a clique
@@ -144,6 +149,7 @@ def family_bound(problem: Problem) -> float:
     best = singles.copy()
     for size in range(2, problem.max_clique_size + 1):
         for every in _all_sets(n, size):
+            look()
             sets = every
             if apart is not None:
                 pairs = combinations(range(size), 2)

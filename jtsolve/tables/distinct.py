@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 16
 """Rows inserted at a time."""
 _FEW_COLUMNS, _TIMES_MORE = 64, 8
-"""Of a wide table, that are looked at first, and then eight times as many: a sixth of the work at most."""
+"""Columns of a wide table looked at first, and the factor by which they grow: at most a seventh of the work."""
 ONCE: NDArray[np.int64] = np.empty(0, np.int64)
 """Multiplicities of rows that all count once, for kernels. Read-only as those of a table, which numba tells
 apart: it would compile every kernel that takes them twice."""
@@ -112,7 +112,7 @@ def merged_rows(table: DataTable) -> DataTable:
     """Returns the distinct rows of a table with their counts, or the table itself if more than half differ.
 
     Weighted rows take longer to count, so that merging has to halve the rows to pay. Rows that differ in some
-    columns differ: of a wide table, a few columns mostly show that it does not.
+    columns differ: of a wide table, a few columns usually show that merging does not pay.
     """
     columns = _FEW_COLUMNS
     while table.weights is None and _TIMES_MORE * columns <= table.n:

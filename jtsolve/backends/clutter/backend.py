@@ -59,7 +59,7 @@ from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.clutter.sparsest import sparsest, ties_with
 from jtsolve.backends.clutter.spread import Spread
-from jtsolve.backends.clutter.table import tabulated, tabulated_and_bounded
+from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
@@ -152,6 +152,8 @@ class ClutterCuts:
             memory = resident_memory() + _LIBRARIES + memory_of(problem, (PRICING.kept + 1) * columns)
             ascent = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
             memory = max(memory, ascent) if ascent <= limits.memory_bytes else memory
+            table = bytes_of_table(problem)
+            memory += table if memory + table <= limits.memory_bytes else 0
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if prunes:
             memory = self._pruning_memory(problem)
@@ -202,7 +204,7 @@ class ClutterCuts:
         """Returns why there is no proof to write."""
         if self._prunes(problem, limits):
             return "most of the sets were dropped by the completion bound, which certificates do not cover"
-        return "it stopped before the first bound"
+        return "it stopped before a bound that a certificate can state"
 
     def _solved(
         self,
@@ -236,7 +238,9 @@ class ClutterCuts:
             first, root = self._start(problem, limits, report)
             if report.stop is not None:  # before the sets are listed, which may take seconds
                 return Outcome(first, stop=report.stop), None
-            need = memory_of(problem, (PRICING.kept + 1) * columns)
+            rounds, ascent = memory_of(problem, (PRICING.kept + 1) * columns), memory_of_ascent(problem)
+            fits = resident_memory() + _LIBRARIES + ascent <= limits.memory_bytes
+            need = _LIBRARIES + (max(rounds, ascent) if fits else rounds)
             problem = tabulated_and_bounded(problem, limits, report, need)
             generation = ColumnGeneration(
                 problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
@@ -253,7 +257,7 @@ class ClutterCuts:
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
         """
-        search, families = self._begin(problem, limits, report, keep_stages=False)
+        search, families, _ = self._begin(problem, limits, report, keep_stages=False)
         subproblem = search.root.subproblem
         if subproblem.feasible:
             bound, _ = ascend(subproblem, subproblem.multipliers, lambda _: report.stop is None)
@@ -281,11 +285,11 @@ class ClutterCuts:
         from jtsolve.core.compiling import announced
 
         with announced(lambda: report(note="compiling the kernels (first run only)")):
-            families = 0
+            families, table = 0, problem
 
             def begin(report: Report) -> BranchAndBound:
-                nonlocal families
-                search, families = self._begin(problem, limits, report, keep_stages=keep_stages)
+                nonlocal families, table
+                search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
                 return search
 
             def enough(search: BranchAndBound) -> bool:
@@ -331,8 +335,8 @@ class ClutterCuts:
 
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
-    ) -> tuple[BranchAndBound, int]:
-        """Returns the search with all families before its start, and their number.
+    ) -> tuple[BranchAndBound, int, Problem]:
+        """Returns the search with all families before its start, their number, and the problem to begin anew.
 
         Where these are too many, it is that of the problem without the sets that no better tree may use.
         Without a first tree, a flat search reports one; if it proves that there is none, it is returned.
@@ -341,14 +345,16 @@ class ClutterCuts:
             StoppedError: the report asked to end before that was done.
             LimitError: too many sets are left.
         """
-        few = self.simplex
-        if self._prunes(problem, limits):
+        few, again = self.simplex, problem
+        prunes = self._prunes(problem, limits)
+        if prunes:
             problem, first, root = self._pruned(problem, limits, report)
             few = max(few, _FEW_OF_PRUNED)
         else:
             first, root = self._start(problem, limits, report)
         Estimate(self._memory(problem), inf).require_memory(self.name, limits)
         problem = tabulated_and_bounded(problem, limits, report, predicted_memory(problem))
+        again = again if prunes else problem
         families = families_of(problem, root, lambda: report.stop is not None)
         whole = partial(BranchAndBound.whole, problem, families, limits, keep_stages=keep_stages, few=few)
         count = int(families.allowed.sum())
@@ -356,14 +362,14 @@ class ClutterCuts:
             half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
             flat = whole(report=with_deadline(report, limits, half, bounds=False), flat=True)
             if flat.run() is Stop.FINISHED and flat.best.tree is None:
-                return flat, count
+                return flat, count, again
         search = whole(report=report)
         search.best.margin = ties_with(families)
         if first is not None:
             search.best.offer(first)
         else:  # a tree found without scores is a poor target: LPs would go on where branching does more
             search.incumbents.take()
-        return search, count
+        return search, count, again
 
     def _prunes(self, problem: Problem, limits: Limits) -> bool:
         """Tells whether sets are dropped by the completion bound before they are listed."""
@@ -466,6 +472,7 @@ class ClutterCuts:
         first = report.incumbent
         if first is None and problem.constraints.forbidden_graphs:
             first = best_neighbour(problem)
+            report(tree=first)
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
         if self.root is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.machine import resident_memory
-from jtsolve.core.scores import DenseScores, Tabulating
+from jtsolve.core.scores import DenseScores, StoppedError, Tabulating
 from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 _BYTES = 8
 """Of a score."""
+
+
+def bytes_of_table(problem: Problem) -> int:
+    """Returns the bytes of a table of scores that are computed on demand; 0 for others."""
+    return predicted_sets(problem) * _BYTES if isinstance(problem.scores, Tabulating) else 0
 
 
 def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -> Problem:
@@ -34,15 +39,24 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
     # The report is asked on the way, since a member of a portfolio hands over where it asks.
     scores, size = problem.guarded(lambda: report.stop is not None).scores, problem.max_clique_size
     room = limits.memory_bytes - resident_memory() - need
-    if not isinstance(scores, Tabulating) or predicted_sets(problem) * _BYTES > room:
+    if not isinstance(scores, Tabulating) or bytes_of_table(problem) > room:
         return problem
     report(note=f"scoring {predicted_sets(problem)} sets")
     return replace(problem, scores=DenseScores(problem.n, size, scores.tabulated(size, limits.workers)))
 
 
 def tabulated_and_bounded(problem: Problem, limits: Limits, report: Report, need: int) -> Problem:
-    """Returns `tabulated`, and tells the bound of its best families, long before all sets are listed."""
+    """Returns `tabulated`, and tells the bound of its best families, long before all sets are listed.
+
+    The bound may take half of the time that is left.
+    """
+
+    def look() -> None:
+        if report.stop is not None:
+            raise StoppedError
+
     table = tabulated(problem, limits, report, need)
     if table is not problem:
-        report(bound=problem_bound(table, inf))
+        left = inf if limits.time is None else limits.time - limits.elapsed
+        report(bound=problem_bound(table, left / 2, look))
     return table
