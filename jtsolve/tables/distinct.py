@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 16
 """Rows inserted at a time."""
 _FEW_COLUMNS, _TIMES_MORE = 64, 8
-"""Columns of a wide table looked at first, and the factor by which they grow: at most a seventh of the work."""
+"""Columns of a wide table looked at first, and by what factor they grow: at most a seventh of the work."""
 ONCE: NDArray[np.int64] = np.empty(0, np.int64)
 """Multiplicities of rows that all count once, for kernels. Read-only as those of a table, which numba tells
 apart: it would compile every kernel that takes them twice."""
