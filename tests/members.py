@@ -28,6 +28,7 @@ class Member:
     does: str
     path: str = ""
     bytes: int = 1
+    frugal: int = 0  # bytes where those do not fit
     exact: bool = False
     seconds: float = 1.0
 
@@ -38,7 +39,8 @@ class Member:
         return Capabilities(exact=self.exact)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002
-        return Estimate(self.bytes, self.seconds)
+        fits = self.bytes <= limits.memory_bytes or not self.frugal
+        return Estimate(self.bytes if fits else self.frugal, self.seconds)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         edgeless = JunctionTree(

@@ -271,6 +271,11 @@ def test_the_memory_is_divided_by_need_and_what_does_not_fit_waits() -> None:
     tight = Portfolio(members).solve(wide(), Limits(threads=2, memory=int(4.5 * own)), Recording())
     assert tight.stats["at_a_time"] == 1
     assert len(tight.stats["members"]) == 2
+    frugal = replace(members[0], frugal=own)  # does with less where others need the rest
+    both = Portfolio((frugal, members[1])).solve(
+        wide(), Limits(threads=2, memory=int(4.5 * own)), Recording()
+    )
+    assert both.stats["at_a_time"] == 2
     with pytest.raises(LimitError, match="memory limit"):
         Portfolio(members).solve(wide(), Limits(threads=2, memory=own), Recording())
 

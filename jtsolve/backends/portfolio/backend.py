@@ -40,7 +40,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -180,6 +180,8 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     hope = any(taking[i] in fitting and costs[i].seconds <= _HOPELESS * left for i in exact)
     least = _SIDE_BY_SIDE if hope or not exact else 1
     at_a_time = 1 if few else min(max(least, limits.workers), len(jobs))
+    if at_a_time > 1 and not in_process:
+        jobs = _side_by_side(jobs, at_a_time, own, problem, limits)
     while at_a_time > 1 and _memory(jobs, at_a_time, own, in_process=in_process) > limits.memory_bytes:
         at_a_time -= 1
     proving = [not one.capabilities.predictable for one in taking]
@@ -187,6 +189,20 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     seconds = sum(searching) if in_process else 1.0 + max(searching, default=0.0)
     cost = Estimate(_memory(jobs, at_a_time, own, in_process=in_process), seconds)
     return _Schedule(tuple(jobs), at_a_time, in_process, cost)
+
+
+def _side_by_side(jobs: list[Job], count: int, own: int, problem: Problem, limits: Limits) -> list[Job]:
+    """Returns the jobs so that `count` of them fit the memory, if the most demanding one can do with less.
+
+    A member may predict what it would take of all that there is: `clutter` ascends over all families if they
+    fit, and lists fewer at a time otherwise.
+    """
+    hungry = max(jobs, key=lambda job: job.memory)
+    left = limits.memory_bytes - (_memory(jobs, count, own, in_process=False) - hungry.memory)
+    if hungry.memory <= left or left <= 0:
+        return jobs
+    need = hungry.member.estimate(problem, replace(limits, memory=left)).memory
+    return [replace(job, memory=need) if job is hungry and need <= left else job for job in jobs]
 
 
 def _memory(jobs: list[Job], count: int, own: int, *, in_process: bool) -> int:
