@@ -39,3 +39,22 @@ def test_kernels_load_before_anything_of_the_domain() -> None:
     code = "import sys, jtsolve.backends.dp.kernels.recurrence; print('jtsolve.core.problem' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "False"
+
+
+_NAMES = """
+import re
+import numba, numpy as np
+import jtsolve.core.compiling
+order = numba.njit("int64[:](int64[:])")(lambda values: np.argsort(values))
+print(*set(re.findall(r"define [^@]*@(\\w*quicksort\\w*)", *order.inspect_llvm().values())))
+"""
+
+
+def test_no_two_processes_give_compiled_functions_the_same_names() -> None:
+    first, second = (
+        set(subprocess.run([sys.executable, "-c", _NAMES], capture_output=True, check=True).stdout.split())  # noqa: S603
+        for _ in range(2)
+    )
+    assert first
+    assert second
+    assert not first & second

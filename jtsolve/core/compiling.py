@@ -7,20 +7,28 @@ parallel and the main thread can take Ctrl-C; and is cached on disk, so that onl
 The cache is beside the kernels, or in the user's cache folder where the package is read-only. Where neither
 is writable (a container with a read-only file system), numba would fail to load cached kernels; then each
 process compiles into a temporary folder.
+
+numba tells compiled functions of one name apart, such as the parts of `sort` and those of `argsort`, by
+numbers that it counts from 1 in every process. In kernels cached by different processes the same number may
+stand for both; then one is called for the other, without an error, and `argsort` has returned 0, 1, 2, …
+(numba, issue 10486). Here the numbers are drawn at random.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import secrets
 import shutil
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
 from numba.core import event
+from numba.core.bytecode import FunctionIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +56,8 @@ def _ensure_cache() -> None:
 
 
 _ensure_cache()
+# There is no public way. A counter with a random start would be shared by processes that are forked.
+FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 63), None)  # noqa: SLF001
 
 
 def kernel(
