@@ -863,6 +863,24 @@ def test_a_stop_amid_scores_loses_no_bound_of_a_pricing(tmp_path: Path) -> None:
         assert verify(named(inner), result_to_document(result), read_certificate(path)) == ()
 
 
+def test_column_generation_ends_wherever_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Amid the lists of sets too, which take a minute for four million."""
+    problem = named(gaussian(0, 9, 3))
+    few = Recording()
+    best = ClutterCuts(columns=5).solve(problem, Limits(threads=1), few)
+    monkeypatch.setattr("jtsolve.families.sets._BETWEEN_LOOKS", 5)
+    monkeypatch.setattr("jtsolve.families.sets._LISTED", 5)
+    many = Recording()
+    ClutterCuts(columns=5).solve(problem, Limits(threads=1), many)
+    assert many.asked > 2 * few.asked
+    for patience in range(0, many.asked, 19):
+        recording = Recording(patience=patience, reason=Stop.TIME)
+        early = ClutterCuts(columns=5).solve(problem, Limits(threads=1), recording)
+        assert early.stop is Stop.TIME or early.bound == pytest.approx(best.bound, abs=1e-6)
+        assert early.bound >= best.bound - 1e-6
+        assert not recording.trees or early.tree is not None
+
+
 def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(gaussian(0, 12, 3))
     ended = ClutterCuts(columns=20).solve(problem, Limits(), Recording(patience=3, reason=Stop.TIME))

@@ -64,8 +64,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
-from jtsolve.core.varset import VarSet, count_bounded_subsets, members, varset
-from jtsolve.families.sets import all_sets, groups, positions_of, subsets_of
+from jtsolve.core.varset import VarSet, count_bounded_subsets, members
+from jtsolve.families.sets import all_sets, groups, masks_of, positions_of, subsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -150,7 +150,7 @@ class Families:
 
     def masks(self) -> list[VarSet]:
         """Returns the sets as bit masks."""
-        return [varset(row[:size]) for row, size in zip(self.members.tolist(), self.sizes, strict=True)]
+        return masks_of(self.members, self.sizes)
 
     def listing(self) -> Listing:
         """Returns the allowed families as a list."""
@@ -229,7 +229,7 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
     else:
         rows, facets, sizes = all_sets(n, width)
     look()
-    scores = _scores_of(problem, rows, sizes)
+    scores = _scores_of(problem, rows, sizes, look)
     look()
     own = np.zeros(n + 1)  # the last is the padding's
     own[:n] = own_scores(problem.scores)
@@ -336,10 +336,13 @@ def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
     return order
 
 
-def _scores_of(problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Returns s of every set, in one batch for each size."""
+def _scores_of(
+    problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], look: Callable[[], object]
+) -> NDArray[np.float64]:
+    """Returns s of every set, in one batch for each size; `look` is called before each, and may raise."""
     scores = np.zeros(sizes.size)
     for size in range(1, rows.shape[1] + 1):
+        look()
         at = np.flatnonzero(sizes == size)
         scores[at] = problem.scores.batch(rows[at, :size].astype(np.intp))
     return scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,36 @@ if TYPE_CHECKING:
 
 _BETWEEN_LOOKS = 1000
 """Sets, of some microseconds each."""
+_LISTED = 1 << 16
+"""Sets whose members are Python's numbers at a time: a twentieth of a second."""
+
+_Item = TypeVar("_Item")
+
+
+def _unlooked() -> None:
+    """Sees nothing."""
+
+
+def watched(items: Iterable[_Item], look: Callable[[], object]) -> Iterator[_Item]:
+    """Yields the items; `look` is called every few milliseconds, and may raise."""
+    for at, item in enumerate(items):
+        if at % _BETWEEN_LOOKS == 0:
+            look()
+        yield item
+
+
+def masks_of(
+    rows: NDArray[np.int32], sizes: NDArray[np.int32], look: Callable[[], object] = _unlooked
+) -> list[VarSet]:
+    """Returns sets as bit masks; `look` is called again and again, and may raise."""
+    masks = []
+    for start in range(0, len(rows), _LISTED):
+        look()
+        part = slice(start, start + _LISTED)
+        masks += [
+            varset(row[:size]) for row, size in zip(rows[part].tolist(), sizes[part].tolist(), strict=True)
+        ]
+    return masks
 
 
 def all_sets(n: int, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
@@ -48,29 +78,22 @@ def all_sets(n: int, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], 
 
 
 def subsets_of(
-    masks: Iterable[VarSet], n: int, width: int, look: Callable[[], object] = lambda: None
+    masks: Iterable[VarSet], n: int, width: int, look: Callable[[], object] = _unlooked
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask.
 
     `look` is called every few milliseconds, and may raise.
     """
-
-    def watched(items: Iterable[VarSet]) -> Iterator[VarSet]:
-        for at, item in enumerate(items):
-            if at % _BETWEEN_LOOKS == 0:
-                look()
-            yield item
-
     key = key_of(n)
     closed = {key(mask): mask for mask in (0, *(1 << v for v in range(n)))}
-    for mask in watched(sorted(watched(masks), key=int.bit_count, reverse=True)):
+    for mask in watched(sorted(watched(masks, look), key=int.bit_count, reverse=True), look):
         if key(mask) not in closed:
             closed.update((key(part), part) for part in subsets(mask))
     ordered = sorted(closed.values(), key=lambda mask: (mask.bit_count(), mask))
     position = {key(mask): at for at, mask in enumerate(ordered)}
     rows = np.full((len(ordered), width), n, dtype=np.int32)
     facets = np.zeros((len(ordered), width), dtype=np.int32)
-    for at, mask in enumerate(watched(ordered)):
+    for at, mask in enumerate(watched(ordered, look)):
         for j, v in enumerate(members(mask)):
             rows[at, j] = v
             facets[at, j] = position[key(mask & ~(1 << v))]

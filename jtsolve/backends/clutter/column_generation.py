@@ -46,7 +46,7 @@ from jtsolve.core.scores import SparseScores, StoppedError
 from jtsolve.core.varset import count_bounded_subsets, key_of, members, set_table, varset
 from jtsolve.errors import LimitError
 from jtsolve.families.families import families_of, predicted_memory, predicted_sets
-from jtsolve.families.sets import all_sets
+from jtsolve.families.sets import all_sets, masks_of, watched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -92,8 +92,6 @@ _BETWEEN_BOUNDS = 0.2
 """Seconds between two bounds told during the ascent."""
 _NEVER = -(1 << 62)
 _BITS = 60
-_LISTED = 1 << 16
-"""Masks made between two looks at the clock: a twentieth of a second."""
 
 
 def can_price(problem: Problem) -> bool:
@@ -192,13 +190,7 @@ class ColumnGeneration:
         self.problem, self.root, self.limits, self.report = problem, root, limits, report
         self.columns, self.keep_stages, self.ties = columns, keep_stages, ties
         small, _, sizes = all_sets(problem.n, problem.max_clique_size - 1)
-        self.small_masks: list[VarSet] = []
-        for start in range(0, len(small), _LISTED):
-            if report.stop is not None:
-                raise StoppedError
-            part = slice(start, start + _LISTED)
-            pairs = zip(small[part].tolist(), sizes[part], strict=True)
-            self.small_masks += [varset(row[:size]) for row, size in pairs]
+        self.small_masks = masks_of(small, sizes, self._look)
         self.small_scores: list[float] = [0.0]
         for size in range(1, problem.max_clique_size):
             rows = small[sizes == size, :size]
@@ -216,6 +208,11 @@ class ColumnGeneration:
         self.proof: Proof | None = None
         self.left: Families | None = None
         self.rounds = self.passes = self.steps = self.nodes = 0
+
+    def _look(self) -> None:
+        """Raises StoppedError if the run is to end."""
+        if self.report.stop is not None:
+            raise StoppedError
 
     def run(self, first: JunctionTree | None, pool: ThreadPoolExecutor | None) -> Outcome:
         """Runs rounds until the bound is met, no set violates it, or the time or memory is over."""
@@ -382,10 +379,10 @@ class ColumnGeneration:
         """Returns the branch and bound on the restricted problem, starting at the multipliers."""
         scores = self.problem.scores.batch(active.astype(np.intp)).tolist()
         masks = [*self.small_masks, *map(varset, active.tolist())]
-        pairs = zip(masks, [*self.small_scores, *scores], strict=True)
+        pairs = watched(zip(masks, [*self.small_scores, *scores], strict=True), self._look)
         problem = replace(self.problem, scores=SparseScores(self.problem.n, set_table(self.problem.n, pairs)))
-        families = families_of(problem, self.root)
-        known = at_positions(multipliers, positions_by_mask(families))
+        families = families_of(problem, self.root, lambda: self.report.stop is not None)
+        known = at_positions(multipliers, positions_by_mask(families, self._look))
         search = BranchAndBound.whole(
             problem, families, self.limits, report, keep_stages=keep_stages, multipliers=known
         )
@@ -406,7 +403,7 @@ class ColumnGeneration:
         self.passes += 1
         n, size = self.problem.n, self.problem.max_clique_size
         scale, scores = scaled(active)
-        position = positions_by_mask(active)
+        position = positions_by_mask(active, self._look)
         cuts, set_rows = at_positions(multipliers, position)
         rows = Rows(active, list(cuts), list(set_rows))
         weights = RowVector(*(scale.units_of(np.array(list(some.values()))) for some in (cuts, set_rows)))
@@ -417,7 +414,7 @@ class ColumnGeneration:
             for u, v, coefficient in row.pairs:
                 pairs[u, v] += weight * coefficient
         own = _rounded(self.problem.scores.batch(np.arange(n)[:, None]), scale)
-        place = np.array([position(mask) for mask in self.small_masks], dtype=np.int32)
+        place = np.array([position(mask) for mask in watched(self.small_masks, self._look)], dtype=np.int32)
         # The coefficient of a set that a set row names does not follow from its facets; it is active.
         named = {mask for row in multipliers.set_rows for mask, _ in row.sets if mask.bit_count() == size}
         better = bound.best
@@ -503,10 +500,13 @@ def _require_room(scores: NDArray[np.float64], n: int, size: int, scale: FixedPo
         )
 
 
-def positions_by_mask(families: Families) -> Callable[[VarSet], int]:
+def positions_by_mask(
+    families: Families, look: Callable[[], object] = lambda: None
+) -> Callable[[VarSet], int]:
     """Returns a function from bit masks of sets to their positions, -1 for those that are not there."""
     key = key_of(families.n)
-    position = {key(mask): at for at, mask in enumerate(families.masks())}
+    masks = masks_of(families.members, families.sizes, look)
+    position = {key(mask): at for at, mask in enumerate(watched(masks, look))}
     return lambda mask: position.get(key(mask), -1)
 
 
