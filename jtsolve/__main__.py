@@ -11,27 +11,35 @@ class _Interrupted(KeyboardInterrupt):
     """A signal. Python kills itself at exit if a plain `KeyboardInterrupt` once passed through `exec`."""
 
 
-def _interrupt(number: int, _frame: object) -> None:
+def _interrupt(number: int, frame: types.FrameType | None) -> None:
     """Makes SIGTERM what Ctrl-C is, and remembers it: loading a module may turn it into another exception."""
     _signals.append(number)
+    while frame is not None:
+        if frame.f_code is _again.__code__:  # it would be lost there, too
+            signal.setitimer(signal.ITIMER_REAL, _SOON)
+            return
+        frame = frame.f_back
     raise _Interrupted
 
 
 def _again(failure: sys.UnraisableHookArgs) -> None:
     """Repeats a signal that came within a destructor, where Python prints the exception and goes on."""
     if isinstance(failure.exc_value, _Interrupted):
-        main = threading.main_thread().ident
-        threading.Timer(_SOON, signal.pthread_kill, [main, *_signals[-1:]]).start()
+        signal.setitimer(signal.ITIMER_REAL, _SOON)
     else:
         sys.__unraisablehook__(failure)
 
 
-for _number in (signal.SIGINT, signal.SIGTERM):  # before anything else is loaded
+_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+for _number in _HANDLED:  # before anything else is loaded
     signal.signal(_number, _interrupt)
 
 import sys  # noqa: E402
-import threading  # noqa: E402
 import time  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
+
+if TYPE_CHECKING:
+    import types
 
 _SOON = 0.01
 """Seconds until a signal is repeated."""
@@ -54,7 +62,7 @@ def main() -> None:
         if not _signals:
             raise
         code = 128 + signal.SIGINT
-    for number in (signal.SIGINT, signal.SIGTERM):  # the answer is out, and the code stands
+    for number in _HANDLED:  # the answer is out, and the code stands
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 

@@ -694,10 +694,22 @@ def test_the_program_ends_with_the_code_of_the_command(
     assert capsys.readouterr().out.count("jtsolve ") == 2
 
 
-def test_a_signal_within_a_destructor_is_not_lost() -> None:
-    code = """
+_WITHIN_THE_HOOK = """
+repeat = signal.setitimer
+def signalled(*_):
+    signal.setitimer = repeat
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.01)
+signal.setitimer = signalled
+"""
+
+
+@pytest.mark.parametrize("again", ["", _WITHIN_THE_HOOK])
+def test_a_signal_within_a_destructor_is_not_lost(again: str) -> None:
+    code = f"""
 import os, signal, sys, time
 from jtsolve import __main__ as program
+{again}
 class Closing:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -705,13 +717,13 @@ class Closing:
 def run(*_):
     one = Closing()
     del one
-    time.sleep(20)
+    time.sleep(100)
 import jtsolve.cli
 jtsolve.cli.run = run
 program.main()
 """
     done = subprocess.run(  # noqa: S603 - our own interpreter
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=15, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (130, "")
 

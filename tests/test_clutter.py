@@ -548,9 +548,9 @@ def test_certificates_hold_under_every_constraint(feature: Feature, tmp_path: Pa
 
 
 def test_certificates_of_early_ends_hold_too(tmp_path: Path) -> None:
-    # After some 2880 questions on the last problem, the steps once dropped cuts that the bound rested on.
+    # After some 2890 questions on the last problem, the steps once dropped cuts that the bound rested on.
     early, late = from_network(2, 11, 4, rows=200), from_network(1, 12, 4, rows=200)
-    for scores, patience in ((early, 4), (early, 6), (early, 13), (late, 2883)):
+    for scores, patience in ((early, 8), (early, 10), (early, 17), (late, 2887)):
         problem = named(scores)
         path = tmp_path / "early.json"
         report = Recording(patience=patience, reason=Stop.TIME)
