@@ -30,16 +30,18 @@ def _again(failure: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(failure)
 
 
-_HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-for _number in _HANDLED:  # before anything else is loaded
-    signal.signal(_number, _interrupt)
+def _repeat(_number: int, _frame: object) -> None:
+    """Hands the last signal to whoever handles it by now; an alarm from elsewhere ends the process."""
+    signal.raise_signal(_signals[-1] if _signals else signal.SIGTERM)
+
+
+_HANDLERS = {signal.SIGINT: _interrupt, signal.SIGTERM: _interrupt, signal.SIGALRM: _repeat}
+for _number, _handler in _HANDLERS.items():  # before anything else is loaded
+    signal.signal(_number, _handler)
 
 import sys  # noqa: E402
 import time  # noqa: E402
-from typing import TYPE_CHECKING  # noqa: E402
-
-if TYPE_CHECKING:
-    import types
+import types  # noqa: E402, TC003 - signal has loaded it
 
 _SOON = 0.01
 """Seconds until a signal is repeated."""
@@ -62,7 +64,7 @@ def main() -> None:
         if not _signals:
             raise
         code = 128 + signal.SIGINT
-    for number in _HANDLED:  # the answer is out, and the code stands
+    for number in _HANDLERS:  # the answer is out, and the code stands
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 

@@ -731,15 +731,25 @@ program.main()
 @pytest.fixture
 def terminate() -> Iterator[None]:
     """Handles signals as the program does, and puts back how they were handled before."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in program._HANDLERS}
     hook = sys.unraisablehook
-    for number in before:
-        signal.signal(number, program._interrupt)
+    for number, handler in program._HANDLERS.items():
+        signal.signal(number, handler)
     yield
     sys.unraisablehook = hook
     program._signals.clear()
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    for number, earlier in before.items():
+        signal.signal(number, earlier)
+
+
+def test_a_repeated_signal_goes_to_who_handles_it_by_then(terminate: None) -> None:
+    del terminate
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGALRM)
+    heard = []
+    signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    signal.raise_signal(signal.SIGALRM)
+    assert heard == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize("module", ["jtsolve.cli", "jtsolve.cli.output", "jtsolve.errors"])

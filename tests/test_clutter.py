@@ -792,7 +792,7 @@ def test_a_pass_bounds_all_families(n: int, size: int) -> None:
     assert priced is not None
     scale, _ = scaled(active)
     _, scores = scaled(families)
-    at = at_positions(multipliers, positions_by_mask(families))
+    at = at_positions(multipliers, positions_by_mask(families, lambda: None))
     rows = Rows(families, list(at.cuts), list(at.set_rows))
     weights = RowVector(*(scale.units_of(np.array(list(part.values()))) for part in multipliers))
     assert scaled(families)[0].shift == scale.shift

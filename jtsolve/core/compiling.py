@@ -11,7 +11,7 @@ process compiles into a temporary folder.
 numba tells compiled functions of one name apart, such as the parts of `sort` and those of `argsort`, by
 numbers that it counts from 1 in every process. In kernels cached by different processes the same number may
 stand for both; then one is called for the other, without an error, and `argsort` has returned 0, 1, 2, …
-(numba, issue 10486). Here the numbers are drawn at random.
+(numba, issue 10486). The numbers of all that is compiled after this module is loaded are drawn at random.
 """
 
 from __future__ import annotations

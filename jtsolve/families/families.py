@@ -208,7 +208,7 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
     """Returns the families of a problem with the root first.
 
     Raises:
-        StoppedError: `stop` answered True; it is asked after every fraction of a second.
+        StoppedError: `stop` answered True; it is asked again and again.
 
     >>> from jtsolve.core.problem import Problem, Variable
     >>> from jtsolve.core.scores import DenseScores

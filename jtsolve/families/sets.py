@@ -27,7 +27,7 @@ def _unlooked() -> None:
 
 
 def watched(items: Iterable[_Item], look: Callable[[], object]) -> Iterator[_Item]:
-    """Yields the items; `look` is called every few milliseconds, and may raise."""
+    """Yields the items; `look` is called at every thousandth, and may raise."""
     for at, item in enumerate(items):
         if at % _BETWEEN_LOOKS == 0:
             look()
@@ -82,7 +82,7 @@ def subsets_of(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask.
 
-    `look` is called every few milliseconds, and may raise.
+    `look` is called again and again, and may raise.
     """
     key = key_of(n)
     closed = {key(mask): mask for mask in (0, *(1 << v for v in range(n)))}

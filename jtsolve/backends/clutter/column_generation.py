@@ -500,9 +500,7 @@ def _require_room(scores: NDArray[np.float64], n: int, size: int, scale: FixedPo
         )
 
 
-def positions_by_mask(
-    families: Families, look: Callable[[], object] = lambda: None
-) -> Callable[[VarSet], int]:
+def positions_by_mask(families: Families, look: Callable[[], object]) -> Callable[[VarSet], int]:
     """Returns a function from bit masks of sets to their positions, -1 for those that are not there."""
     key = key_of(families.n)
     masks = masks_of(families.members, families.sizes, look)
