@@ -349,7 +349,6 @@ AVERAGING = (
     ("--bootstrap", "3"),
     ("--temperatures", "3"),
     ("--rounds", "3"),
-    ("--block", "2"),
 )
 FITTING = (
     ("--smoothing", "1"),
