@@ -14,8 +14,6 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start
-from jtsolve.backends.support.tasks import SolvesOnWorkers, tasks_on
-from jtsolve.cluster import ClusterLostError
 from jtsolve.core.backend import Backend, Estimate, Limits, News
 from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.machine import describe
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jtsolve.backends.clutter.backend import Survey
-    from jtsolve.cluster import Cluster
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.tables.check import Finding
@@ -170,7 +167,6 @@ def solve(
     backend: Backend | None = None,
     limits: Limits | None = None,
     listener: Listener | None = None,
-    cluster: Cluster | None = None,
 ) -> Result:
     """Solves a problem and returns the verified result.
 
@@ -182,11 +178,8 @@ def solve(
         backend: solves it; None for the choice of `choose`.
         limits: time, memory, threads and seed; None for the defaults.
         listener: receives progress.
-        cluster: whose workers do the work; None for this process. Backends that cannot spread theirs are one
-            task there. If its scheduler goes away, the result is what was known here (stop "lost").
 
     Raises:
-        ChoiceError: there is no such cluster, or its workers run other versions.
         RefusedError: the backend cannot take the problem; with every reason.
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
@@ -199,7 +192,7 @@ def solve(
     require_backend(problem, backend)
     with interruptible() as interruption:  # includes the check: a Ctrl-C then must not lose the answer
         recorder = Recorder(problem, limits, listener, interruption)
-        return verified(problem, backend, limits, recorder, cluster)
+        return verified(problem, backend, limits, recorder)
 
 
 def require_backend(problem: Problem, backend: Backend) -> None:
@@ -209,13 +202,10 @@ def require_backend(problem: Problem, backend: Backend) -> None:
         raise RefusedError(backend.name, objections)
 
 
-def verified(
-    problem: Problem, backend: Backend, limits: Limits, recorder: Recorder, cluster: Cluster | None = None
-) -> Result:
-    """Runs a backend that takes the problem, here or on a cluster, and returns the verified result.
+def verified(problem: Problem, backend: Backend, limits: Limits, recorder: Recorder) -> Result:
+    """Runs a backend that takes the problem, and returns the verified result.
 
     Raises:
-        ChoiceError: there is no such cluster, or its workers run other versions.
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
@@ -223,12 +213,7 @@ def verified(
         recorder(bound=early_bound(problem, limits.time - limits.elapsed))
     try:
         guarded = problem.guarded(lambda: recorder.stop is not None)
-        if cluster is None:
-            outcome = backend.solve(guarded, limits, recorder)
-        else:
-            outcome = _solved_on(cluster, guarded, backend, limits, recorder)
-    except ClusterLostError:
-        outcome = Outcome(None, stop=Stop.LOST)
+        outcome = backend.solve(guarded, limits, recorder)
     except StoppedError:
         outcome = Outcome(None, stop=recorder.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
@@ -243,18 +228,6 @@ def verified(
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
     LOGGER.info("%s", result)
     return result
-
-
-def _solved_on(
-    cluster: Cluster, problem: Problem, backend: Backend, limits: Limits, recorder: Recorder
-) -> Outcome:
-    """Runs a backend on the workers of a cluster."""
-    if not isinstance(backend, SolvesOnWorkers) and cluster.is_here:
-        return backend.solve(problem, limits, recorder)
-    with tasks_on(cluster, problem) as tasks:
-        if isinstance(backend, SolvesOnWorkers):
-            return backend.solve_on(tasks, problem, limits, recorder)
-        return tasks.solve(backend, limits, recorder)
 
 
 def _result(

@@ -31,7 +31,7 @@ from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError
-from jtsolve.io.instance import write_problem
+from jtsolve.io.instance import read_problem
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions
 from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
@@ -235,8 +235,8 @@ def test_fit_and_learn_go_on_from_kept_counts(
 
 def test_tasks_do_not_wait_for_ever_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("jtsolve.cluster._LOOK", 0.05)
-    monkeypatch.setattr("jtsolve.cluster.RESTART", 0.2)
+    monkeypatch.setattr("jtsolve.cluster._LIVENESS", 0.05)
+    monkeypatch.setattr("jtsolve.cluster._RESTART", 0.2)
     with local_workers(0, processes=False) as empty, pytest.raises(ClusterLostError, match="all its workers"):
         empty.result(empty.submit(abs, -1))
 
@@ -306,8 +306,8 @@ def test_tls_settings_of_dask_are_passed_through(
     distributed = pytest.importorskip("distributed")
     config = pytest.importorskip("dask").config
     ours, other = (certificate(tmp_path, name) for name in ("ours", "other"))
-    instance, result = tmp_path / "i.json", tmp_path / "r.json"
-    write_problem(named(gaussian(2, 5)), instance)
+    data, result = tmp_path / "rows.parquet", tmp_path / "r.json"
+    pl.DataFrame(dict(zip("abcd", rows().codes, strict=True))).write_parquet(data)
 
     def configured(files: dict[str, Any]) -> Any:
         return config.set({f"distributed.comm.tls.{name}": value for name, value in files.items()})
@@ -324,7 +324,7 @@ def test_tls_settings_of_dask_are_passed_through(
     ) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://")
-        words = ["solve", str(instance), "--quiet", "--output", str(result), "--backend", "dp"]
+        words = ["score", str(data), "--max-size", "2", "--quiet", "--output", str(result)]
         words += ["--executor", f"dask={address}"]
         settings = tmp_path / "dask.yaml"
         settings.write_text(json.dumps({"distributed": {"comm": {"tls": ours}}}), encoding="utf-8")
@@ -336,7 +336,7 @@ def test_tls_settings_of_dask_are_passed_through(
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert '"optimal"' in result.read_text()
+        assert len(read_problem(result).names) == 4
         monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.5)
         none = dict.fromkeys(ours)
         none |= {side: {"key": None, "cert": None} for side in ("scheduler", "worker", "client")}

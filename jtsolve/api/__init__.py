@@ -308,7 +308,6 @@ def solve(
     memory: float | None = None,
     threads: int | None = None,
     seed: int = 0,
-    executor: str | Any | None = None,
     forbid: Pairs = (),
     require: Pairs = (),
     within_graph: GraphLike | None = None,
@@ -326,8 +325,6 @@ def solve(
         memory: gigabytes.
         threads: their number.
         seed: of everything random.
-        executor: "dask", "dask=ADDRESS" or a client of Dask, whose workers search (`--executor` of `jtsolve
-            solve`); None or "local" for this process.
         forbid: pairs of variables.
         require: pairs of variables.
         within_graph: see `learn`.
@@ -352,8 +349,7 @@ def solve(
     limited = joined_constraints(task.constraints, task.names, forbid, require, constraints, graphs)
     task = replace(task, constraints=limited).with_treewidth(treewidth_of(treewidth))
     with display(f"solving {task.name}", show_progress) as listener:
-        cluster = Cluster.of(executor, limits.workers)
-        return Solution(task, solve_problem(task, searcher, limits, listener, cluster))
+        return Solution(task, solve_problem(task, searcher, limits, listener))
 
 
 @_worded
