@@ -353,8 +353,8 @@ class ConstraintOptions:
 
     def documents(self) -> "list[tuple[ConstraintsDocument, str]]":
         """Returns the constraints of the file and of the other options, each with its source for messages."""
-        from jtsolve.io.constraints import read_constraints
         from jtsolve.io.documents import ConstraintsDocument
+        from jtsolve.io.settings import read_constraints
 
         found = (
             [] if self.constraints is None else [(read_constraints(self.constraints), str(self.constraints))]
