@@ -123,7 +123,7 @@ def select(
     if above is not None and superset is None:
         raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
     score = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
-    file = DataFile.of(data, score, columns, quiet=quiet)
+    file = DataFile.of(data, score, columns.reading(), quiet=quiet)
     with progress(f"reading {data.name}", shown=shown) as listener:
         table = file.read(limits, listener)
     with (

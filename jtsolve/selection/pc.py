@@ -25,6 +25,7 @@ import numpy as np
 
 from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError
+from jtsolve.options import CRITERION
 from jtsolve.selection.choosing import Criterion, Given, choose
 from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, dependence, thresholds
 from jtsolve.selection.method import Decision, Task
@@ -86,7 +87,7 @@ class PC:
         if self.test not in (None, *STATE_TESTS):
             return f"the test {self.test} is for numbers; there are {', '.join(STATE_TESTS)} for states"
         if not isinstance(self.criterion, Given) and self.test != "bic":
-            return "the level of a test of states is not chosen but given, such as --criterion 0.01"
+            return f"the level of a test of states is not chosen but given, such as {CRITERION(0.01)}"
         return None
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
