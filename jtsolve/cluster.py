@@ -24,6 +24,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.options import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -416,7 +417,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
         except (OSError, RuntimeError, TimeoutError) as error:
             raise ClusterLostError(
                 f"Dask cannot start workers on this machine: {error}. Fix: ask for fewer of them with "
-                "--threads, or leave the executor out"
+                f"{THREADS}, or leave the executor out"
             ) from error
         stack.enter_context(cluster)
         client = stack.enter_context(dask.Client(cluster))

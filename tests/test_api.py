@@ -628,7 +628,7 @@ def test_a_backend_of_a_package_that_cannot_be_used_is_left_out_with_a_warning(
 def test_the_words_for_a_missing_value_are_remembered(tmp_path: Path) -> None:
     rows = {"a": ["0", "1", "-9"] * 20, "b": ["0", "1", "0"] * 20}
     asked = pd.DataFrame({"a": ["-9", "0"], "b": ["1", "-9"]})
-    model = jt.learn(pd.DataFrame(rows), 1, gaps=["-9"], missing="drop-rows").fit()
+    model = jt.learn(pd.DataFrame(rows), 1, missing_values=["-9"], missing="drop-rows").fit()
     model.write(tmp_path / "m.json")
     asked.to_csv(tmp_path / "asked.csv", index=False)
     for one in (model, jt.Model.read(tmp_path / "m.json")):

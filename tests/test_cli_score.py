@@ -416,7 +416,7 @@ def test_solve_needs_a_size_for_many_columns_and_data_for_a_score(
     wide = tmp_path / "wide.csv"
     wide.write_text("\n".join(",".join(f"{word}{v}" for v in range(27)) for word in ("name", "no", "yes")))
     assert command("solve", wide, "--score", "bic") == 2
-    assert "give --treewidth K or --max-size K" in command.err
+    assert "give --treewidth" in command.err
     other = data.rename(data.with_suffix(".survey"))
     assert command("solve", other, "--max-size", "2", "--missing", "state") == 2
     assert (

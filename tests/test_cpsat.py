@@ -276,9 +276,9 @@ def test_a_parameter_that_the_solver_does_not_have_is_refused(text: str) -> None
     [
         ("linearization_level", "give name:value"),
         ("linearization_level:", "give name:value"),
-        ("random_seed:3", "give --seed"),
-        ("num_workers:3", "give --threads"),
-        ("max_time_in_seconds:3", "give --time-limit"),
+        ("random_seed:3", "give seed="),
+        ("num_workers:3", "give threads="),
+        ("max_time_in_seconds:3", "give time="),
         ("cp_model_presolve:true max_time_in_seconds:3", "give name:value"),
         ("relative_gap_limit:0.1", "proved"),
     ],

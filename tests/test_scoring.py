@@ -322,7 +322,7 @@ def test_bdeu_equals_published_scores(
         names = "IDENTIF,RIVER,LOCATION,ERECTED,PURPOSE,LENGTH,LANES,CLEAR-G,T-OR-D,MATERIAL,SPAN,REL-L,TYPE"
         path = tmp_path / "bridges.csv"
         path.write_text("\n".join([names, *lines[2:]]))
-    table = read_states(path, Coding(drop=drop, gaps=()), header=header)
+    table = read_states(path, Coding(drop=drop, missing_values=()), header=header)
     expected = read_problem(shared / "data" / "scores" / reference)
     scores = tabulate(table, Bdeu(), table.n)
     assert isinstance(expected.scores, DenseScores)

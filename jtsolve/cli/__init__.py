@@ -41,7 +41,8 @@ from jtsolve.cli.score import score
 from jtsolve.cli.select import select
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
-from jtsolve.errors import JtsolveError
+from jtsolve.errors import JtsolveError, at
+from jtsolve.options import Door
 
 __all__ = ["app", "run"]
 
@@ -115,6 +116,7 @@ def _called(arguments: list[str], started: float) -> int:
     return code or 0
 
 
+@at(Door.SHELL)
 def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool] = lambda: False) -> int:
     """Runs one command and returns the exit code of the process.
 

@@ -31,20 +31,6 @@ def scores() -> Iterable[str]:
     return REGISTRY
 
 
-def missing() -> Iterable[str]:
-    """Returns the treatments of missing values."""
-    from jtsolve.tables.options import MISSING
-
-    return MISSING
-
-
-def separators() -> Iterable[str]:
-    """Returns the names of separators."""
-    from jtsolve.tables.dialect import SEPARATORS
-
-    return SEPARATORS
-
-
 def formulas() -> Iterable[str]:
     """Returns the formats of formulas."""
     from jtsolve.encodings.export import TARGETS

@@ -176,7 +176,7 @@ def fit(
     grown = (
         None if features is None else FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
     )
-    file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet).on(
+    file = DataFile.of(data, make_score(score, ess), columns.reading(), quiet=quiet).on(
         context.with_resource(held(cluster_named(executor, spend.threads))), keep
     )
     task, limits = FitTask(file, smoothing, validate, unseen), spend.limits(context.obj, seed)

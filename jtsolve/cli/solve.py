@@ -27,7 +27,7 @@ from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, 
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.progress import is_watched
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.suffixes import DATA_SUFFIXES
+from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -116,7 +116,7 @@ def solve(
     if scoring.score is None and not instance.name.lower().endswith(DATA_SUFFIXES):
         problem = _instance(instance, [*flags_given(scoring), *flags_given(table)])
     else:
-        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=quiet)
+        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table.reading(), quiet=quiet)
         from jtsolve.scoring.problem import largest_scored
 
         bound = constrain.treewidth if treewidth is None else treewidth

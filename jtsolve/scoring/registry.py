@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import ChoiceError
+from jtsolve.options import ESS
 from jtsolve.scoring.scores.aic import Aic
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bdj import Bdj
@@ -42,6 +43,6 @@ def named_score(name: str, ess: float | None = None) -> LocalScore:
         return REGISTRY[name]
     if name != Bdeu.name:
         raise ChoiceError(
-            f"an equivalent sample size is for the score 'bdeu', not for '{name}'; leave out --ess"
+            f"an equivalent sample size is for the score 'bdeu', not for '{name}'; leave out {ESS}"
         )
     return Bdeu(ess)

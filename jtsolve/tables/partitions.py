@@ -22,6 +22,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, is_path, label_of
 from jtsolve.tables.gatherer import KEPT
+from jtsolve.tables.options import DISCRETISE, SCHEMA
 from jtsolve.tables.parquet import height, readable, require_same, scanned
 from jtsolve.tables.source import files_of
 from jtsolve.tables.survey import (
@@ -174,8 +175,8 @@ def read_partitioned(
     """
     if coding.discretise is not None and coding.discretise.method == "mdlp":
         raise ChoiceError(
-            "mdlp cuts by a class, which needs all rows in one place; give --discretise quantile:4, or cuts "
-            "with --schema"
+            "mdlp cuts by a class, which needs all rows in one place; "
+            f"give {DISCRETISE('quantile:4')}, or cuts with {SCHEMA}"
         )
     if folder is not None and is_dask_frame(data):
         raise ChoiceError(
