@@ -13,7 +13,6 @@ from problems import Recording, from_network, gaussian, named, random_problem, r
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
-from jtsolve.backends.parse import parse_backend, shown_options
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
@@ -199,9 +198,9 @@ def test_every_registered_heuristic_that_takes_starts_begins_with_the_forest() -
 
 
 def test_starts_may_be_left_out_by_name() -> None:
-    alone = parse_backend("forward:start=none")
+    alone = REGISTRY.parse("forward:start=none")
     assert alone == Forward()
-    assert shown_options(alone)["start"] == "none"
-    assert shown_options(REGISTRY["forward"])["start"] == "chowliu"
+    assert REGISTRY.describe(alone).options[0][:3:2] == ("start", "none")
+    assert REGISTRY.describe("forward").options[0][:3:2] == ("start", "chowliu")
     with pytest.raises(ChoiceError, match="there is no backend to start from"):
-        parse_backend("lns:start=none")
+        REGISTRY.parse("lns:start=none")

@@ -23,7 +23,6 @@ from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
-from jtsolve.backends.parse import make_backend
 from jtsolve.backends.portfolio import ledger, pool
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack, pickled, unpack
@@ -413,7 +412,7 @@ def test_no_members_are_refused() -> None:
 
 
 def test_members_are_written_with_plus_signs() -> None:
-    portfolio: Any = make_backend("portfolio", {"members": "forward+ktree"})
+    portfolio: Any = REGISTRY.make("portfolio", {"members": "forward+ktree"})
     assert [member.name for member in portfolio.members] == ["forward", "ktree"]
 
 

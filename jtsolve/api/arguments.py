@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.cluster import Cluster
 from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
@@ -75,7 +75,7 @@ def treewidth_of(given: Any) -> int | None:
 def backend_of(backend: str | Backend) -> Backend | None:
     """Returns the backend, or None for `auto`."""
     if isinstance(backend, str):
-        return None if backend == "auto" else parse_backend(backend)
+        return None if backend == "auto" else REGISTRY.parse(backend)
     if not hasattr(backend, "capabilities"):
         raise ChoiceError(f"{backend!r} is not a backend; give a name, as `jt.backends()` lists them")
     return backend

@@ -18,8 +18,8 @@ import typer
 from typer.main import get_command
 
 from jtsolve.cli.average import average
-from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
+from jtsolve.cli.choices import backends, scores
 from jtsolve.cli.compare import compare
 from jtsolve.cli.convert import convert
 from jtsolve.cli.data import data
@@ -53,6 +53,7 @@ for command in (
     score,
     check,
     backends,
+    scores,
     recommend,
     compare,
     report,

@@ -81,7 +81,7 @@ Seed = Annotated[int, declared(SEED)]
 
 # Search
 
-BackendName = Annotated[str, declared(BACKEND, completion.backends)]
+BackendName = Annotated[str, declared(BACKEND, completion.among(completion.backends))]
 BackendOptions = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated.")
 ]
@@ -182,17 +182,18 @@ class SearchOptions:
 
     def chosen(self) -> "Backend | None":
         """Returns the backend, or None for `auto`."""
-        from jtsolve.backends.parse import make_backend, split_backend, split_options
+        from jtsolve.backends.registry import REGISTRY
+        from jtsolve.core.choice_texts import pairs, split
 
-        pairs = self.option or []
+        given = self.option or []
         if self.backend == AUTO:
-            if pairs:
+            if given:
                 raise ChoiceError(
-                    f"the option '{pairs[0]}' is for a backend, but auto chooses that; give --backend NAME"
+                    f"the option '{given[0]}' is for a backend, but auto chooses that; give --backend NAME"
                 )
             return None
-        name, options = split_backend(self.backend)
-        return make_backend(name, options | split_options(pairs))
+        name, options = split(self.backend)
+        return REGISTRY.make(name, options | pairs(given))
 
 
 @dataclass(frozen=True, slots=True)

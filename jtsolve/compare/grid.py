@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from jtsolve.backends.parse import parse_untrusted
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Seconds, Spec
 from jtsolve.core.files import read_file
@@ -267,7 +267,7 @@ def expand(
     ]
     for choice in backends:
         if choice.name != AUTO:
-            parse_untrusted(choice.name)
+            REGISTRY.parse(choice.name, files=False)
     memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
     workers = threads() if grid.threads is None else grid.threads
     specs = [

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import memory_bytes
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, at
@@ -180,8 +180,9 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learner(self, weights: Weights) -> Learner:
         """Returns the learner of trees."""
-        named = isinstance(self.backend, str)
-        backend = (None if self.backend == "auto" else parse_backend(self.backend)) if named else self.backend
+        backend = self.backend
+        if isinstance(backend, str):
+            backend = None if backend == "auto" else REGISTRY.parse(backend)
         state = self.random_state
         return Learner(
             weights.score(self._score),

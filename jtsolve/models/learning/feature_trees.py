@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from jtsolve.backends.parse import split_backend
+from jtsolve.core.choice_texts import split
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.context_trees import (
     ContextTrees,
@@ -61,7 +61,7 @@ def feature_learner(text: str, learner: Learner, ess: float) -> FeatureLearner:
     how: Any = {"trees": ContextTrees(learner), "lem": TESTED, "published": PUBLISHED}[method]
     own = [field.name for field in fields(how) if field.name not in _ELSEWHERE]
     changed: dict[str, Any] = {}
-    for key, value in split_backend(text)[1].items():
+    for key, value in split(text)[1].items():
         if key not in own:
             raise ChoiceError(f"features {method} has no option '{key}'; it has {', '.join(own)}")
         kind = type(getattr(how, key))
