@@ -23,7 +23,6 @@ from problems import (
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
-from jtsolve.backends.ktree import KTree
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.search.moves import MOVES, Proposals, join, relocate, replace, split
 from jtsolve.backends.search.scores import CachedScores
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def search(**options: Any) -> LocalSearch:
-    return LocalSearch(**{"start": (Forward(), KTree(steps=2)), **options})
+    return LocalSearch(**{"start": (Forward(),), **options})
 
 
 def edgeless(n: int) -> JunctionTree:
@@ -273,7 +272,7 @@ def test_a_seed_and_a_step_limit_fix_the_answer() -> None:
 def test_ends_soon_when_told_to() -> None:
     problem = named(from_network(0, 16, 3))
     recording = Recording(patience=40, reason=Stop.INTERRUPTED)
-    outcome = search(start=(KTree(steps=1),)).solve(problem, Limits(), recording)
+    outcome = search().solve(problem, Limits(), recording)
     assert outcome.stop is Stop.INTERRUPTED
     assert outcome.tree is not None
     assert recording.asked < 60
@@ -322,7 +321,7 @@ def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) ->
         name, capabilities = "nothing", Forward().capabilities
 
         def estimate(self, problem: Problem, limits: Limits) -> Any:
-            return KTree().estimate(problem, limits)
+            return Forward().estimate(problem, limits)
 
         def solve(self, problem: Problem, limits: Limits, report: Any) -> Any:  # noqa: ARG002
             from jtsolve.core.result import Outcome
@@ -355,7 +354,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 
 
 def test_its_options_can_be_written_down_and_it_ranks_above_its_starts() -> None:
-    assert options_of(search())["start"][1]["name"] == "ktree"
+    assert options_of(search())["start"][0]["name"] == "forward"
     assert search().capabilities.rank == 1
     assert search().estimate(named(integers(0, 30, 3)), Limits()).seconds > 0
 

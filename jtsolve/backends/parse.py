@@ -1,7 +1,7 @@
 """Backends from text: a name and `key=value` options, converted by the types of the backend's fields.
 
 An option of a nested backend has a dotted key: `exact=dp`, `exact.precision=float64`. Several values of one
-option are joined by plus signs: `start=forward+ktree`; `start=none` stands for no value.
+option are joined by plus signs: `start=forward+chowliu`; `start=none` stands for no value.
 """
 
 from __future__ import annotations

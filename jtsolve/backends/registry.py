@@ -24,7 +24,6 @@ from jtsolve.backends.cpsat.backend import ConstraintProgramming
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.ilp.backend import IntegerProgramming
-from jtsolve.backends.ktree import KTree
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.maxsat.backend import MaximumSatisfiability
 from jtsolve.backends.merging.backend import Merging
@@ -41,12 +40,12 @@ GROUP = "jtsolve.backends"
 """The group of entry points."""
 
 _FORWARD = Forward(start=(ChowLiu(),))
-_LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD, KTree(steps=4)))
+_LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(_FORWARD,))
 _QUICK = LargeNeighbourhoodSearch(
     exact=DynamicProgramming(), start=(_FORWARD,), region=8, kicks=20, steps=20_000
 )
 _CLUTTER = ClutterCuts(start=_QUICK)
-_SEARCH = LocalSearch(start=(_FORWARD, KTree(steps=4)))
+_SEARCH = LocalSearch(start=(_FORWARD,))
 _MERGING = Merging(
     forest=ChowLiu(),
     greedy=Forward(),
@@ -67,7 +66,6 @@ REGISTRY: dict[str, Backend] = {
         DynamicProgramming(start=_FORWARD, forest=ChowLiu()),
         _FORWARD,
         IntegerProgramming(start=_QUICK, relaxation=_CLUTTER),
-        KTree(start=(ChowLiu(),)),
         _LNS,
         MaximumSatisfiability(start=_QUICK, relaxation=_CLUTTER),
         _MERGING,
