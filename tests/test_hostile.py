@@ -311,7 +311,7 @@ def test_reading_ends_by_the_limits(
         assert run(["solve", str(bomb), "--memory-limit", str(most)], monotonic()) == 4
     assert "reading the input needs" in capsys.readouterr().err
     assert not unpacked
-    late = ["solve", str(path), "--time-limit", "1", "--backend", "ktree"]
+    late = ["solve", str(path), "--time-limit", "1", "--backend", "lns"]
     assert run(late, monotonic() - 2) == 0  # it is small
     monkeypatch.setattr(jtsolve.core.backend, "_AT_LEAST", 0.0)
     assert run(late, monotonic() - 2) == 4

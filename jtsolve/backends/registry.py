@@ -11,7 +11,6 @@ from __future__ import annotations
 from jtsolve.core.backend import Backend, Capabilities
 from jtsolve.core.choices import Entry, Registry
 
-_STARTS = "start=forward+ktree(start=none,steps=4)"
 _QUICK = "lns(start=forward,region=8,kicks=20,steps=20000)"
 _WITH_RELAXATION = f"start={_QUICK},relaxation=clutter"
 _MERGING = (
@@ -38,10 +37,9 @@ REGISTRY: Registry[Backend] = Registry(
         "dp": Entry("jtsolve.backends.dp.backend:DynamicProgramming", "start=forward,forest=chowliu"),
         "forward": Entry("jtsolve.backends.forward.backend:Forward", "start=chowliu"),
         "ilp": Entry("jtsolve.backends.ilp.backend:IntegerProgramming", _WITH_RELAXATION),
-        "ktree": Entry("jtsolve.backends.ktree:KTree", "start=chowliu"),
         "lns": Entry(
             "jtsolve.backends.lns.backend:LargeNeighbourhoodSearch",
-            f"exact=dp(start=none,forest=none),{_STARTS}",
+            "exact=dp(start=none,forest=none),start=forward",
         ),
         "maxsat": Entry("jtsolve.backends.maxsat.backend:MaximumSatisfiability", _WITH_RELAXATION),
         "merging": Entry("jtsolve.backends.merging.backend:Merging", _MERGING),
@@ -49,7 +47,7 @@ REGISTRY: Registry[Backend] = Registry(
             "jtsolve.backends.portfolio.backend:Portfolio",
             "members=merging+clutter(start=forward)+search(method=tabu)+search",
         ),
-        "search": Entry("jtsolve.backends.search.backend:LocalSearch", _STARTS),
+        "search": Entry("jtsolve.backends.search.backend:LocalSearch", "start=forward"),
     },
     annotations=("Backend",),
     group="jtsolve.backends",
