@@ -32,12 +32,8 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.mixture_em import EmOptions
-from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.tables.options import Coding
-from jtsolve.tables.partitions import PartitionedTable, read_partitioned
+from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -89,10 +85,6 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def partitions(folder: Path, own: Workers) -> PartitionedTable:
-    return read_partitioned(folder, Coding(), Cluster(client=own.client), tell=lambda _: None)
-
-
 @pytest.mark.parametrize("why", ENDINGS)
 def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch) -> None:
     end, gate, found = ending(own, why), threading.Event(), Search.__call__
@@ -142,33 +134,7 @@ def test_rounds_of_chains_that_are_done_are_kept(
     assert found.diagnostics.get("stop") == (why.value if why is Stop.LOST else None)
 
 
-@pytest.mark.parametrize("why", ENDINGS)
-def test_the_mixture_of_the_last_step_is_kept(own: Workers, folder: Path, why: Stop) -> None:
-    end = ending(own, why)
-
-    def listen(words: str) -> None:
-        if words.startswith("all partitions, iteration 2"):
-            end()
-
-    how = EmOptions(Learner(Bic(), ChowLiu(), 1), tolerance=1e-12)
-    found = fit_mixture_by_partitions(partitions(folder, own), 2, how, listen)
-    assert found.provenance["stop"] == why.value
-    assert found.weights.sum() == pytest.approx(1)
-
-
-def test_ctrl_c_before_all_partitions_are_fitted_is_heard(own: Workers, folder: Path) -> None:
-    table, end = partitions(folder, own), ending(own, Stop.INTERRUPTED)
-
-    def listen(words: str) -> None:
-        assert not words.startswith("all partitions")
-        if "start 1 of 1" in words:
-            end()
-
-    how = EmOptions(Learner(Bic(), ChowLiu(), 1))
-    assert fit_mixture_by_partitions(table, 2, how, listen).provenance["stop"] == "interrupted"
-
-
-def test_commands_write_what_there_is_and_say_that_the_scheduler_has_gone(
+def test_average_writes_the_resamples_done_and_says_that_the_scheduler_has_gone(
     own: Workers,
     folder: Path,
     tmp_path: Path,
@@ -185,21 +151,6 @@ def test_commands_write_what_there_is_and_say_that_the_scheduler_has_gone(
     kept = read_posterior(posterior).bootstrap
     assert kept is not None
     assert (kept.resamples, kept.stop) == (3, Stop.LOST)
-
-    table = partitions(folder, own)
-    how = EmOptions(Learner(Bic(), ChowLiu(), 1), iterations=1, rounds=1)
-    mixture = fit_mixture_by_partitions(table, 2, how, lambda _: None)
-    lost = replace(mixture, provenance={**mixture.provenance, "stop": "lost"})
-    monkeypatch.setattr(
-        "jtsolve.models.learning.partitioned_em.fit_mixture_by_partitions", lambda *_, **__: lost
-    )
-    model = tmp_path / "m.json"
-    words = ["fit", str(folder), "--treewidth", "1", "--components", "2", "--output", str(model)]
-    assert run([*words, "--executor", "dask"], monotonic()) == 4
-    printed = capsys.readouterr()
-    assert "lost: the best model so far" in printed.out
-    assert "its scheduler or all" in printed.err
-    assert model.exists()
 
 
 def test_fit_and_learn_go_on_from_kept_counts(

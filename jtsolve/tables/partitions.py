@@ -46,17 +46,13 @@ if TYPE_CHECKING:
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
-    from jtsolve.tables.table import DataTable, Table
+    from jtsolve.tables.table import Table
 
 ROWS = KEPT
 """Most rows of a file in a partition."""
 
 IN_PARTITIONS = "partitions are no text"
 """Why they have no dialect."""
-
-
-Weighting: TypeAlias = "Callable[[DataTable, int], DataTable | None]"
-"""Takes a partition and its place; returns its rows with other weights, None if none is left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +67,6 @@ class PartitionedTable:
         cluster: reads them.
         folder: where the counts are kept; None for nowhere.
         provenance: remarks on data and coding.
-        weighted: gives the rows of a partition other weights, whose sum over all is the total; None leaves
-            them as they are.
     """
 
     columns: tuple[CodedColumn, ...]
@@ -82,7 +76,6 @@ class PartitionedTable:
     cluster: Cluster
     folder: Path | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    weighted: Weighting | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,12 +122,9 @@ class PartitionedTable:
             shared: further arguments; large ones as futures of `Workers.share`.
             among: the places of the partitions; None for all.
         """
-        how = workers.share((settled_coding(self.coding, self.columns), self.columns, self.weighted))
+        how = workers.share((settled_coding(self.coding, self.columns), self.columns))
         places = range(len(self.parts)) if among is None else among
-        return [
-            _submitted(workers, self.parts[place], _applied, place, how, function, *shared)
-            for place in places
-        ]
+        return [_submitted(workers, self.parts[place], _applied, how, function, *shared) for place in places]
 
 
 AnyTable: TypeAlias = "Table | PartitionedTable"
@@ -322,14 +312,11 @@ def _keep(folder: Path, parts: Sequence[Part], coding: Coding, survey: Partition
 def _applied(
     part: Part,
     frame: Any,
-    place: int,
-    how: tuple[Coding, Sequence[CodedColumn], Weighting | None],
+    how: tuple[Coding, Sequence[CodedColumn]],
     function: Callable[..., Any],
     *shared: Any,
 ) -> Any:
     """Returns the result of a function for a partition, or None if it has no rows."""
-    coding, columns, weighted = how
+    coding, columns = how
     table = coded_part(part, frame, coding, columns)
-    if table is not None and weighted is not None:
-        table = weighted(table, place)
     return None if table is None else function(table, *shared)

@@ -1,11 +1,10 @@
-"""Runs of EM, in one process or over partitions: when they end, and why."""
+"""Runs of EM: when they end, and why."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from time import monotonic
 
-from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.result import Stop
 from jtsolve.errors import LimitError
 
@@ -28,8 +27,6 @@ class EmRun(ABC):
         """Runs EM and returns why it ended."""
         try:
             self.fit()
-        except (ClusterLostError, WorkersLostError):
-            return Stop.LOST
         except KeyboardInterrupt:
             return Stop.INTERRUPTED
         except LimitError:

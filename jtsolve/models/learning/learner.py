@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Result
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
 
@@ -66,7 +65,7 @@ class Learner:
 
     def __call__(
         self,
-        table: DataTable | PartitionedTable,
+        table: DataTable,
         deadline: float | None = None,
         start: JunctionTree | None = None,
     ) -> JunctionTree:
@@ -85,7 +84,7 @@ class Learner:
         assert tree is not None, "search raises an error"
         return tree
 
-    def search(self, table: DataTable | PartitionedTable, deadline: float | None = None) -> Result:
+    def search(self, table: DataTable, deadline: float | None = None) -> Result:
         """Returns the result of the search for the best tree, which has one.
 
         Args:
