@@ -11,7 +11,7 @@ registered value `lns` with two fields replaced, by the types of the fields:
 An item without a key continues the value before it, `components=1,2,4`; the first one is the field that the
 class names as `main`, `quantile:4`. A field that holds another choice takes a text of it, and a dotted key
 sets an option of what the field then holds: `exact=dp,exact.precision=int32`. Parentheses keep commas and
-plus signs of a choice within another together: `start=forward+chowliu`.
+plus signs of a choice within another together: `start=forward(start=none)+chowliu`.
 
 A registry imports the module of a value when it is first used. Values of other packages are found by entry
 points, by name only: iterating over a registry leaves them out.
