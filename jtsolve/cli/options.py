@@ -100,23 +100,11 @@ Keep = Annotated[
 
 # Data
 
-ScoreName = Annotated[str | None, declared(SCORE, completion.among(completion.scores))]
-ScoreOfData = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help=f"The score of a data file; default: {DEFAULT_SCORE}. For any file name.",
-        autocompletion=completion.among(completion.scores),
-    ),
-]
-ScoreOfPosterior = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The score of a data file; default: bdeu. For any file name.",
-        autocompletion=completion.among(completion.scores),
-    ),
-]
+_SCORES = completion.among(completion.scores)
+_DEFAULTS = f"; default: {DEFAULT_SCORE}, or bdeu with --ess."
+ScoreName = Annotated[str | None, declared(SCORE, _SCORES, _DEFAULTS)]
+ScoreOfData = Annotated[str | None, declared(SCORE, _SCORES, _DEFAULTS + " Reads any file as data.")]
+ScoreOfPosterior = Annotated[str | None, declared(SCORE, _SCORES, "; default: bdeu. Reads any file as data.")]
 Ess = Annotated[float | None, declared(ESS)]
 MaxSize = Annotated[int | None, declared(MAX_SIZE)]
 
