@@ -38,9 +38,6 @@ from jtsolve.progress import reading_watch, tell
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
-from jtsolve.selection.choices import Plan
-from jtsolve.selection.framed import SelectedGraph
-from jtsolve.selection.running import within_limits
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
 from jtsolve.tables.frames import FRAME, is_path
@@ -59,6 +56,7 @@ if TYPE_CHECKING:
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.scoring.score import LocalScore
     from jtsolve.selection.choices import Kind
+    from jtsolve.selection.framed import SelectedGraph
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
     from jtsolve.tables.frames import Frame
@@ -223,7 +221,7 @@ def select(
         over: "junction-tree:K", with separators of at most K variables, or "plain": all columns at once; None
             for the junction tree without a limit, or for directions all columns at once.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a file that
-            `selection.supersets.read_superset` reads; None for a screen.
+            `io.supersets.read_superset` reads; None for a screen.
         time: seconds from start to finish, reading included; None for no limit.
         seed: of everything random.
         show_progress: on standard error; None for in terminals and notebooks.
@@ -242,6 +240,10 @@ def select(
     >>> jt.select(rows).edges
     [('V1', 'V2')]
     """
+    from jtsolve.selection.choices import Plan
+    from jtsolve.selection.framed import SelectedGraph
+    from jtsolve.selection.running import within_limits
+
     plan = Plan.of(
         method,
         kind,

@@ -14,6 +14,8 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.machine import cores, memory_bytes
 from jtsolve.core.problem import Constraints
+from jtsolve.core.selection import Selection
+from jtsolve.core.triangulation import constraints_within
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import (
     ConstraintsDocument,
@@ -21,10 +23,9 @@ from jtsolve.io.documents import (
     constraints_to_document,
     with_names,
 )
+from jtsolve.io.supersets import read_screened, read_superset
 from jtsolve.progress import in_notebook, is_watched, progress
 from jtsolve.scoring.score import is_discrete, require_counts
-from jtsolve.selection.framed import SelectedGraph
-from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
 from jtsolve.solving import LOGGER
 from jtsolve.tables.check import require_none
 from jtsolve.tables.distinct import Watch, unwatched
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Backend
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.selection.framed import SelectedGraph
     from jtsolve.solving import Listener
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
@@ -129,8 +131,9 @@ def style_of(data: Frame, table: AnyTable) -> FrameStyle:
 
 def _graph(given: GraphLike | None, names: Sequence[str], *, screened: bool) -> UndirectedGraph | None:
     """Returns a graph over variables; of a selection, if it is to be `screened`, what its screen left."""
-    if isinstance(given, SelectedGraph):
-        return (given.selection.screened if screened else given.selection.markov).aligned(names)
+    selection = getattr(given, "selection", None)  # of a SelectedGraph, whose package only `select` imports
+    if isinstance(selection, Selection):
+        return (selection.screened if screened else selection.markov).aligned(names)
     graph = read_screened(given) if screened and is_path(given) else superset_of(given)
     return graph and graph.aligned(names, str(given) if is_path(given) else "graph")
 

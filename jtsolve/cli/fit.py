@@ -61,10 +61,6 @@ def fit(
         Path | None,
         typer.Option(readable=False, metavar="GRAPH", help="Take a triangulation of this graph."),
     ] = None,
-    triangulate: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of --graph: min-fill (default) or mcs-m, which is minimal."),
-    ] = None,
     treewidth: Annotated[
         int | None, typer.Option(metavar="K", min=0, help="Search for a tree of at most this treewidth.")
     ] = None,
@@ -164,11 +160,9 @@ def fit(
         _require_features(components, tree, graph, executor)
     if average is not None:
         _require_alone("--average draws its trees from the posterior", given, restarts, search)
-    if triangulate is not None and graph is None:
-        raise ChoiceError("--triangulate is for --graph; leave it out")
     if smoothing is not None and validate is not None:
         raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
-    structure_of_graph = None if graph is None else _triangulated(graph, triangulate or "min-fill")
+    structure_of_graph = None if graph is None else _triangulated(graph)
     if structure_of_graph is not None and score is None and ess is None:
         score = structure_of_graph.score
     if average is not None:
@@ -256,18 +250,18 @@ def _of_result(path: Path) -> Structure:
     return Structure(*tree_of(read_result(path), str(path)), path, "$.cliques", {"tree": path.name})
 
 
-def _triangulated(path: Path, heuristic: str) -> Structure:
+def _triangulated(path: Path) -> Structure:
     """Returns the tree of a triangulation of a graph; one selected from numbers asks for a Gaussian score."""
+    from jtsolve.core.triangulation import triangulation
     from jtsolve.io.graph import arcs_of, graph_of, read_document
-    from jtsolve.selection.supersets import triangulation
 
     document = read_document(path)
     graph = graph_of(document, str(path)).moral(arcs_of(document))
-    tree = triangulation(graph, heuristic)
+    tree = triangulation(graph)
     kind = None if document.selection is None else document.selection.data.get("kind")
     of_numbers = document.strengths is not None or kind in ("gaussian", "nonparanormal")
     fill = len(tree.graph_edges) - graph.size
-    facts = {"graph": path.name, "triangulation": heuristic, "edges": graph.size, "fill": fill}
+    facts = {"graph": path.name, "triangulation": "min-fill", "edges": graph.size, "fill": fill}
     return Structure(tree, graph.names, path, "variables", facts, "gaussian-bic" if of_numbers else None)
 
 

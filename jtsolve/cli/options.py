@@ -319,7 +319,8 @@ class ConstraintOptions:
         if self.within_graph is None and self.require_graph is None:
             return joint
 
-        from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
+        from jtsolve.core.triangulation import constraints_within
+        from jtsolve.io.supersets import read_screened, read_superset
 
         files = ((self.within_graph, read_screened), (self.require_graph, read_superset))
         around, inside = (

@@ -30,13 +30,14 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Stop
+from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column, codes_of, columns_of
 from jtsolve.models.layout import require_room
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
-from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
+from jtsolve.models.triangulation import Factor, calibrated_on
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
