@@ -21,12 +21,11 @@ from jtsolve.api.arguments import (
     treewidth_of,
 )
 from jtsolve.api.solution import Solution
+from jtsolve.averaging.auto import Auto
 from jtsolve.averaging.average import average as average_problem
-from jtsolve.averaging.bootstrap import Search
-from jtsolve.averaging.bootstrap import bootstrap as strengths_in_resamples
-from jtsolve.averaging.chains import Ladder
-from jtsolve.averaging.running import tabulation_to_average
-from jtsolve.averaging.sampling import draw_trees
+from jtsolve.averaging.average import draw_trees
+from jtsolve.averaging.method import Rows
+from jtsolve.averaging.weights import GRAPHS
 from jtsolve.cluster import Cluster
 from jtsolve.core.compiling import announced
 from jtsolve.core.problem import Constraints, Problem
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from jtsolve.api.arguments import GraphLike, Pairs
+    from jtsolve.averaging.method import AveragingMethod
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
     from jtsolve.core.graph import UndirectedGraph
@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from jtsolve.selection.method import SelectionMethod
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.table import Table
 
 __all__ = [
     "ChoiceError",
@@ -175,7 +174,7 @@ def learn(
         tell(listener, "scoring")
         rule = None
         if average is not None:
-            rule = tabulation_to_average(table.n, size or table.n, "auto", limits, drawn=True)
+            rule = Auto().tabulation(table.n, size or table.n, limits, GRAPHS, drawn=True)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
             problem = problem_from_table(
                 table,
@@ -318,13 +317,9 @@ def average(
     problem: Problem | Solution | str | Path,
     treewidth: int | None = None,
     *,
-    method: str = "auto",
+    method: str | AveragingMethod = "auto",
     edge_odds: float = 1.0,
     prior: str = "graphs",
-    treewidths: bool = False,
-    draws: int = 0,
-    bootstrap: int = 0,
-    backend: str | Backend = "auto",
     executor: str | Any | None = None,
     time: float | None = None,
     memory: float | None = None,
@@ -337,14 +332,12 @@ def average(
     Args:
         problem: as `read` returns it, the path of an instance file, or what `learn` returns.
         treewidth: a bound besides that of the problem; None for none.
-        method: "exact" sums; "chains"; "auto": exact where the problem and the memory allow it, else chains.
+        method: "auto", exact sums where the problem and the memory allow it, else chains; or another with its
+            options, as text or value: "exact:draws=1000", "chains:rounds=400". "bootstrap:200" resamples the
+            rows of what `learn` returned: the share of their best trees that has an edge stands beside its
+            probability, in the field `bootstrap`. `averaging.registry.METHODS` has all methods.
         edge_odds: prior odds of an edge against none.
         prior: "graphs": each counts once; "rooted-junction-trees": once for each of them.
-        treewidths: whether to sum the posterior of the treewidth too.
-        draws: exact draws for the posterior of the number of edges; see `averaging.average.average`.
-        bootstrap: resamples of the rows of what `learn` returned: the share of their best trees that has an
-            edge stands beside its probability, in the field `bootstrap`; see `averaging.bootstrap`.
-        backend: that finds the tree of each resample; see `learn`.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
             this process.
         time: see `learn`; so are the others.
@@ -354,7 +347,8 @@ def average(
         show_progress: on standard error.
 
     Returns:
-        The posterior. Chains that disagree are logged, and it says that they have not converged.
+        The posterior. Chains that disagree are logged, and it says that they have not converged; likewise
+        limits that left no time for a resample.
 
     Raises:
         InputError: the instance is malformed.
@@ -363,7 +357,7 @@ def average(
 
     >>> import jtsolve as jt
     >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
-    >>> posterior = jt.average(jt.learn(survey, score="bdeu"), bootstrap=10)
+    >>> posterior = jt.average(jt.learn(survey, score="bdeu"), method="bootstrap:10")
     >>> posterior.edges.round(2).tolist()
     [[0.0, 1.0, 0.1], [1.0, 0.0, 0.1], [0.1, 0.1, 0.0]]
     >>> float(posterior.bootstrap.edges[0, 1])
@@ -374,7 +368,6 @@ def average(
     task = problem.problem if isinstance(problem, Solution) else problem
     task = (task if isinstance(task, Problem) else read_problem(task)).with_treewidth(treewidth_of(treewidth))
     cluster = Cluster.of(executor, limits.workers)
-    resampling = _resampling(learned, task, backend) if bootstrap else None
     with (
         display(f"averaging {task.name}", show_progress) as listener,
         nullcontext() if cluster is None else cluster.held() as held,
@@ -386,29 +379,22 @@ def average(
             listener=listener,
             edge_odds=edge_odds,
             prior=prior,
-            treewidths=treewidths,
-            draws=draws,
-            ladder=None if held is None else Ladder(cluster=held),
+            cluster=held,
+            rows=None if learned is None else _rows(learned),
         )
-        if posterior is None:
-            raise ChoiceError("no graph meets the constraints; leave some out")
-        if resampling is not None:
-            table, search = resampling
-            strengths = strengths_in_resamples(table, bootstrap, search, limits, listener, cluster=held)
-            posterior = replace(posterior, bootstrap=strengths)
+    if posterior is None:
+        raise ChoiceError("no graph meets the constraints; leave some out")
     if not posterior.converged:
         LOGGER.warning("the chains have not converged: their figures must not be used")
+    if (why := posterior.diagnostics.get("no_bootstrap")) is not None:
+        LOGGER.warning("no resample was done, so the posterior has no strengths beside it. %s", why["reason"])
     return posterior
 
 
-def _resampling(learned: Solution | None, problem: Problem, backend: str | Backend) -> tuple[Table, Search]:
-    """Returns the rows that were learned from, and the search for the tree of each resample."""
-    if learned is None or learned.table is None or learned.local_score is None:
-        raise ChoiceError("bootstrap draws rows, and a problem has none; give what learn returns")
-    if isinstance(learned.table, PartitionedTable):
-        raise ChoiceError("bootstrap draws rows in one place, and these are in partitions; read them as one")
-    width = problem.max_clique_size - 1
-    return learned.table, Search(learned.local_score, width, backend_of(backend), problem.constraints)
+def _rows(learned: Solution) -> Rows | None:
+    """Returns the rows that were learned from, and their score."""
+    table, score = learned.table, learned.local_score
+    return None if table is None or score is None else Rows(score, lambda: table)
 
 
 def read(path: str | Path) -> Problem:

@@ -10,94 +10,102 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from jtsolve.averaging.auto import Auto
+from jtsolve.averaging.strengths import Strengths
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.models.learning.learner import Learner
 from jtsolve.progress import tell
-from jtsolve.scoring.problem import problem_from_table
-from jtsolve.solving import Interruption, Recorder, choose, interruptible, require_backend, verified
+from jtsolve.solving import interruptible
+from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from jtsolve.averaging.method import AveragingMethod, Draws, Query
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
-    from jtsolve.scoring.score import LocalScore
-    from jtsolve.solving import Listener
+    from jtsolve.scoring.problem import Tabulation
+    from jtsolve.solving import Interruption, Listener
+    from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Strengths:
-    """Bootstrap strengths of edges.
-
-    Attributes:
-        edges: shape (n, n): the share of the resamples whose tree has the edge.
-        resamples: done; fewer than asked for if it was stopped.
-        wanted: asked for.
-        optimal: how many of the trees are proved to be the best of their resample.
-        backend: that found them.
-        seed: of the resamples.
-        stop: why it ended.
-    """
-
-    edges: NDArray[np.float64]
-    resamples: int
-    wanted: int
-    optimal: int
-    backend: str
-    seed: int
-    stop: Stop = Stop.FINISHED
-
-
 @dataclass(frozen=True, slots=True)
-class Search:
-    """How the tree of each resample is found.
+class Bootstrap:
+    """The posterior by another method, and beside it the share of resamples whose best tree has an edge.
 
     Args:
-        score: of the columns.
-        treewidth: of the trees.
-        backend: searches; None for the choice of `auto`.
-        constraints: on every tree.
+        replicates: resamples of the rows, at least 1.
+        backend: finds the tree of each resample; none: the choice of auto.
+        posterior: the method that computes the posterior.
+
+    Raises:
+        ChoiceError: the number of resamples is not positive.
     """
 
-    score: LocalScore
-    treewidth: int
-    backend: Backend | None = None
-    constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
+    name: ClassVar[str] = "bootstrap"
+    main: ClassVar[str] = "replicates"
 
-    def __call__(
-        self, table: Table, limits: Limits, listener: Listener | None, interruption: Interruption
-    ) -> Result:
-        """Returns the verified result for a table."""
-        problem = problem_from_table(
-            table,
-            self.score,
-            treewidth=self.treewidth,
-            constraints=self.constraints,
-            limits=limits,
-            backend=self.backend,
-        )
-        backend = self.backend or choose(problem, limits).backend
-        require_backend(problem, backend)
-        return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
+    replicates: int = 100
+    backend: Backend | None = None
+    posterior: AveragingMethod = Auto()  # noqa: RUF009 - a frozen value
+
+    def __post_init__(self) -> None:
+        if self.replicates < 1:
+            raise ChoiceError(f"{self.replicates} resamples give no strengths; ask for 1 or more")
+
+    def average(self, query: Query) -> GraphPosterior | None:
+        """See `AveragingMethod`.
+
+        A posterior that is known is not lost: where no resample was done, `diagnostics` say why, under
+        "no_bootstrap".
+        """
+        if query.rows is None:
+            raise ChoiceError(
+                "bootstrap draws rows, and an instance has none; give data, in Python what learn returns"
+            )
+        problem, limits = query.problem, query.limits
+        posterior = self.posterior.average(query)
+        if posterior is None:
+            return None
+        width = problem.max_clique_size - 1
+        learner = Learner(query.rows.score, self.backend, width, constraints=problem.constraints)
+        try:
+            table = query.rows.read()
+            strengths = bootstrap(
+                table, self.replicates, learner, limits, query.listener, cluster=query.cluster
+            )
+        except (LimitError, KeyboardInterrupt) as error:
+            stop = Stop.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Stop.TIME
+            why = {"stop": stop.value, "reason": str(error)}
+            return replace(posterior, diagnostics={**posterior.diagnostics, "no_bootstrap": why})
+        return replace(posterior, bootstrap=strengths)
+
+    def draw(self, query: Query, count: int) -> Draws | None:  # noqa: ARG002 - of the protocol
+        """Refuses: see `AveragingMethod`."""
+        raise ChoiceError("the trees of a bootstrap are not drawn from the posterior; take exact or chains")
+
+    def tabulation(
+        self, n: int, largest: int, limits: Limits, prior: str, *, drawn: bool = False
+    ) -> Tabulation:
+        """See `AveragingMethod`."""
+        return self.posterior.tabulation(n, largest, limits, prior, drawn=drawn)
 
 
 def bootstrap(
-    table: Table,
+    table: AnyTable,
     count: int,
-    search: Search,
+    learner: Learner,
     limits: Limits | None = None,
     listener: Listener | None = None,
     *,
@@ -111,14 +119,14 @@ def bootstrap(
     Args:
         table: the data; rows weigh as much as they stand for.
         count: resamples.
-        search: finds a tree.
+        learner: finds the tree of each; the limits take the place of its own.
         limits: time, memory, threads and seed; None for the defaults.
         listener: receives progress.
         cluster: searches, a task for each resample; None for this process, one after the other.
 
     Raises:
-        ChoiceError: the count is not positive, the backend refuses the problem, or no tree meets the
-            constraints.
+        ChoiceError: the count is not positive, the rows are in partitions, the backend refuses the problem,
+            or no tree meets the constraints.
         InputError: a resample cannot be scored.
         LimitError: the limits or the loss of the cluster ended it before the first tree, or do not let a tree
             be found.
@@ -126,13 +134,16 @@ def bootstrap(
     """
     if count < 1:
         raise ChoiceError(f"{count} resamples give no strengths; ask for 1 or more")
+    if isinstance(table, PartitionedTable):
+        raise ChoiceError("bootstrap draws rows in one place, and these are in partitions; read them as one")
     limits = limits or Limits()
+    learner = replace(learner, threads=limits.threads, seed=limits.seed, memory=limits.memory_bytes)
     seen = np.zeros((table.n, table.n))
     done = optimal = 0
     name, stop = "", Stop.FINISHED
     seeds = np.random.SeedSequence(limits.seed).spawn(count)
     with interruptible() as interruption:
-        job = _Resampling(table, search, limits, listener, interruption)
+        job = _Resampling(table, learner, limits, listener, interruption)
         try:
             for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
                 for u, v in found.edges:
@@ -167,7 +178,7 @@ class _Resampling:
     """The searches of all resamples."""
 
     table: Table
-    search: Search
+    learner: Learner
     limits: Limits
     listener: Listener | None
     interruption: Interruption
@@ -189,10 +200,13 @@ class _Resampling:
             if self.ended:
                 return
             share = None if left is None else left / (len(seeds) - done)
-            own = replace(self.limits, time=share, started=monotonic())
             counted = None if self.listener is None else _ResampleProgress(self.listener, done, len(seeds))
-            result = self.search(_drawn(self.table, seed), own, counted, self.interruption)
-            if self.interruption.wanted:  # this search was cut short
+            learner = replace(self.learner, time=share)
+            try:
+                result = learner.search(_drawn(self.table, seed), listener=counted)
+            except KeyboardInterrupt:
+                self.interruption.wanted = True
+            if self.interruption.wanted:  # the resample is incomplete
                 return
             yield _found(result)
 
@@ -204,18 +218,17 @@ class _Resampling:
             if self.ended:
                 return
             turns = -(-len(seeds) // workers.threads)
-            own = replace(self.limits, time=None if left is None else left / turns, threads=1)
-            futures = [workers.submit(_searched, data, self.search, own, seed) for seed in seeds]
+            learner = replace(self.learner, time=None if left is None else left / turns, threads=1)
+            futures = [workers.submit(_searched, data, learner, seed) for seed in seeds]
             with closing(workers.as_completed(futures, stop=lambda: self.ended)) as finished:
                 for done, future in enumerate(finished):
                     tell(self.listener, f"{done + 1} of {len(seeds)} resamples", (done + 1) / len(seeds))
                     yield workers.taken(future)
 
 
-def _searched(table: Table, search: Search, limits: Limits, seed: np.random.SeedSequence) -> _Resample:
+def _searched(table: Table, learner: Learner, seed: np.random.SeedSequence) -> _Resample:
     """Returns the findings of a resample; called on a worker."""
-    own = replace(limits, started=monotonic())
-    return _found(search(_drawn(table, seed), own, None, Interruption()))
+    return _found(learner.search(_drawn(table, seed)))
 
 
 def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
@@ -223,7 +236,8 @@ def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
 
 
 def _found(result: Result) -> _Resample:
-    edges = tuple(sorted(_tree_of(result).graph_edges))
+    assert result.tree is not None, "search raises an error"
+    edges = tuple(sorted(result.tree.graph_edges))
     return _Resample(edges, result.status is Status.OPTIMAL, result.backend)
 
 
@@ -253,14 +267,3 @@ class _ResampleProgress:
         part = min(1.0, news["done"] or 0.0)
         note = f"resample {self.done + 1} of {self.count}"
         self.listener(**{**news, "done": (self.done + part) / self.count, "note": note})
-
-
-def _tree_of(result: Result) -> Any:
-    if result.tree is not None:
-        return result.tree
-    if result.status is Status.INFEASIBLE:
-        raise ChoiceError("no tree meets the constraints; leave some out")
-    raise LimitError(
-        f"backend '{result.backend}' found no tree of a resample within its share of the time; allow more "
-        "time, fewer resamples, or take a faster backend, such as forward"
-    )

@@ -1,6 +1,5 @@
 """`jtsolve average`: the posterior over all decomposable graphs."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +16,6 @@ from jtsolve.cli.options import (
     PosteriorScoringOptions,
     Quiet,
     ResultFile,
-    SearchOptions,
     Seed,
     Treewidth,
     cluster_named,
@@ -37,19 +35,23 @@ from jtsolve.cli.output import (
     require_writable,
 )
 from jtsolve.cli.scoring import DataFile, score_file, silent
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError
 from jtsolve.progress import is_watched
 from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.bootstrap import Search, Strengths
+    from jtsolve.averaging.method import AveragingMethod, Rows
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cli.scoring import Say
-    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import LocalScore
+
+
+AveragingMethodText = Annotated[
+    str, typer.Option(metavar="METHOD", help="auto, exact, chains or bootstrap; options: chains:rounds=400.")
+]
 
 
 @grouped
@@ -57,7 +59,7 @@ def average(
     context: typer.Context,
     *,
     instance: Instance,
-    method: Annotated[str, typer.Option(metavar="NAME", help="auto, exact or chains.")] = "auto",
+    method: AveragingMethodText = "auto",
     treewidth: Treewidth = None,
     edge_odds: Annotated[
         float, typer.Option(metavar="X", help="Prior odds of an edge; 1: all graphs are equally likely.")
@@ -72,32 +74,6 @@ def average(
     threshold: Annotated[
         float, typer.Option(metavar="P", help="Least probability of the cliques that are listed.")
     ] = 0.01,
-    treewidths: Annotated[
-        bool, typer.Option("--treewidths", help="Also the posterior of the treewidth.")
-    ] = False,
-    draws: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Also the posterior of the number of edges, from N exact draws."
-        ),
-    ] = 0,
-    bootstrap: Annotated[
-        int, typer.Option(metavar="B", min=0, help="Also edge strengths in B resamples of the data.")
-    ] = 0,
-    search: SearchOptions,
-    temperatures: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Of each chain; 1 for no tempering [by the scores]."),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=100,
-            help="The most rounds, of 100 proposals or 4 a variable at each temperature "
-            "[40,000, or to the time limit].",
-        ),
-    ] = None,
     spend: LimitOptions,
     executor: Executor = LOCAL,
     seed: Seed = 0,
@@ -121,9 +97,9 @@ def average(
     cliques and separators without samples; chains serve where the tables do not fit, and say whether they
     converged.
 
-    --bootstrap B searches B resamples of the rows for their best trees, by --backend, and says in which
-    share each edge is. Ctrl-C and the time limit keep the resamples done. --executor dask takes chains and
-    resamples as tasks, on --threads workers of this machine or on those of a scheduler.
+    --method bootstrap:200 searches 200 resamples of the rows for their best trees, and says in which share
+    each edge is. Ctrl-C and the time limit keep the resamples done. --executor dask runs chains and resamples
+    as tasks, on --threads workers of this machine or on those of a scheduler.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
     has gone; 5: the chains did not converge.
@@ -134,11 +110,9 @@ def average(
     kind = None if plot is None else plot.suffix.lower().removeprefix(".")
     if kind not in (None, "svg", "png"):
         raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
-    if given := [] if bootstrap else flags_given(search):
-        raise ChoiceError(f"{', '.join(given)}: for the trees of --bootstrap B only")
-    if bootstrap and not _is_data(instance, scoring):
-        raise ChoiceError("--bootstrap draws rows, and an instance has none; give data, and --score")
-    limits, backend = spend.limits(context.obj, seed), search.chosen()
+    from jtsolve.averaging.registry import METHODS
+
+    limits, how = spend.limits(context.obj, seed), METHODS.parse(method)
     cluster = context.with_resource(held(cluster_named(executor, spend.threads)))
     shown = not quiet and is_watched()
     problem = read_or_score(
@@ -149,15 +123,12 @@ def average(
         constrain,
         limits,
         silent if json or quiet else emit,
-        method=method,
+        method=how,
         prior=prior,
-        drawn=draws > 0,
         shown=shown,
     )
 
     from jtsolve.averaging.average import average as average_over
-    from jtsolve.averaging.bootstrap import Search
-    from jtsolve.averaging.chains import Ladder
     from jtsolve.averaging.document import posterior_to_json
     from jtsolve.cli.posterior import describe_posterior
     from jtsolve.core.files import write_atomically
@@ -166,31 +137,19 @@ def average(
     with progress("averaging", shown=shown) as listener:
         posterior = average_over(
             problem,
-            method=method,
+            method=how,
             limits=limits,
             listener=listener,
             edge_odds=edge_odds,
             prior=prior,
             threshold=threshold,
-            treewidths=treewidths,
-            draws=draws,
-            ladder=Ladder(temperatures=temperatures, rounds=rounds, cluster=cluster),
+            cluster=cluster,
+            rows=_rows(instance, scoring, table, limits),
         )
     if posterior is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
-    lost: LimitError | KeyboardInterrupt | None = None
-    if bootstrap:
-        file = DataFile.of(instance, _score(scoring), table.reading(), quiet=True)
-        try:
-            trees = Search(file.score, problem.max_clique_size - 1, backend, problem.constraints)
-            posterior = replace(
-                posterior, bootstrap=_strengths(file, bootstrap, trees, limits, cluster, shown=shown)
-            )
-        except (LimitError, KeyboardInterrupt) as error:  # the posterior is not to be lost
-            lost = error
-            complain(f"no resample was done, so that the posterior has no strengths beside it. {error}")
-    lost = lost or _loss(posterior)
+    lost = _loss(posterior)
     data = posterior_to_json(posterior)
     if output is not None:
         write_atomically(output, data)
@@ -203,38 +162,35 @@ def average(
     if not posterior.converged:
         complain("the chains have not converged: their figures must not be used")
     if lost is not None:
-        raise typer.Exit(NO_TREE if isinstance(lost, LimitError) else INTERRUPTED)
+        raise typer.Exit(lost)
     raise typer.Exit(FOUND if posterior.converged else NOT_CONVERGED)
 
 
-def _loss(posterior: "GraphPosterior") -> LimitError | None:
-    """Returns the error if chains or resamples ended with their cluster, and says so."""
+def _loss(posterior: "GraphPosterior") -> int | None:
+    """Returns the exit code if chains or resamples ended early, and says why; None if they did not."""
     from jtsolve.cluster import lost
     from jtsolve.core.result import Stop
 
+    if (why := posterior.diagnostics.get("no_bootstrap")) is not None:
+        complain(f"no resample was done, so the posterior has no strengths beside it. {why['reason']}")
+        return INTERRUPTED if why["stop"] == Stop.INTERRUPTED.value else NO_TREE
     resampled = posterior.bootstrap is not None and posterior.bootstrap.stop is Stop.LOST
     if not resampled and posterior.diagnostics.get("stop") != Stop.LOST.value:
         return None
-    complain(str(error := lost()))
-    return error
+    complain(str(lost()))
+    return NO_TREE
 
 
-def _strengths(
-    file: DataFile,
-    count: int,
-    search: "Search",
-    limits: "Limits",
-    cluster: "Cluster | None",
-    *,
-    shown: bool,
-) -> "Strengths":
-    """Returns the strengths of edges in resamples of a data file."""
-    from jtsolve.averaging.bootstrap import bootstrap
-    from jtsolve.progress import progress
+def _rows(
+    path: Path, scoring: PosteriorScoringOptions, table: DataOptions, limits: "Limits"
+) -> "Rows | None":
+    """Returns the rows of a data file, which are read again; None for an instance."""
+    from jtsolve.averaging.method import Rows
 
-    with progress("resampling", shown=shown) as listener:
-        table = file.read(limits, listener)
-        return bootstrap(table, count, search, limits, listener, cluster=cluster)
+    if not _is_data(path, scoring):
+        return None
+    file = DataFile.of(path, _score(scoring), table.reading(), quiet=True)
+    return Rows(file.score, lambda: file.read(limits))
 
 
 def _is_data(path: Path, scoring: PosteriorScoringOptions) -> bool:
@@ -255,13 +211,12 @@ def read_or_score(
     limits: "Limits",
     say: "Say",
     *,
-    method: str,
+    method: "AveragingMethod",
     prior: str = "graphs",
     drawn: bool = False,
     shown: bool,
 ) -> "Problem":
     """Returns the problem in an instance file, or of a data file, scored for a method of averaging."""
-    from jtsolve.averaging.running import tabulation_to_average
     from jtsolve.io.instance import read_problem
 
     if not _is_data(path, scoring):
@@ -275,7 +230,7 @@ def read_or_score(
     data = DataFile.of(path, _score(scoring), table.reading())
 
     def rule(n: int, largest: int) -> "Tabulation":
-        return tabulation_to_average(n, largest, method, limits, prior, drawn=drawn)
+        return method.tabulation(n, largest, limits, prior, drawn=drawn)
 
     problem = score_file(data, max_size, limits, say, named=constrain.of, rule=rule, shown=shown)
     return constrain.on(problem).with_treewidth(treewidth)

@@ -31,9 +31,10 @@ def fit_average(
         NotConvergedError: the exact draws do not fit, and the chains disagree.
         LimitError: the limits are too small.
     """
-    from jtsolve.averaging.average import remark_on_scores
-    from jtsolve.averaging.running import tabulation_to_average
-    from jtsolve.averaging.sampling import draw_trees
+    from jtsolve.averaging.auto import Auto
+    from jtsolve.averaging.average import draw_trees
+    from jtsolve.averaging.method import remark_on_scores
+    from jtsolve.averaging.weights import GRAPHS
     from jtsolve.cli.output import murmur
     from jtsolve.core.version import __version__
     from jtsolve.models.learning.averaged import fit_averaged
@@ -55,7 +56,7 @@ def fit_average(
         table, _ = task.read(limits, listener, treewidth + 1)
     assert isinstance(table, DataTable), "a score of states has read states"
     constraints = constrain.of(table.names)
-    rule = tabulation_to_average(table.n, treewidth + 1, "auto", limits, drawn=True)
+    rule = Auto().tabulation(table.n, treewidth + 1, limits, GRAPHS, drawn=True)
     plan = plan_table(table, score, treewidth + 1, limits, rule, shown=shown)
     problem = score_plan(plan, task.data.name, silent, shown=shown)
     problem = replace(problem, constraints=constraints).with_treewidth(treewidth)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.average import read_or_score
+from jtsolve.cli.average import AveragingMethodText, read_or_score
 from jtsolve.cli.options import (
     ConstraintOptions,
     DataOptions,
@@ -27,7 +27,7 @@ def sample_trees(
     *,
     instance: Instance,
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=1, help="How many trees.")] = 1,
-    method: Annotated[str, typer.Option(metavar="NAME", help="auto, exact or chains.")] = "auto",
+    method: AveragingMethodText = "auto",
     treewidth: Treewidth = None,
     edge_odds: Annotated[
         float, typer.Option(metavar="X", help="Prior odds of an edge; 1: all graphs are equally likely.")
@@ -50,23 +50,23 @@ def sample_trees(
     import json
     from functools import cache, partial
 
+    from jtsolve.averaging.registry import METHODS
+
     if output is not None:
         require_writable(output, instance)
-    limits = spend.limits(context.obj, seed)
+    limits, how = spend.limits(context.obj, seed), METHODS.parse(method)
     shown = is_watched()
     problem = read_or_score(
-        instance, scoring, table, treewidth, constrain, limits, silent, method=method, drawn=True, shown=shown
+        instance, scoring, table, treewidth, constrain, limits, silent, method=how, drawn=True, shown=shown
     )
 
-    from jtsolve.averaging.sampling import draw_trees
+    from jtsolve.averaging.average import draw_trees
     from jtsolve.core.files import write_atomically
     from jtsolve.io.documents import names_of
     from jtsolve.progress import progress
 
     with progress("drawing", shown=shown) as listener:
-        draws = draw_trees(
-            problem, count, method=method, limits=limits, listener=listener, edge_odds=edge_odds
-        )
+        draws = draw_trees(problem, count, method=how, limits=limits, listener=listener, edge_odds=edge_odds)
     if draws is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)

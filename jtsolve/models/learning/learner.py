@@ -13,7 +13,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
 from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.problem import Constraints
-from jtsolve.core.result import Stop
+from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bic import Bic
@@ -22,8 +22,9 @@ from jtsolve.solving import solve
 if TYPE_CHECKING:
     from jtsolve.core.result import Result
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.table import DataTable
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.solving import Listener
+    from jtsolve.tables.table import DataTable, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Learner:
     """Learns the junction tree of a table.
 
     Args:
-        score: a discrete score.
+        score: of the columns.
         backend: searches for the tree; None for the choice of `auto`.
         treewidth: at least 0; values above n - 1 count as n - 1.
         time: seconds for each tree; None for no limit.
@@ -50,7 +51,7 @@ class Learner:
     (3,)
     """
 
-    score: DiscreteScore = field(default_factory=Bic)
+    score: LocalScore = field(default_factory=Bic)
     backend: Backend | None = field(default_factory=lambda: REGISTRY["forward"])
     treewidth: int = 2
     time: float | None = None
@@ -84,14 +85,16 @@ class Learner:
         assert tree is not None, "search raises an error"
         return tree
 
-    def search(self, table: DataTable, deadline: float | None = None) -> Result:
+    def search(self, table: Table, deadline: float | None = None, listener: Listener | None = None) -> Result:
         """Returns the result of the search for the best tree, which has one.
 
         Args:
             table: the data.
             deadline: of `time.monotonic()`, at which to stop in any case.
+            listener: receives progress.
 
         Raises:
+            ChoiceError: no tree meets the constraints.
             LimitError: no tree was found within the limits.
             RefusedError: the backend does not support the problem.
             KeyboardInterrupt: Ctrl-C, passed on to callers that learn several trees.
@@ -106,9 +109,11 @@ class Learner:
             limits=limits,
             backend=self.backend,
         )
-        result = solve(problem, self.backend, limits)
+        result = solve(problem, self.backend, limits, listener)
         if result.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
+        if result.status is Status.INFEASIBLE:
+            raise ChoiceError("no tree meets the constraints; leave some out")
         if result.tree is None:
             raise LimitError(
                 f"backend '{result.backend}' found no tree within {seconds} s; allow more time, or use a "
