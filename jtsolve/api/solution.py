@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.api.arguments import display, read_table, style_of
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
-from jtsolve.draw import as_html, draw_graph, draw_tree, graph_text, tree_text
+from jtsolve.draw.html import as_html
+from jtsolve.draw.picture import draw_graph, draw_tree
+from jtsolve.draw.text import graph_text, tree_text
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.documents import names_of
 from jtsolve.models.columns import columns_of, read_codes
