@@ -202,7 +202,7 @@ def test_a_solver_that_ends_without_a_proof_leaves_the_bound_as_it_is() -> None:
 
 def test_a_solver_that_is_not_installed_is_refused_with_those_that_are() -> None:
     with pytest.raises(ChoiceError, match=r"'gurobi': PuLP finds no such .*; it finds PULP_CBC_CMD, HiGHS"):
-        solve(named(gaussian(0, 4)), parse_backend("ilp:solver=gurobi"))
+        solve(named(gaussian(0, 4)), REGISTRY.parse("ilp:solver=gurobi"))
 
 
 def test_solutions_that_break_the_formula_are_not_believed() -> None:
