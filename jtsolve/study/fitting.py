@@ -1,0 +1,103 @@
+"""Fitting a model to a study: the one path for every kind of model and every door."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jtsolve.core.version import __version__
+from jtsolve.errors import ChoiceError
+from jtsolve.models.learning.task import FitTask
+from jtsolve.study.data import named_columns
+
+if TYPE_CHECKING:
+    from jtsolve.core.run import Run
+    from jtsolve.models.learning.task import ModelKind
+    from jtsolve.scoring.problem import Tabulation
+    from jtsolve.study.study import Study
+    from jtsolve.study.trees import NamedTree
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.partitions import AnyTable
+
+
+class Fitted(NamedTuple):
+    """A fitted model, and the data that it was fitted to."""
+
+    model: Any
+    table: AnyTable
+
+
+def fitted(
+    kind: ModelKind,
+    study: Study,
+    run: Run,
+    *,
+    table: AnyTable | None = None,
+    structure: NamedTree | None = None,
+    validate: Frame = None,
+    unseen: str = "share",
+    smoothing: float | None = None,
+) -> Fitted:
+    """Returns a model of a study.
+
+    Args:
+        kind: of model.
+        study: data, score, treewidth, restrictions and backend.
+        run: limits, progress and interruption.
+        table: the data if they are read already; None to read them.
+        structure: a junction tree to fit, or to begin with; None to search for one.
+        validate: rows that choose among candidates of the kind, and the prior; None for none.
+        unseen: see `Data.validation`.
+        smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1.
+
+    Raises:
+        ChoiceError: options contradict each other, or have no meaning for the kind.
+        InputError: the data cannot be read, or do not match the structure.
+        LimitError: the limits ended the work before there was a model.
+    """
+    _require_meaning(kind, study, structure)
+    if smoothing is not None and validate is not None:
+        raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
+    if structure is not None:
+        if study.data.coding.columns is not None:
+            raise ChoiceError("the tree names the columns that are needed; leave out --columns")
+        study = replace(study, data=replace(study.data, coding=named_columns(structure.names, study.data.coding)))
+    table = study.read(run) if table is None else table
+    rows = None
+    if validate is not None:
+        table, rows = study.data.validation(validate, table, run, unseen=unseen)
+    facts = {} if structure is None else structure.facts
+    table = replace(table, provenance=MappingProxyType({**table.provenance, **facts, "jtsolve": __version__}))
+
+    def problem(tabulation: Tabulation | None = None) -> Any:
+        return study.problem(table, run, tabulation)
+
+    task = FitTask(
+        table,
+        study.score,
+        problem,
+        getattr(study.score, "ess", 1.0) if smoothing is None else smoothing,
+        rows,
+        study.treewidth,
+        study.backend,
+        study.restrictions.of(table.names),
+        None if structure is None else structure.over(table.names),
+    )
+    return Fitted(kind.fit(task, run), table)
+
+
+def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None) -> None:
+    """Refuses options that the kind of model does not use: none is ignored."""
+    given = {
+        "--treewidth": study.treewidth is not None,
+        "--backend": study.backend is not None,
+        "constraints": bool(study.restrictions),
+    }
+    named = [name for name, present in given.items() if present]
+    if not kind.searches and named:
+        raise ChoiceError(f"the model '{kind.name}' searches for no tree; leave out {', '.join(named)}")
+    if structure is not None and not kind.takes_tree:
+        raise ChoiceError(f"the model '{kind.name}' learns its own trees; leave out {structure.source}")
+    if structure is not None and kind.name == "tree" and named:
+        raise ChoiceError(f"the tree is given, and none is searched; leave out {', '.join(named)}")
