@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from dataclasses import replace
-from time import monotonic, sleep
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from jtsolve.averaging.chains import Ladder
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.support.tasks import tasks_on
-from jtsolve.cli import run
 from jtsolve.cluster import (
     Cluster,
     ClusterLostError,
@@ -235,41 +234,6 @@ def test_the_executor_of_python_is_that_of_the_command(
     with pytest.raises(ChoiceError, match="no graph meets"):
         jt.average(problem, method="chains", executor=workers.client)
     assert ladders == [Ladder(cluster=Cluster(client=workers.client))]
-
-
-@pytest.mark.parametrize("criterion", ["cv:3", "stars"])
-def test_parts_of_a_choice_are_tasks(
-    workers: Workers, criterion: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    parts: list[int] = []
-    spread = Workers.map
-
-    def watched(self: Workers, function: Any, value: Any, items: Any) -> Any:
-        parts.append(len(items))
-        return spread(self, function, value, items)
-
-    monkeypatch.setattr(Workers, "map", watched)
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(60, 4))
-    rows[:, 1] += rows[:, 0]
-    here, there = (
-        jt.select(rows, criterion=criterion, screen="complete", executor=executor)
-        for executor in (None, workers.client)
-    )
-    assert parts == [{"cv:3": 3, "stars": 20}[criterion]]
-    assert there.edges == here.edges
-    assert [step.parameter for step in there.selection.steps] == [s.parameter for s in here.selection.steps]
-    data, graph = tmp_path / "rows.csv", tmp_path / "g.json"
-    np.savetxt(data, rows, delimiter=",", header="a,b,c,d", comments="")
-    words = ["select", str(data), "--screen", "complete", "--criterion", criterion, "--quiet"]
-    words += ["--executor", f"dask={workers.client.scheduler.address}", "--output", str(graph)]
-    assert run(words, monotonic()) == 0
-    assert len(parts) == 2
-    assert '"cluster":' not in graph.read_text()
-    with pytest.raises(ChoiceError, match="only the criteria cv and stars"):
-        jt.select(rows, criterion="ebic", executor=workers.client)
-    with pytest.raises(ChoiceError, match="only the criteria cv and stars"):
-        jt.select(rows, method="pairs", executor=workers.client)
 
 
 def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,8 +22,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.graph import GraphDocument, document_to_json, read_graph, selection_to_document
 from jtsolve.selection.choosing import Given
 from jtsolve.selection.directing import directed, unshielded
-from jtsolve.selection.framework import OverJunctionTree, Plain, select
-from jtsolve.selection.glasso import GraphicalLasso
+from jtsolve.selection.framework import OverJunctionTree, select
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import Moments
 from jtsolve.selection.screens import Complete, Correlations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 Parents = tuple[VarSet, ...]
 
-ORACLE = PC(None, sets="either", test="correlation", criterion=Given(1e-9))
+ORACLE = PC(direct=True, test="correlation", criterion=Given(1e-9))
 
 
 def _is_acyclic(parents: Parents) -> bool:
@@ -124,14 +123,10 @@ def test_separating_sets_direct_what_all_equivalent_networks_of_four_variables_a
     assert count == 543
 
 
-@pytest.mark.parametrize("stable", [False, True])
-def test_pc_finds_the_cpdag_of_random_networks_from_the_correlations_of_the_population(
-    stable: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    method = PC(None, stable, "either", "correlation", Given(1e-9))
+def test_pc_finds_the_cpdag_of_random_networks_from_the_correlations_of_the_population() -> None:
     for seed in range(60):
         parents = _random_network(seed, 3 + seed % 3)
-        found = select(_population(parents, seed), method, Complete(), Plain(), direct=True)
+        found = select(_population(parents, seed), ORACLE, Complete())
         assert found.graph == _skeleton(parents), seed
         assert found.arcs == _common_arcs(parents), seed
         assert check_selection(selection_to_document(found)) == ()
@@ -139,14 +134,14 @@ def test_pc_finds_the_cpdag_of_random_networks_from_the_correlations_of_the_popu
 
 def test_the_names_and_the_order_of_columns_do_not_matter() -> None:
     draw = np.random.default_rng(3)
-    method = PC(None, sets="either", criterion=Given(0.05))
+    method = PC(direct=True, criterion=Given(0.05))
     for seed in range(10):
         truth = _population(_random_network(seed, 8), seed)
         sample = draw.multivariate_normal(np.zeros(8), truth.correlation, 60).T
         moments = Moments(truth.names, np.asarray(np.corrcoef(sample)), 60)
-        found = select(moments, method, Complete(), Plain(), direct=True)
+        found = select(moments, method, Complete())
         order = draw.permutation(8).tolist()
-        turned = select(moments.restricted(order), method, Complete(), Plain(), direct=True)
+        turned = select(moments.restricted(order), method, Complete())
         assert turned.arcs is not None
         assert turned.graph.aligned(truth.names) == found.graph
         assert tuple(sorted((order[u], order[v]) for u, v in turned.arcs)) == found.arcs
@@ -158,21 +153,15 @@ def test_an_edge_that_is_directed_both_ways_stays_undirected() -> None:
     assert directed(path, {(0, 2): 0, (1, 3): 0}) == ((0, 1), (3, 2))
 
 
-def test_directions_need_pc_over_all_columns_with_sets_of_either_end() -> None:
-    sample = _population(_random_network(0, 4), 0)
-    for method, over, reason in (
-        (GraphicalLasso(), Plain(), "glasso selects the graph in which parents of a vertex are joined"),
-        (PC(), Plain(), "sets 'either'"),
-        (ORACLE, OverJunctionTree(), "hides common causes"),
-    ):
-        with pytest.raises(ChoiceError, match=reason):
-            select(sample, method, Complete(), over, direct=True)
+def test_directions_need_all_columns_at_once() -> None:
+    with pytest.raises(ChoiceError, match="hides common causes"):
+        select(_population(_random_network(0, 4), 0), ORACLE, Complete(), OverJunctionTree())
 
 
 def test_a_screen_does_not_change_the_directions() -> None:
     sample = _population((0, 0, 0b011, 0b100), 1)
     for screen in (Complete(), Correlations(0.01)):
-        assert select(sample, ORACLE, screen, Plain(), direct=True).arcs == ((0, 2), (1, 2), (2, 3))
+        assert select(sample, ORACLE, screen).arcs == ((0, 2), (1, 2), (2, 3))
 
 
 # From the command and from Python
@@ -238,7 +227,6 @@ def test_a_cpdag_is_selected_checked_shown_and_fitted(
         (["--method", "pc", "--over", "junction-tree"], "hides common causes"),
         (["--method", "pc", "--separator-size", "2"], "a separator size is for the junction tree"),
         (["--method", "pc", "--output", "g.csv"], "an edge list has no directions"),
-        (["--method", "pc", "--shortcuts"], "with-shortcuts selects the graph"),
     ],
 )
 def test_wrong_use_of_directions_is_refused(
@@ -271,7 +259,7 @@ def test_python_gives_the_cpdag_of_numbers_and_of_states(tmp_path: Path) -> None
 
 
 def _selected() -> dict[str, Any]:
-    found = select(_population((0, 0, 0b011, 0b100), 1), ORACLE, Complete(), Plain(), direct=True)
+    found = select(_population((0, 0, 0b011, 0b100), 1), ORACLE, Complete())
     values: dict[str, Any] = json.loads(document_to_json(selection_to_document(found)))
     return values
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
-from math import inf
+from math import comb, inf
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from problems import (
@@ -20,16 +22,24 @@ from problems import (
     small_problems,
     with_holes,
 )
+from scipy.stats import chi2
 
 from jtsolve.backends.brute import Brute, meets_constraints
 from jtsolve.backends.forward.backend import Forward
+from jtsolve.backends.forward.pairs import SortedPairs, gaining_pairs
 from jtsolve.backends.support.required_edges import triangulated
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
-from jtsolve.core.scores import SparseScores
+from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.scoring.scores.ml import MaximumLikelihood
+from jtsolve.scoring.tabulate import tabulate
+from jtsolve.solving import solve
+from jtsolve.tables.table import DataTable
 
 Graph = tuple[VarSet, ...]
 
@@ -271,3 +281,124 @@ def test_is_repeatable() -> None:
         problem = random_problem(seed, 6)
         first, second = (Forward().solve(problem, Limits(), Recording()) for _ in range(2))
         assert first == second
+
+
+# The likelihood-ratio test.
+
+
+def table_of(seed: int, n: int, rows: int, *, linked: bool) -> DataTable:
+    generator = np.random.default_rng(seed)
+    arities = generator.integers(2, 4, n)
+    codes = generator.integers(0, arities[:, None], (n, rows))
+    for v in range(1, n) if linked else ():
+        copied = generator.random(rows) < 0.5
+        codes[v, copied] = codes[v - 1, copied] % arities[v]
+    states = tuple(tuple(map(str, range(arity))) for arity in arities)
+    return DataTable(tuple(f"v{v}" for v in range(n)), states, codes)
+
+
+def selected(problem: Problem, level: float | None = None) -> JunctionTree:
+    tree = solve(problem, Forward(significance=level)).tree
+    assert tree is not None
+    return tree
+
+
+def likelihoods(table: DataTable, width: int = 3) -> Problem:
+    variables = tuple(map(Variable, table.names, table.states))
+    return Problem(variables, tabulate(table, MaximumLikelihood(), width))
+
+
+@pytest.mark.parametrize(
+    ("states", "shared", "freedom"),
+    [((2, 3), 0, 2), ((2, ("x", "y", "z", "w")), 0, 3), ((2, 3, 4), 0b100, 8), ((3, 4, 2), 0b100, 12)],
+)
+def test_degrees_of_freedom_grow_with_the_states_of_all(
+    states: tuple[int | tuple[str, ...], ...], shared: VarSet, freedom: int
+) -> None:
+    n = len(states)
+    required = frozenset(1 << u | shared for u in range(2) if shared)
+    threshold = chi2.isf(0.05 / comb(n, 2), freedom) / 2  # half of the statistic, Bonferroni
+    for factor, edges in ((1.001, comb(n, 2)), (0.999, len(required))):
+        scores = dict.fromkeys(range(1, 1 << n), 0.0) | {0b11 | shared: threshold * factor}
+        variables = tuple(Variable("abc"[v], count) for v, count in enumerate(states))
+        problem = Problem(variables, SparseScores(n, scores), Constraints(required_edges=required))
+        assert len(selected(problem, 0.05).graph_edges) == edges
+
+
+def test_a_constant_is_joined_to_nothing() -> None:
+    scores = SparseScores(2, {0b01: 0.0, 0b10: 0.0, 0b11: 1e6})
+    assert selected(Problem((Variable("a", 2), Variable("b", 1)), scores), 0.05).graph_edges == ()
+
+
+def test_independent_variables_stay_apart_and_dependent_ones_do_not() -> None:
+    apart = [likelihoods(table_of(seed, 8, 300, linked=False)) for seed in range(40)]
+    assert sum(bool(selected(problem, 0.05).graph_edges) for problem in apart) <= 8  # 2 are expected
+    assert len(selected(apart[0]).graph_edges) > 10
+    linked = selected(likelihoods(table_of(1, 8, 300, linked=True)), 0.05)
+    assert {(v, v + 1) for v in range(7)} <= set(linked.graph_edges)
+
+
+def test_a_stricter_level_selects_fewer_edges() -> None:
+    problem = likelihoods(table_of(3, 9, 200, linked=True))
+    sizes = [len(selected(problem, level).graph_edges) for level in (1e-9, 1e-3, 0.5)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+
+
+def test_constraints_come_before_significance() -> None:
+    problem = likelihoods(table_of(5, 7, 100, linked=False))
+    joined = replace(problem, constraints=Constraints(min_separator_size=1))
+    assert meets_constraints(joined, selected(joined, 1e-6))
+
+
+def test_unknown_states_and_levels_out_of_range_are_refused() -> None:
+    problem = named(DenseScores(3, 1, np.zeros(4)))
+    assert Forward(significance=0.05).capabilities.objections(problem) == (
+        "A test of significance needs the number of states of every variable, and 'A' has none.",
+    )
+    assert Forward().capabilities.objections(problem) == ()
+    for level in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="above 0 and below 1"):
+            Forward(significance=level)
+
+
+# The gains of all pairs.
+
+
+def test_pairs_come_by_gain_and_only_those_that_gain() -> None:
+    scores = tabulate(table_of(2, 12, 200, linked=True), Bic(), 2)
+    pairs = gaining_pairs(scores, 2, Recording())
+    expected = sorted(
+        (loss, u, v)
+        for v in range(12)
+        for u in range(v)
+        if (loss := scores.score(1 << v) - (scores.score(1 << u | 1 << v) - scores.score(1 << u))) < 0
+    )
+    found = []
+    while not pairs.exhausted:
+        u, v, loss = pairs.next()
+        found.append((loss, u, v))
+        pairs.take()
+    assert found == expected
+    assert 0 < len(found) < 66
+    assert gaining_pairs(scores, 1, Recording()).exhausted
+    assert SortedPairs.none().exhausted
+
+
+def test_stops_while_the_pairs_are_scored() -> None:
+    table = table_of(4, 300, 20, linked=True)
+    problem = named(DataScores(table, Bic(), 3))
+    report = Recording(3, Stop.INTERRUPTED)
+    outcome = Forward().solve(problem, Limits(), report)
+    assert outcome.stop is Stop.INTERRUPTED
+    assert outcome.tree is not None
+    assert report.asked <= 10
+
+
+def test_lazy_scores_give_the_tree_of_a_table() -> None:
+    table = table_of(repeatable(1).randrange(100), 30, 150, linked=True)
+    trees = [
+        solve(named(scores), Forward()).tree
+        for scores in (DataScores(table, Bic(), 3), tabulate(table, Bic(), 3))
+    ]
+    assert trees[0] == trees[1]

@@ -6,13 +6,12 @@ import csv
 import gzip
 import io
 import json
-import os
 import subprocess
 import sys
 from contextvars import copy_context
-from pathlib import Path
 from random import Random
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -42,8 +41,10 @@ from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
 from jtsolve.tables.options import Discretisation
-from jtsolve.tables.parquet import _hushed
 from jtsolve.verify.result import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DECODING_THREADS = """
 import sys, threading
@@ -173,42 +174,27 @@ def test_limits_of_a_comparison_are_finite(
     assert option in said or f"$.{option.removeprefix('--').replace('-', '_')}" in said
 
 
-@pytest.mark.parametrize("name", ["rows-beyond-memory.parquet", "text-beyond-memory.feather"])
-def test_columns_at_which_polars_aborts_are_bad_input(name: str, tmp_path: Path) -> None:
-    path = Path(__file__).parent / "regressions" / "columns" / name
-    words = ["score", str(path), "--max-size", "2", "--discretise", "width:2"]
-    done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-m", "jtsolve", *words, "--output", str(tmp_path / "s.json")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("jtsolve: polars cannot read the columns: the file is damaged")
-    assert done.stderr.count("\n") == 1
-
-
 @pytest.mark.parametrize("kind", ["parquet", "feather"])
-def test_damaged_columns_are_bad_input_and_leave_no_backtrace(
-    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+def test_damaged_columns_are_bad_input_in_one_sentence(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = pl.DataFrame({"a": ["x", "y"] * 50, "b": [1, 2] * 50, "c": [0.5, 1.5] * 50})
     path = tmp_path / f"a.{kind}"
     (frame.write_parquet if kind == "parquet" else frame.write_ipc)(path)
     sound = path.read_bytes()
     command = ["score", str(path), "--max-size", "2", "--output", str(tmp_path / "b.json")]
-    ends = set()
+    ends = []
     for seed in {"parquet": (2, 3, 32, 46), "feather": (209, 210)}[kind]:
         randomness = Random(seed)  # noqa: S311 - no secrets
         damaged = bytearray(sound)
         for _ in range(randomness.randint(1, 6)):
             damaged[randomness.randrange(len(damaged))] = randomness.randrange(256)
         path.write_bytes(damaged)
-        ends.add(run([*command, "--discretise", "width:2"], 0.0))
-    assert ends <= {0, 2}
+        ends.append(run([*command, "--discretise", "width:2"], 0.0))
+    assert set(ends) <= {0, 2}
     assert 2 in ends
-    said = capfd.readouterr().err
-    assert "panicked" not in said
+    said = capsys.readouterr().err
+    assert said.count("jtsolve: ") == said.count(f"jtsolve: {path}: ") == ends.count(2)
     assert "Traceback" not in said
 
 
@@ -287,21 +273,6 @@ def test_usage_errors_are_escaped_and_cut(words: list[str], capsys: pytest.Captu
     assert "jtsolve" in said
     assert len(said) < 10_000
     assert said.replace("\n", "").isprintable()
-
-
-def test_other_threads_keep_their_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    with _hushed():
-        os.write(2, b"from another thread\n")
-    assert capfd.readouterr().err == "from another thread\n"
-
-    def panic() -> None:
-        with _hushed():
-            os.write(2, b"a backtrace\n")
-            raise pl.exceptions.PanicException
-
-    with pytest.raises(pl.exceptions.PanicException):
-        panic()
-    assert capfd.readouterr().err == ""
 
 
 def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:

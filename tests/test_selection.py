@@ -25,11 +25,9 @@ from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.independence import dependence, thresholds
 from jtsolve.selection.method import Task
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
-from jtsolve.selection.pairwise import HeldOutTests, PairTests
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import Moments, States
-from jtsolve.selection.screens import Complete, Correlations, GivenGraph, Looser, PcScreen
-from jtsolve.selection.shortcuts import WithShortcuts
+from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen
 from jtsolve.tables.table import ContinuousTable, DataTable
 from jtsolve.verify.selection import check_selection
 
@@ -87,16 +85,10 @@ def _trees(count: int) -> Iterator[UndirectedGraph]:
         yield UndirectedGraph.from_edges([f"x{v}" for v in range(n)], edges)
 
 
-@pytest.mark.parametrize("stable", [False, True])
-@pytest.mark.parametrize("sets", ["fewer", "either"])
 @pytest.mark.parametrize("over", [Plain(), OverJunctionTree(), OverJunctionTree(1)])
-def test_algorithm_4_finds_the_graph_from_the_correlations_of_the_population(
-    stable: bool,  # noqa: FBT001 - a parameter of the test
-    sets: Any,
-    over: Any,
-) -> None:
+def test_algorithm_4_finds_the_graph_from_the_correlations_of_the_population(over: Any) -> None:
     for k, graph in enumerate(_trees(8)):
-        method = PC(3, stable, sets, "correlation", Given(1e-5))
+        method = PC(3, test="correlation", criterion=Given(1e-5))
         found = select(_correlations(graph, 0.2, k), method, Complete(), over)
         assert found.graph == graph, k
 
@@ -199,14 +191,10 @@ METHODS: dict[str, SelectionMethod] = {
     "glasso given": GraphicalLasso(Given(0.2)),
     "neighbourhood": NeighbourhoodSelection(),
     "neighbourhood or": NeighbourhoodSelection("or", criterion=Stars(draws=5)),
-    "adaptive": NeighbourhoodSelection(adaptive=True),
     "pc": PC(),
-    "pc ebic": PC(stable=False, sets="either", criterion=Ebic()),
+    "pc ebic": PC(criterion=Ebic()),
     "pc threshold": PC(test="correlation", criterion=Ebic()),
     "pc bic": PC(test="bic"),
-    "pairs": PairTests(),
-    "held-out": HeldOutTests(times=3),
-    "shortcuts": WithShortcuts(GraphicalLasso(), HeldOutTests(times=3)),
 }
 
 
@@ -230,9 +218,8 @@ def test_every_method_finds_strong_edges_and_does_not_depend_on_names_or_scales(
     scale = np.array([1e-3, 1, 5, 1e4, 2, 7, 1])[:, None]
     scaled = select(ContinuousTable(names, chain * scale + 3), method, Complete())
     assert scaled.graph == found.graph
-    if name != "pc ebic":  # which depends on the order, as Algorithm 4 does
-        turned = select(ContinuousTable(names[::-1], chain[::-1]), method, Complete())
-        assert turned.graph.aligned(names) == found.graph
+    turned = select(ContinuousTable(names[::-1], chain[::-1]), method, Complete())
+    assert turned.graph.aligned(names) == found.graph
 
 
 def test_a_step_keeps_given_edges_and_decides_candidates_only() -> None:
@@ -269,7 +256,7 @@ def _states(rows: int = 600) -> DataTable:
 
 @pytest.mark.parametrize(
     "method",
-    [PC(), PC(test="chi2", stable=False), PC(test="bic", sets="either"), PairTests(), PairTests("bic")],
+    [PC(), PC(test="chi2"), PC(test="bic")],
     ids=repr,
 )
 def test_tests_of_states_find_a_chain(method: SelectionMethod) -> None:
@@ -317,7 +304,7 @@ def test_fishers_z_needs_more_rows_than_columns() -> None:
 def test_screens_give_supersets_of_what_the_method_finds() -> None:
     table = _table(10, 300)
     plain = select(table, GraphicalLasso(), Complete(), Plain())
-    for screen in (PcScreen(), Correlations(0.1), Looser(GraphicalLasso()), Looser(NeighbourhoodSelection())):
+    for screen in (PcScreen(), Correlations(0.1)):
         found = select(table, GraphicalLasso(), screen, OverJunctionTree(3))
         assert found.superset.size < 45
         assert plain.graph.within(found.superset)
@@ -403,29 +390,24 @@ def test_many_given_edges_are_shrunk_by_the_expected_error() -> None:
 
 def test_wrong_choices_are_refused() -> None:
     numbers, states = _table(4, 50), _states(50)
-    for method in (GraphicalLasso(), NeighbourhoodSelection(), HeldOutTests(), WithShortcuts(PC())):
+    for method in (GraphicalLasso(), NeighbourhoodSelection()):
         with pytest.raises(ChoiceError, match="for numbers, not for states"):
             select(states, method, Complete())
     with pytest.raises(ChoiceError, match="the test g is for states"):
         select(numbers, PC(test="g"), Complete())
     with pytest.raises(ChoiceError, match="the test fisher-z is for numbers"):
-        select(states, PairTests("fisher-z"), Complete())
+        select(states, PC(test="fisher-z"), Complete())
     with pytest.raises(ChoiceError, match="not chosen but given"):
         select(states, PC(criterion=Ebic()), Complete())
-    for screen in (Correlations(0.2), Looser(GraphicalLasso()), PcScreen(test="fisher-z")):
+    for screen in (Correlations(0.2), PcScreen(test="fisher-z")):
         with pytest.raises(ChoiceError, match="for numbers"):
             select(states, PC(), screen)
     for make in (
         lambda: NeighbourhoodSelection("xor"),  # type: ignore[arg-type]
         lambda: PC(-1),
         lambda: PC(test="t"),
-        lambda: PC(sets="all"),  # type: ignore[arg-type]
         lambda: PC(criterion=Given(1.5)),
-        lambda: PairTests("t"),
-        lambda: HeldOutTests(0),
         lambda: Correlations(1.0),
-        lambda: Looser(PC()),  # type: ignore[arg-type]
-        lambda: Looser(GraphicalLasso(), 2.0),
         lambda: PcScreen(level=2.0),
         lambda: OverJunctionTree(-1),
         lambda: Ebic(-1.0),
@@ -445,21 +427,11 @@ def test_too_few_rows_are_refused() -> None:
     assert Moments.of(one).rows == 2
     with pytest.raises(InputError, match="too few"):
         select(_table(4, 8), GraphicalLasso(CrossValidation(4)), Complete())
-    with pytest.raises(InputError, match="folds need"):
-        select(_table(4, 8), HeldOutTests(), Complete())
-    with pytest.raises(InputError, match="too few for a test given"):
-        select(_table(14, 16), HeldOutTests(), Complete(), Plain())
     rare = _data(3, 40)
     rare[0] = 0.0
     rare[0, 7] = 1.0
     with pytest.raises(InputError, match="constant on"):
         select(ContinuousTable(tuple("abc"), rare), GraphicalLasso(Stars()), Complete())
-
-
-def test_uncorrelated_columns_have_no_looser_run() -> None:
-    signs = np.array([[1.0, 1, -1, -1], [1, -1, 1, -1]])
-    with pytest.raises(InputError, match="no two are correlated"):
-        select(ContinuousTable(("a", "b"), signs), GraphicalLasso(), Looser(GraphicalLasso()))
 
 
 @pytest.mark.parametrize("field", ["graph", "candidates"])
@@ -479,17 +451,6 @@ def test_criteria_are_named() -> None:
     assert criterion_named("cv:3") == CrossValidation(3)
     assert criterion_named("ebic") == Ebic()
     assert (criterion_named("stars"), criterion_named("cv")) == (Stars(), CrossValidation())
-
-
-def test_shortcuts_take_the_best_of_all_subgraphs_where_candidates_are_few() -> None:
-    table = _table(9, 300)
-    chain = UndirectedGraph.from_edges(table.names, [*((v, v + 1) for v in range(5)), (0, 8)])
-    method = WithShortcuts(GraphicalLasso(Given(5.0)))  # which would keep nothing
-    (step,) = select(table, method, GivenGraph(chain), Plain()).steps
-    assert len(step.candidates) == 6
-    assert {(v, v + 1) for v in range(4)} <= set(step.kept)
-    full = select(table, method, Complete(), Plain())
-    assert not full.graph.size
 
 
 def _ring(n: int) -> NDArray[np.bool_]:

@@ -37,7 +37,7 @@ from jtsolve.selection.estimator import GraphSelection
 from jtsolve.selection.framed import grouped
 from jtsolve.selection.request import Request
 from jtsolve.selection.running import within_limits
-from jtsolve.selection.screens import Complete, Correlations, GivenGraph, Looser, PcScreen
+from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen
 from jtsolve.selection.supersets import constraints_within, read_screened, read_superset, triangulation
 from jtsolve.solving import solve
 
@@ -163,8 +163,6 @@ def test_a_forged_selection_fails_its_check(
         (["--above", "0.5"], "--above is for the edges of a posterior"),
         (["--superset", "DATA"], "header of an edge list"),
         (["--time-limit", "0.0001"], "the time limit ended"),
-        (["--method", "pairs", "--criterion", "bic"], "not chosen but given"),
-        (["--method", "pc", "--screen", "looser"], "has no looser run"),
     ],
 )
 def test_wrong_use_is_refused_with_a_reason(
@@ -355,16 +353,11 @@ def test_requests_make_methods_and_screens() -> None:
     assert Request(screen="pc:2:0.05").screening() == PcScreen(2, 0.05)
     assert Request("pc", test="chi2", screen="pc:0").screening() == PcScreen(0, test="chi2")
     assert Request(screen="correlation:0.3").screening() == Correlations(0.3)
-    assert isinstance(Request(screen="looser:0.7").screening(), Looser)
-    assert isinstance(Request("neighbourhood", criterion="bic", screen="looser").screening(), Looser)
     graph = UndirectedGraph.empty("ab")
     assert isinstance(Request().screening(graph), GivenGraph)
     with pytest.raises(ChoiceError, match="give one of the two"):
         Request(screen="complete").screening(graph)
-    assert Request("pc", ordered=True, either=True, depth=1).selection_method().stable is False  # type: ignore[attr-defined]
     assert Request("pc", criterion="0.05").selection_method().criterion.value == 0.05  # type: ignore[attr-defined]
-    assert Request("pairs", criterion="0.05").selection_method().level == 0.05  # type: ignore[attr-defined]
-    assert Request("held-out", shortcuts=True).selection_method().name == "with-shortcuts"
     assert Request("pc", test="bic", kind="states").data_kind == "states"
 
 

@@ -232,7 +232,6 @@ def select(
     method: str = "glasso",
     *,
     superset: UndirectedGraph | nx.Graph | str | Path | None = None,
-    executor: str | Any | None = None,
     time: float | None = None,
     seed: int = 0,
     header: bool = True,
@@ -246,11 +245,9 @@ def select(
 
     Args:
         data: see `learn`.
-        method: glasso, neighbourhood, pc, pairs or held-out.
+        method: glasso, neighbourhood or pc.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a file that
             `selection.supersets.read_superset` reads; None for a screen.
-        executor: "dask", "dask=ADDRESS" or a client of Dask, to run the folds of the criterion cv and the
-            subsamples of stars as tasks; None for this process.
         time: seconds from start to finish, reading included; None for no limit.
         seed: of everything random.
         header: see `learn`.
@@ -258,9 +255,8 @@ def select(
         encoding: see `learn`.
         strict: see `learn`.
         show_progress: on standard error; None for in terminals and notebooks.
-        options: the other fields of `selection.request.Request`: kind, criterion, rule, adaptive, depth,
-            ordered, either, direct, test, screen, over, separator_size, shortcuts; and those of
-            `tables.options.Coding`, see `learn`.
+        options: the other fields of `selection.request.Request`: kind, criterion, rule, depth, direct, test,
+            screen, over, separator_size; and those of `tables.options.Coding`, see `learn`.
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
@@ -275,16 +271,12 @@ def select(
     >>> jt.select(rows).edges
     [('V1', 'V2')]
     """
-    asked = {entry.name for entry in fields(Request)} - {"method", "cluster"}
+    asked = {entry.name for entry in fields(Request)} - {"method"}
     coding = coding_of({key: value for key, value in options.items() if key not in asked})
     limits = limits_of(time, None, None, seed)
-    cluster = Cluster.of(executor, limits.workers)
-    with (
-        nullcontext() if cluster is None else cluster.held() as held,
-        display("selecting", show_progress) as listener,
-    ):
+    with display("selecting", show_progress) as listener:
         named = {key: value for key, value in options.items() if key in asked}
-        request = Request(method, cluster=held, **named)
+        request = Request(method, **named)
         screen = request.screening(superset_of(superset), str(superset) if is_path(superset) else "superset")
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
@@ -297,7 +289,6 @@ def select(
                     screen,
                     request.framework(),
                     margins=request.margins,
-                    direct=request.direct,
                     seed=seed,
                     tell=told,
                 ),

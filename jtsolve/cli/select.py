@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli.options import (
-    LOCAL,
     Data,
     DataOptions,
-    Executor,
     Json,
     LimitOptions,
     Quiet,
     Seed,
     TimeLimit,
-    cluster_named,
     grouped,
-    held,
 )
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.scoring import COMPILING, DataFile
@@ -39,9 +35,7 @@ def select(
             readable=False, metavar="GRAPH", help="Write it here (.json, .json.gz, .graphml, .csv)."
         ),
     ],
-    method: Annotated[
-        str, typer.Option(metavar="NAME", help="glasso, neighbourhood, pc, pairs or held-out.")
-    ] = "glasso",
+    method: Annotated[str, typer.Option(metavar="NAME", help="glasso, neighbourhood or pc.")] = "glasso",
     kind: Annotated[
         str | None,
         typer.Option(metavar="KIND", help="gaussian, nonparanormal or states; default: as the test needs."),
@@ -54,29 +48,18 @@ def select(
         ),
     ] = None,
     rule: Annotated[str | None, typer.Option(metavar="RULE", help="Of neighbourhood: and, or.")] = None,
-    adaptive: Annotated[bool, typer.Option("--adaptive", help="Of neighbourhood: adaptive lasso.")] = False,
     depth: Annotated[int | None, typer.Option(metavar="K", help="Of pc: the largest separating set.")] = None,
-    ordered: Annotated[
-        bool, typer.Option("--ordered", help="Of pc: as Algorithm 4, dependent on the order of columns.")
-    ] = False,
-    either: Annotated[
-        bool, typer.Option("--either", help="Of pc: sets of neighbours of either end, not of one.")
-    ] = False,
     direct: Annotated[
         bool,
         typer.Option("--direct", help="Of pc: direct the edges as far as they can be; the graph is a CPDAG."),
     ] = False,
     test: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Of pc and pairs: fisher-z, correlation, bic; of states: g, chi2, bic."
-        ),
+        typer.Option(metavar="NAME", help="Of pc: fisher-z, correlation, bic; of states: g, chi2, bic."),
     ] = None,
     screen: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="complete, correlation:R, pc[:DEPTH[:LEVEL]] (default) or looser[:SHARE]."
-        ),
+        typer.Option(metavar="NAME", help="complete, correlation:R or pc[:DEPTH[:LEVEL]] (default)."),
     ] = None,
     superset: Annotated[
         Path | None,
@@ -95,10 +78,6 @@ def select(
     separator_size: Annotated[
         int | None, typer.Option(metavar="K", help="Merge clusters joined by a larger separator.")
     ] = None,
-    shortcuts: Annotated[
-        bool, typer.Option("--shortcuts", help="The shortcuts of the authors' programs for small regions.")
-    ] = False,
-    executor: Executor = LOCAL,
     time_limit: TimeLimit = None,
     seed: Seed = 0,
     columns: DataOptions,
@@ -111,8 +90,6 @@ def select(
     of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
     verifies, 'jtsolve show' draws, 'jtsolve fit --graph' takes, and 'jtsolve solve --within-graph' refines.
     At the end of the time limit nothing is written.
-
-    --executor dask has a task for each fold of cv and each subsample of stars.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
     require_writable(output, data, *inputs)
@@ -127,23 +104,17 @@ def select(
     from jtsolve.selection.supersets import read_superset
 
     suffix_of(output, arcs=direct)
-    cluster = context.with_resource(held(cluster_named(executor, None)))
     request = Request(
         method=method,
         kind=kind,  # type: ignore[arg-type]  # checked there
         criterion=criterion,
         rule=rule,
-        adaptive=adaptive,
         depth=depth,
-        ordered=ordered,
-        either=either,
         direct=direct,
         test=test,
         screen=screen,
         over=over,  # type: ignore[arg-type]  # checked there
         separator_size=separator_size,
-        shortcuts=shortcuts,
-        cluster=cluster,
     )
     limits = LimitOptions(time_limit).limits(context.obj, seed)
     shown = not (json or quiet) and is_watched()
@@ -166,7 +137,6 @@ def select(
                 screening,
                 request.framework(),
                 margins=request.margins,
-                direct=direct,
                 seed=seed,
                 tell=told,
             ),

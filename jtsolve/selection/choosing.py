@@ -12,9 +12,9 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from math import inf, isfinite, log, sqrt
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.cluster import Cluster
     from jtsolve.selection.method import Task
     from jtsolve.selection.samples import Moments
 
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
 _GRID = 16
 """Parameters of a path; EBIC and cross-validation try as many more between the neighbours of the best."""
 _REFINED = 8
-NOTHING_TO_SPREAD = (
-    "only the criteria cv and stars have parts for workers, folds and subsamples; take one of them, or leave "
-    "the executor out"
-)
 _STARS_ROWS = 10.0
 """StARS draws 10 √N rows (Liu, Roeder and Wasserman)."""
 
@@ -67,13 +62,11 @@ class Stars:
     Args:
         beta: the most variation, mean of 2 f (1 − f) over the candidates; above 0 and at most 0.5.
         draws: subsamples.
-        cluster: has a task for each subsample, with the same result; None for this process.
     """
 
     name: ClassVar[str] = "stars"
     beta: float = 0.05
     draws: int = 20
-    cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 0 < self.beta <= 0.5:  # noqa: PLR2004 - the maximum of 2 f (1 − f)
@@ -88,12 +81,10 @@ class CrossValidation:
 
     Args:
         folds: at least 2.
-        cluster: has a task for each fold, with the same result; None for this process.
     """
 
     name: ClassVar[str] = "cv"
     folds: int = 5
-    cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.folds < 2:  # noqa: PLR2004 - one to learn from, one to test on
@@ -129,15 +120,11 @@ class PathMethod(Protocol):
         ...
 
 
-def criterion_named(text: str, cluster: Cluster | None = None) -> Criterion:
+def criterion_named(text: str) -> Criterion:
     """Returns the criterion written as "ebic", "ebic:0.25", "bic", "stars:0.1", "cv:10", or a number.
 
-    Args:
-        text: the criterion.
-        cluster: has tasks for parts of the rows; None for this process.
-
     Raises:
-        ChoiceError: it is none, or it has no parts for a cluster.
+        ChoiceError: it is none.
 
     >>> criterion_named("bic"), criterion_named("0.2")
     (Ebic(gamma=0.0), Given(value=0.2))
@@ -149,15 +136,10 @@ def criterion_named(text: str, cluster: Cluster | None = None) -> Criterion:
         "cv": lambda: CrossValidation(int(value)) if value else CrossValidation(),
     }
     try:
-        criterion = Ebic(0.0) if text == "bic" else makers[name]() if name in makers else Given(float(text))
+        return Ebic(0.0) if text == "bic" else makers[name]() if name in makers else Given(float(text))
     except ValueError:
         known = "ebic, ebic:GAMMA, bic, stars, stars:BETA, cv, cv:FOLDS, or a number, the parameter itself"
         raise ChoiceError(f"there is no criterion '{text}'; there are {known}") from None
-    if cluster is None:
-        return criterion
-    if isinstance(criterion, Stars | CrossValidation):
-        return replace(criterion, cluster=cluster)
-    raise ChoiceError(NOTHING_TO_SPREAD)
 
 
 def choose(method: PathMethod, criterion: Criterion, moments: Moments, task: Task, seed: int) -> Decision:
@@ -255,10 +237,10 @@ def _most_stable(
     _require_rows(moments, size)
     draw = np.random.default_rng(seed)
     drawn = [draw.choice(moments.rows, size, replace=False) for _ in range(criterion.draws)]
-    path = _Path(method, moments, task, grid)
     share = np.zeros((len(grid), *task.candidates.shape))
-    for kept in _each(criterion.cluster, _kept, path, drawn):
-        share += kept
+    for rows in drawn:
+        correlation, _ = moments.of_rows(rows).regular(task.given)
+        share += np.stack(list(method.walk(correlation, size, task, grid)))
     share /= criterion.draws
     variation = (2 * share * (1 - share))[:, task.candidates].mean(axis=1)
     within = np.maximum.accumulate(variation) <= criterion.beta
@@ -278,48 +260,19 @@ def _by_validation(
     _require_rows(moments, moments.rows // criterion.folds)
     order = np.random.default_rng(seed).permutation(moments.rows)
     folds = np.array_split(order, criterion.folds)
-    path = _Path(method, moments, task, grid)
     total = np.zeros(len(grid))
-    for likelihood in _each(criterion.cluster, _held_out, path, folds):
-        total += likelihood
+    for held in folds:
+        total += _held_out(method, moments, task, grid, held)
     correlation, shrinkage = moments.regular(task.given)
     parameter = grid[int(np.argmax(total))]
     (kept,) = method.walk(correlation, moments.rows, task, [parameter])
     return Decision(kept, parameter, shrinkage)
 
 
-class _Path(NamedTuple):
-    """What the parts of a choice have in common."""
-
-    method: PathMethod
-    moments: Moments
-    task: Task
-    grid: Sequence[float]
-
-
-def _each(
-    cluster: Cluster | None,
-    function: Callable[[_Path, NDArray[np.integer]], NDArray[Any]],
-    path: _Path,
-    parts: Sequence[NDArray[np.integer]],
-) -> Iterator[NDArray[Any]]:
-    """Yields the function of each part of the rows, here or as tasks, in order."""
-    if cluster is None:
-        yield from (function(path, rows) for rows in parts)
-        return
-    with cluster.connected() as workers:
-        yield from workers.map(function, path, parts)
-
-
-def _kept(path: _Path, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Returns the candidates kept at each parameter by some rows, shape (parameters, m, m)."""
-    correlation, _ = path.moments.of_rows(rows).regular(path.task.given)
-    return np.stack(list(path.method.walk(correlation, len(rows), path.task, path.grid)))
-
-
-def _held_out(path: _Path, held: NDArray[np.integer]) -> NDArray[np.float64]:
+def _held_out(
+    method: PathMethod, moments: Moments, task: Task, grid: Sequence[float], held: NDArray[np.integer]
+) -> NDArray[np.float64]:
     """Returns twice the log-likelihood of held-out rows at each parameter, up to a constant."""
-    method, moments, task, grid = path
     assert moments.values is not None, "required"
     part = moments.of_rows(np.setdiff1d(np.arange(moments.rows), held))
     correlation, _ = part.regular(task.given)

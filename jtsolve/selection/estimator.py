@@ -27,10 +27,10 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
     Stands where scikit-learn's `GraphicalLasso` and `GraphicalLassoCV` do. Missing values are refused.
 
     Args:
-        method: glasso, neighbourhood, pc, pairs or held-out.
+        method: glasso, neighbourhood or pc.
         criterion: chooses the parameter, "ebic", "bic", "stars", "cv", or a number, the parameter; None for
             the default of the method.
-        screen: "complete", "correlation:R", "pc" or "looser", see `selection.request`; None for the default.
+        screen: "complete", "correlation:R" or "pc", see `selection.request`; None for the default.
         superset: an adjacency matrix, shape (features, features), in place of a screen; or None.
         over: "junction-tree" or "plain".
         separator_size: merge clusters joined by a larger separator; None for no limit.

@@ -196,7 +196,6 @@ def select(
     over: Framework | None = None,
     *,
     margins: Margins = "gaussian",
-    direct: bool = False,
     seed: int = 0,
     tell: Progress = quiet,
 ) -> Selection:
@@ -206,25 +205,30 @@ def select(
         data: a table of numbers or states, or the sample made of it.
         method: decides the edges.
         screen: gives the superset in which they are sought.
-        over: the framework; None for the junction tree without a limit on separators.
+        over: the framework; None for the junction tree without a limit on separators, or for a graph with
+            directions for all columns at once.
         margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
-        direct: whether the graph is the skeleton of a Bayesian network, to be directed as far as it can be;
-            for PC with separating sets of either end, over all columns.
         seed: of everything random.
         tell: receives progress; what it raises ends the selection.
 
     Raises:
-        ChoiceError: the method or the screen is not for such data, or the method finds no directions.
+        ChoiceError: the method or the screen is not for such data, or directions are sought over a junction
+            tree.
         InputError: a column is a combination of others, or the superset is not over these columns.
     """
     began = time.perf_counter()
-    over = OverJunctionTree() if over is None else over
+    directing = method if isinstance(method, PC) and method.direct else None
+    if over is None:
+        over = Plain() if directing else OverJunctionTree()
     sample = sample_of(data, margins) if isinstance(data, ContinuousTable | DataTable) else data
     objection = method.objection(sample)
     if objection is not None:
         raise ChoiceError(f"{objection}; choose another method")
-    if direct:
-        _require_directing(method, over)
+    if directing and not isinstance(over, Plain):
+        raise ChoiceError(
+            "a region of a junction tree hides common causes of its columns, so that it has no directions; "
+            "take the framework plain"
+        )
     tell("screening", 0.0)
     superset = screen.superset(sample, seed)
     screened = time.perf_counter()
@@ -234,12 +238,11 @@ def select(
     strengths: tuple[float, ...] | None = None
     arcs: tuple[Edge, ...] | None = None
     separators: dict[Edge, VarSet] = {}
-    if direct:
-        assert isinstance(method, PC), "required"
+    if directing:
         matrix, level = graph.matrix(), (steps[0].parameter if steps else None) or 0.0
         for pair in unshielded(graph):
             tell("seeking separating sets", 1.0)
-            separators[pair] = method.separator(sample, matrix, level, pair)
+            separators[pair] = directing.separator(sample, matrix, level, pair)
         arcs = directed(graph, separators)
     elif isinstance(sample, Moments):
         tell("estimating the strengths", 1.0)
@@ -267,25 +270,6 @@ def select(
         seconds={"screen": screened - began, "decisions": decided - screened, "total": end - began},
         environment=describe(1),
     )
-
-
-def _require_directing(method: SelectionMethod, over: Framework) -> None:
-    """Raises ChoiceError if a method over a framework does not give the skeleton of a network."""
-    if not isinstance(method, PC):
-        raise ChoiceError(
-            f"{method.name} selects the graph in which parents of a vertex are joined, which has no "
-            "directions; take the method pc"
-        )
-    if method.sets != "either":
-        raise ChoiceError(
-            "directions need separating sets of neighbours of either end: the parents of one end need not be "
-            "neighbours of the other; take the sets 'either'"
-        )
-    if not isinstance(over, Plain):
-        raise ChoiceError(
-            "a region of a junction tree hides common causes of its columns, so that it has no directions; "
-            "take the framework plain"
-        )
 
 
 def strengths_of(sample: Moments, graph: UndirectedGraph) -> tuple[float, ...]:

@@ -86,14 +86,11 @@ class SelectionMethod(Protocol):
 
 
 def options_of(value: Any) -> dict[str, Any]:
-    """Returns the name and the fields of a method, screen or criterion as JSON values.
-
-    Fields that `repr` does not show say where it runs, and not what it is.
-    """
+    """Returns the name and the fields of a method, screen or criterion as JSON values."""
     from dataclasses import fields, is_dataclass
 
     options: dict[str, Any] = {"name": value.name}
-    for entry in (entry for entry in fields(value) if entry.repr):
+    for entry in fields(value):
         own = getattr(value, entry.name)
         if is_dataclass(own) and hasattr(own, "name"):
             own = options_of(own)

@@ -1,9 +1,8 @@
 """Neighbourhood selection: a lasso regression of each vertex on its neighbours in the superset.
 
 N. Meinshausen, P. Bühlmann, High-dimensional graphs and variable selection with the lasso, Annals of
-Statistics 34, 2006. Given neighbours are not penalised. The adaptive lasso divides each penalty by the size
-of the least-squares slope (H. Zou, JASA 101, 2006; for graphs: S. Zhou, P. Rütimann, M. Xu, P. Bühlmann, JMLR
-12, 2011). One λ, chosen by the graph as a whole, serves all vertices.
+Statistics 34, 2006. Given neighbours are not penalised. One λ, chosen by the graph as a whole, serves all
+vertices.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 Rule = Literal["and", "or"]
 
 _TOLERANCE = 1e-7
-_LEAST_SLOPE = 1e-3
-"""Slopes below it count as this in the weights of the adaptive lasso."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,6 @@ class NeighbourhoodSelection:
 
     Args:
         rule: whether both ends have to select an edge, or one of them.
-        adaptive: whether penalties are divided by the least-squares slopes.
         criterion: chooses λ.
 
     Raises:
@@ -48,7 +44,6 @@ class NeighbourhoodSelection:
 
     name: ClassVar[str] = "neighbourhood"
     rule: Rule = "and"
-    adaptive: bool = False
     criterion: Criterion = Ebic()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
@@ -68,8 +63,7 @@ class NeighbourhoodSelection:
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
         """See `PathMethod`."""
-        products = np.abs(correlation) / self._weights(correlation, task)
-        largest = float(products[task.candidates].max(initial=0.0))
+        largest = float(np.abs(correlation[task.candidates]).max(initial=0.0))
         return largest, LOWEST * largest
 
     def walk(
@@ -79,21 +73,10 @@ class NeighbourhoodSelection:
         from jtsolve.selection.kernels.lasso import regressions
 
         del rows  # the penalty is as given
-        weights = self._weights(correlation, task)
         slopes = np.zeros_like(correlation)
         wanted = task.candidates.any(axis=1)
         for value in parameters:
-            penalty = np.where(task.candidates, value * weights, 0.0)
+            penalty = np.where(task.candidates, value, 0.0)
             regressions(correlation, task.graph, penalty, wanted, slopes, _TOLERANCE)
             chosen = (slopes != 0) & task.candidates
             yield chosen & chosen.T if self.rule == "and" else chosen | chosen.T
-
-    def _weights(self, correlation: NDArray[np.float64], task: Task) -> NDArray[np.float64]:
-        """Returns the weight of each penalty, row j those of the regression of j."""
-        weights = np.ones_like(correlation)
-        if self.adaptive:
-            for j in np.flatnonzero(task.candidates.any(axis=1)):
-                around = np.flatnonzero(task.graph[j])
-                slopes = np.linalg.solve(correlation[np.ix_(around, around)], correlation[around, j])
-                weights[j, around] = 1 / np.maximum(np.abs(slopes), _LEAST_SLOPE)
-        return weights

@@ -1,13 +1,14 @@
-"""The PC algorithm for undirected graphs: Algorithm 4 of Vats and Nowak, and its order-free variant.
+"""The PC algorithm for undirected graphs: Algorithm 4 of Vats and Nowak, without its dependence on order.
 
     for k = 0..η, for each candidate ij left: S_ij ← the neighbours of i or of j, whichever are fewer;
         delete ij if some S ⊆ S_ij of k vertices has X_i ⫫ X_j | X_S
 
-The neighbours shrink as edges are deleted, so that the order of the columns matters. PC-stable (D. Colombo,
-M. Maathuis, JMLR 15, 2014) takes those at the beginning of each k, and does not depend on it.
+The neighbours are those at the beginning of each k (PC-stable), so that the order of the columns does not
+matter; in Algorithm 4, they shrink as edges are deleted.
 
 References:
     P. Spirtes, C. Glymour, An algorithm for fast recovery of sparse causal graphs, 1991.
+    D. Colombo, M. Maathuis, Order-independent constraint-based causal structure learning, JMLR 15, 2014.
     M. Kalisch, P. Bühlmann, Estimating high-dimensional directed acyclic graphs with the PC-algorithm, JMLR
     8, 2007.
     J. Ramsey, Improving accuracy and scalability of the PC algorithm by maximizing p-value, arXiv 1610.00378,
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
     from jtsolve.selection.samples import Sample, States
 
-Sets = Literal["fewer", "either"]
-
+_DEPTH = 2
+"""The largest |S|, unless it is given or the edges are to be directed."""
 _LARGEST_LEVEL = 0.2
 _LEAST_LEVEL = 1e-8
 """The levels α between which a criterion chooses: from hardly any edges to a fifth of the false ones."""
@@ -51,9 +52,10 @@ class PC:
     """The PC algorithm; for numbers and states.
 
     Args:
-        depth: η, the largest |S|; None for as many as there are neighbours.
-        stable: whether the result does not depend on the order of the columns.
-        sets: whether S is sought among the neighbours of the end with fewer, or of either end.
+        depth: η, the largest |S|; None for 2, or with `direct` for as many as there are neighbours.
+        direct: whether the graph is the skeleton of a Bayesian network, to be directed as far as it can be.
+            Then S is sought among the neighbours of either end: the parents of one need not be neighbours of
+            the other.
         test: fisher-z, correlation or bic for numbers, g, chi2 or bic for states; None for fisher-z and g.
         criterion: chooses the level α, or the threshold of the test correlation; for states, it is given.
 
@@ -62,17 +64,14 @@ class PC:
     """
 
     name: ClassVar[str] = "pc"
-    depth: int | None = 2
-    stable: bool = True
-    sets: Sets = "fewer"
+    depth: int | None = None
+    direct: bool = False
     test: str | None = None
     criterion: Criterion = Given(0.01)  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
         if self.test is not None and self.test not in TESTS:
             raise ChoiceError(f"there is no test '{self.test}'; there are {', '.join(TESTS)}")
-        if self.sets not in get_args(Sets):
-            raise ChoiceError(f"there are no sets '{self.sets}'; there are {', '.join(get_args(Sets))}")
         if self.depth is not None and self.depth < 0:
             raise ChoiceError(f"the depth is {self.depth}; give a number of 0 or more")
         if isinstance(self.criterion, Given) and self.criterion.value >= 1:
@@ -122,7 +121,7 @@ class PC:
         for value in parameters:
             left = task.candidates.copy()
             limits = thresholds(self._test, value, rows, self._deepest(len(left)))
-            prune(correlation, task.graph.copy(), left, limits, self.stable, self.sets == "either")
+            prune(correlation, task.graph.copy(), left, limits, self.direct)
             yield left
 
     def _states(self, sample: States, task: Task) -> Decision:
@@ -133,7 +132,7 @@ class PC:
         for size in range(self._deepest(sample.n) + 1):
             if size >= graph.sum(axis=0).max(initial=0):
                 break
-            seen = graph.copy() if self.stable else graph
+            seen = graph.copy()
             for i, j in np.argwhere(np.triu(left)).tolist():
                 if any(
                     dependence(sample, i, j, given, test, level) <= 0
@@ -145,7 +144,10 @@ class PC:
 
     def _deepest(self, n: int) -> int:
         """Returns the largest |S| among n columns."""
-        return max(n - 2, 0) if self.depth is None else self.depth
+        every = max(n - 2, 0)
+        if self.depth is None:
+            return every if self.direct else min(_DEPTH, every)
+        return min(self.depth, every)
 
     def separator(self, sample: Sample, graph: NDArray[np.bool_], level: float, pair: Edge) -> VarSet:
         """Returns the set that separates two vertices which a graph does not join.
@@ -170,7 +172,7 @@ class PC:
         return min(found)[1]
 
     def _around(self, graph: NDArray[np.bool_], i: int, j: int) -> list[list[int]]:
-        """Returns S_ij, or both if S is sought on either side."""
+        """Returns S_ij, or the neighbours of both ends if edges are to be directed."""
         ends = sorted((i, j), key=lambda end: int(graph[end].sum()))
         sides = [[v for v in np.flatnonzero(graph[end]).tolist() if v not in (i, j)] for end in ends]
-        return sides if self.sets == "either" else sides[:1]
+        return sides if self.direct else sides[:1]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Literal, get_args
 
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.choosing import NOTHING_TO_SPREAD, Given, criterion_named
+from jtsolve.selection.choosing import criterion_named
 from jtsolve.selection.framework import OverJunctionTree, Plain
 from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.independence import STATE_TESTS
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
-from jtsolve.selection.pairwise import HeldOutTests, PairTests
 from jtsolve.selection.pc import PC
-from jtsolve.selection.screens import Complete, Correlations, GivenGraph, Looser, PcScreen
-from jtsolve.selection.shortcuts import WithShortcuts
+from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.cluster import Cluster
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.core.selection import Over
     from jtsolve.selection.choosing import Criterion
@@ -30,8 +27,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["gaussian", "nonparanormal", "states"]
 KINDS: tuple[str, ...] = get_args(Kind)
-METHODS = ("glasso", "neighbourhood", "pc", "pairs", "held-out")
-SCREENS = ("complete", "correlation:R", "pc[:DEPTH[:LEVEL]]", "looser[:SHARE]")
+METHODS = ("glasso", "neighbourhood", "pc")
+SCREENS = ("complete", "correlation:R", "pc[:DEPTH[:LEVEL]]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +40,13 @@ class Request:
         kind: what the columns are; None for states if the test is one of states alone, else gaussian.
         criterion: see `choosing.criterion_named`.
         rule: of neighbourhood: and, or.
-        adaptive: of neighbourhood.
         depth: of pc, the largest separating set.
-        ordered: of pc: as Algorithm 4, whose result depends on the order of the columns.
-        either: of pc: sets of neighbours of either end, not of the one with fewer.
         direct: of pc: direct the edges as far as they can be; over all columns, with sets of either end, of
             any size unless the depth is given.
-        test: of pc and pairs.
+        test: of pc.
         screen: of `SCREENS`; None for complete in the plain framework, else pc.
         over: the framework; None for the junction tree, or plain for a graph with directions.
         separator_size: of the junction tree.
-        shortcuts: take the authors' shortcuts for small regions.
-        cluster: has a task for each fold of the criterion cv, and each subsample of stars; None for this
-            process.
 
     Raises:
         ChoiceError: a name is unknown, or an option is not one of the method.
@@ -65,17 +56,12 @@ class Request:
     kind: Kind | None = None
     criterion: str | None = None
     rule: str | None = None
-    adaptive: bool = False
     depth: int | None = None
-    ordered: bool = False
-    either: bool = False
     direct: bool = False
     test: str | None = None
     screen: str | None = None
     over: Over | None = None
     separator_size: int | None = None
-    shortcuts: bool = False
-    cluster: Cluster | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -88,10 +74,8 @@ class Request:
             raise ChoiceError("a separator size is for the junction tree; leave it out")
         allowed = {
             "glasso": {"criterion"},
-            "neighbourhood": {"criterion", "rule", "adaptive"},
-            "pc": {"criterion", "depth", "ordered", "either", "direct", "test"},
-            "pairs": {"criterion", "test"},
-            "held-out": set[str](),
+            "neighbourhood": {"criterion", "rule"},
+            "pc": {"criterion", "depth", "direct", "test"},
         }
         given = {entry.name for entry in fields(self) if getattr(self, entry.name) != entry.default}
         wrong = given & set.union(*allowed.values()) - allowed[self.method]
@@ -99,8 +83,6 @@ class Request:
             raise ChoiceError(
                 f"{', '.join(sorted(wrong))}: no option of the method {self.method}; leave it out"
             )
-        if self.cluster is not None and (self.criterion is None or self.method in ("pairs", "held-out")):
-            raise ChoiceError(NOTHING_TO_SPREAD)
         self.selection_method()  # refuses what the method refuses
 
     @property
@@ -126,11 +108,8 @@ class Request:
             "glasso": self._glasso,
             "neighbourhood": self._neighbourhood,
             "pc": self._pc,
-            "pairs": lambda: PairTests(self.test, self._level()),
-            "held-out": HeldOutTests,
         }
-        method = makers[self.method]()
-        return WithShortcuts(method) if self.shortcuts else method
+        return makers[self.method]()
 
     def _glasso(self) -> GraphicalLasso:
         return GraphicalLasso() if self.criterion is None else GraphicalLasso(self._criterion())
@@ -138,27 +117,17 @@ class Request:
     def _neighbourhood(self) -> NeighbourhoodSelection:
         rule = self.rule or "and"
         if self.criterion is None:
-            return NeighbourhoodSelection(rule, self.adaptive)  # type: ignore[arg-type]  # checked there
-        return NeighbourhoodSelection(rule, self.adaptive, self._criterion())  # type: ignore[arg-type]
+            return NeighbourhoodSelection(rule)  # type: ignore[arg-type]  # checked there
+        return NeighbourhoodSelection(rule, self._criterion())  # type: ignore[arg-type]
 
     def _pc(self) -> PC:
-        depth = 2 if self.depth is None and not self.direct else self.depth
-        sets: Literal["either", "fewer"] = "either" if self.either or self.direct else "fewer"
         if self.criterion is None:
-            return PC(depth, not self.ordered, sets, self.test)
-        return PC(depth, not self.ordered, sets, self.test, self._criterion())
+            return PC(self.depth, self.direct, self.test)
+        return PC(self.depth, self.direct, self.test, self._criterion())
 
     def _criterion(self) -> Criterion:
         assert self.criterion is not None, "asked before"
-        return criterion_named(self.criterion, self.cluster)
-
-    def _level(self) -> float:
-        if self.criterion is None:
-            return 0.01
-        criterion = criterion_named(self.criterion)
-        if not isinstance(criterion, Given):
-            raise ChoiceError("the level of pairs is not chosen but given, such as 0.01")
-        return criterion.value
+        return criterion_named(self.criterion)
 
     def framework(self) -> Framework:
         """Returns the framework."""
@@ -183,18 +152,11 @@ class Request:
             ("pc", 0): lambda: PcScreen(test=test),
             ("pc", 1): lambda: PcScreen(_whole(numbers[0]), test=test),
             ("pc", 2): lambda: PcScreen(_whole(numbers[0]), numbers[1], test),
-            ("looser", 0): lambda: Looser(self._loosened()),
-            ("looser", 1): lambda: Looser(self._loosened(), numbers[0]),
         }
         maker = makers.get((name, len(numbers)))
         if maker is None:
             raise ChoiceError(f"there is no screen '{self.screen}'; there are {', '.join(SCREENS)}")
         return maker()
-
-    def _loosened(self) -> GraphicalLasso | NeighbourhoodSelection:
-        if self.method not in ("glasso", "neighbourhood"):
-            raise ChoiceError(f"{self.method} has no looser run; take the screen pc")
-        return self._glasso() if self.method == "glasso" else self._neighbourhood()
 
 
 def _number(text: str) -> float:

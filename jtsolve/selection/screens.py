@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.core.graph import UndirectedGraph
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError
 from jtsolve.selection.choosing import Given
-from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.method import Task
-from jtsolve.selection.neighbourhood import NeighbourhoodSelection
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import Moments
 
 if TYPE_CHECKING:
-    from jtsolve.selection.method import SelectionMethod
     from jtsolve.selection.samples import Sample
 
 
@@ -99,49 +96,6 @@ class PcScreen:
         objection = method.objection(sample)
         if objection is not None:
             raise ChoiceError(f"the screen: {objection}; choose another")
-        return _run(method, sample, seed)
-
-
-@dataclass(frozen=True, slots=True)
-class Looser:
-    """The graphical lasso or neighbourhood selection on the complete graph, at a share of the λ it chooses.
-
-    Args:
-        method: one of the two.
-        share: of λ, above 0 and at most 1.
-    """
-
-    name: ClassVar[str] = "looser"
-    method: GraphicalLasso | NeighbourhoodSelection
-    share: float = 0.5
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.method, GraphicalLasso | NeighbourhoodSelection):
-            raise ChoiceError(
-                "only glasso and neighbourhood have a looser run; take the screen pc for others"
-            )
-        if not 0 < self.share <= 1:
-            raise ChoiceError(f"the share is {self.share}; give a number above 0 and at most 1")
-
-    def superset(self, sample: Sample, seed: int) -> UndirectedGraph:
-        """See `Screen`; raises InputError if no λ is chosen."""
-        from dataclasses import replace
-
-        objection = self.method.objection(sample)
-        if objection is not None:
-            raise ChoiceError(f"the screen: {objection}; choose another")
-        decision = self.method.decide(sample, _everything(sample), seed)
-        if not decision.parameter:
-            raise InputError("table", "columns", "no two are correlated", "there is nothing to select")
-        looser = replace(self.method, criterion=Given(decision.parameter * self.share))
-        return _run(looser, sample, seed)
-
-
-def _everything(sample: Sample) -> Task:
-    graph = ~np.eye(sample.n, dtype=np.bool_)
-    return Task(graph, graph)
-
-
-def _run(method: SelectionMethod, sample: Sample, seed: int) -> UndirectedGraph:
-    kept = method.decide(sample, _everything(sample), seed).kept
-    return UndirectedGraph.from_matrix(sample.names, kept)
+        everything = ~np.eye(sample.n, dtype=np.bool_)
+        kept = method.decide(sample, Task(everything, everything), seed).kept
+        return UndirectedGraph.from_matrix(sample.names, kept)

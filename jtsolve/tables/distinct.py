@@ -1,6 +1,8 @@
-"""Distinct rows of small integers and their counts; the hash table is in `kernels.distinct`.
+"""Distinct rows of integers and their counts, merged by polars.
 
-Memory for each distinct row: its values, in the smallest type that holds them all, and 16 to 32 bytes.
+A merge takes `_BYTES_A_ROW` and `_TIMES_A_VALUE` times the values, for the rows kept so far and those added
+since the last merge. It is due when those added are as many as those kept, and at least `_LEAST`: each row is
+merged twice on average even if all differ.
 """
 
 from __future__ import annotations
@@ -13,14 +15,19 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from jtsolve.tables.table import DataTable
 
-_BLOCK = 1 << 16
-"""Rows inserted at a time."""
+_LEAST = 1 << 18
+"""Rows to add before a merge: few enough to hold them, enough to make the overhead of polars negligible."""
+_TIMES_A_VALUE, _BYTES_A_ROW = 3, 256
+"""Peak of a merge, measured with polars 2.1 on rows that all differ, 2 to 1000 columns of 1 to 4 bytes:
+polars concatenates rows, encodes them as keys, lists the positions of each in a hash table, and gathers."""
+_TIMES = "times"
 _FEW_COLUMNS, _TIMES_MORE = 64, 8
-"""Columns of a wide table looked at first, and by what factor they grow: at most a seventh of the work."""
+"""Columns of a wide table compared first, and by what factor they grow: at most a seventh of the work."""
 ONCE: NDArray[np.int64] = np.empty(0, np.int64)
 """Multiplicities of rows that all count once, for kernels. Read-only as those of a table, which numba tells
 apart: it would compile every kernel that takes them twice."""
@@ -36,76 +43,56 @@ class Watch(Protocol):
 
 
 def unwatched(*, rows: int, memory: int) -> None:
-    """Never stops reading."""
+    """The default watch: does nothing."""
 
 
 class DistinctRows:
     """Distinct rows in order of first occurrence, with counts.
 
     Args:
-        width: number of columns.
         watch: called before memory is allocated.
-
-    Attributes:
-        used: number of distinct rows.
     """
 
-    def __init__(self, width: int, watch: Watch = unwatched) -> None:
-        self.used = self._read = 0
+    def __init__(self, watch: Watch = unwatched) -> None:
         self._watch = watch
-        self._rows: NDArray[Any] = np.empty((0, width), np.uint8)
-        self._times = np.empty(0, np.int64)
-        self._slots = np.zeros(1, np.int32)
+        self._frames: list[pl.DataFrame] = []
+        self._rows = self._added = 0
 
-    def add(
-        self, columns: Sequence[NDArray[Any]], largest: int, weights: NDArray[np.int64] | None = None
-    ) -> None:
+    def add(self, columns: Sequence[NDArray[Any]], weights: NDArray[np.int64] | None = None) -> None:
         """Counts rows.
 
         Args:
-            columns: their values, column by column, from 0.
-            largest: upper bound of all values so far.
+            columns: integers, column by column.
             weights: multiplicity of each row; None for 1.
         """
-        from jtsolve.tables.kernels.distinct import insert_rows
+        import polars as pl
 
-        kind = np.uint8 if largest < 1 << 8 else np.uint16 if largest < 1 << 16 else np.uint32
-        if self._rows.itemsize < np.dtype(kind).itemsize:
-            self._watch(rows=self._read, memory=self._rows.size * np.dtype(kind).itemsize)
-            self._rows = self._rows.astype(kind)
-        for start in range(0, columns[0].size, _BLOCK):
-            parts = [column[start : start + _BLOCK] for column in columns]
-            block = np.empty((parts[0].size, len(parts)), self._rows.dtype)
-            for place, part in enumerate(parts):
-                block[:, place] = part
-            times = ONCE if weights is None else weights[start : start + _BLOCK]
-            self._make_room(block.shape[0])
-            self.used = insert_rows(block, times, self._rows, self._times, self._slots, self.used)
-            self._read += block.shape[0]
+        self._rows += columns[0].size
+        self._added += columns[0].size
+        times = np.ones(columns[0].size, np.int64) if weights is None else weights
+        frame = {str(place): column for place, column in enumerate(columns)}
+        self._frames.append(pl.DataFrame({**frame, _TIMES: times}))
+        if self._added >= max(_LEAST, self._frames[0].height):
+            self._merge()
 
-    def _make_room(self, count: int) -> None:
-        """Makes room for `count` more rows: storage grows by half, the hash table keeps two slots a row."""
-        from jtsolve.tables.kernels.distinct import fill_slots
+    def _merge(self) -> None:
+        """Merges the rows added with those kept, which come first: each keeps its first position."""
+        import polars as pl
 
-        need = self.used + count
-        if need > self._times.size:
-            capacity = max(need, self._times.size * 3 // 2)
-            width = self._rows.shape[1]
-            self._watch(rows=self._read, memory=capacity * (width * self._rows.itemsize + 8))
-            rows = np.empty((capacity, width), self._rows.dtype)
-            rows[: self.used] = self._rows[: self.used]
-            times = np.empty(capacity, np.int64)
-            times[: self.used] = self._times[: self.used]
-            self._rows, self._times = rows, times
-        if 2 * need > self._slots.size:
-            size = 1 << (2 * need - 1).bit_length()
-            self._watch(rows=self._read, memory=4 * size)
-            self._slots = fill_slots(self._rows, self.used, size)
+        rows = sum(frame.height for frame in self._frames)
+        width = max(frame.estimated_size() / frame.height for frame in self._frames)
+        self._watch(rows=self._rows, memory=int(rows * (_TIMES_A_VALUE * width + _BYTES_A_ROW)))
+        together = pl.concat(self._frames, how="vertical_relaxed")
+        keys = together.columns[:-1]
+        self._frames = [together.group_by(keys, maintain_order=True).agg(pl.col(_TIMES).sum())]
+        self._added = 0
 
-    def taken(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Returns the values, shape (columns, rows), and the counts; drops the hash table."""
-        self._slots = np.zeros(1, np.int32)
-        return self._rows[: self.used].T, self._times[: self.used].copy()
+    def taken(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+        """Returns the values of each column, and the counts; there must be rows."""
+        if self._added:
+            self._merge()
+        *columns, times = self._frames.pop().iter_columns()
+        return [column.to_numpy() for column in columns], times.to_numpy()
 
 
 def merged_rows(table: DataTable) -> DataTable:
@@ -116,9 +103,9 @@ def merged_rows(table: DataTable) -> DataTable:
     """
     columns = _FEW_COLUMNS
     while table.weights is None and _TIMES_MORE * columns <= table.n:
-        rows = DistinctRows(columns)
-        rows.add(list(table.codes[:columns]), int(table.arities.max()) - 1)
-        if 2 * rows.used > table.rows:
+        rows = DistinctRows()
+        rows.add(list(table.codes[:columns]))
+        if 2 * rows.taken()[1].size > table.rows:
             return table
         columns *= _TIMES_MORE
     distinct = distinct_rows(table)
@@ -127,7 +114,7 @@ def merged_rows(table: DataTable) -> DataTable:
 
 def distinct_rows(table: DataTable) -> DataTable:
     """Returns the distinct rows of a table in order of first occurrence, with their counts as weights."""
-    rows = DistinctRows(table.n)
-    rows.add(list(table.codes), int(table.arities.max()) - 1, table.weights)
-    codes, weights = rows.taken()
-    return table if weights.size == table.rows else replace(table, codes=codes, weights=weights)
+    rows = DistinctRows()
+    rows.add(list(table.codes), table.weights)
+    columns, weights = rows.taken()
+    return table if weights.size == table.rows else replace(table, codes=np.stack(columns), weights=weights)

@@ -113,11 +113,9 @@ class Gatherer:
                 pieces.append(codes)
             if self.rows > KEPT and self._intake.together:
                 coded, self._kept = [np.concatenate(pieces) for pieces in self._kept], []
-                self._counted = DistinctRows(len(coded), self._tell)
+                self._counted = DistinctRows(self._tell)
         if self._counted is not None:
-            largest = max(len(encoder.known) for encoder in self._encoders)
-            # Shifted, since a gap is -1 and DistinctRows takes values from 0.
-            self._counted.add([codes.astype(np.int64) - GAP for codes in coded], largest)
+            self._counted.add(coded)
 
     def _tell(self, *, rows: int, memory: int) -> None:
         """Reports an allocation of DistinctRows, with the number of rows read."""
@@ -133,13 +131,9 @@ class Gatherer:
         """
         times: NDArray[np.int64] | None = None
         if self._counted is not None:
-            rows, counts = self._counted.taken()
+            codes, counts = self._counted.taken()
             self._counted = None
             times = None if (counts == 1).all() else counts
-            codes = [
-                (column.astype(np.int64) + GAP).astype(signed_type(len(encoder.known)))
-                for column, encoder in zip(rows, self._encoders, strict=True)
-            ]
         else:
             codes = [np.concatenate(pieces) for pieces in self._kept]
             self._kept = []

@@ -6,14 +6,9 @@ anything that is not a regular file, are held in memory.
 
 from __future__ import annotations
 
-import ctypes
 import io
-import os
-import signal
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
@@ -82,16 +77,15 @@ def frame_of_slice(path: Path, start: int, rows: int | None) -> pl.DataFrame:
         InputError: the file cannot be read.
     """
     with readable(str(path), "parquet"):
-        return _collected(scanned(path, "parquet").slice(start, rows))
+        return scanned(path, "parquet").slice(start, rows).collect()
 
 
 def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
     """Returns a file as a lazy frame, of which the schema is read."""
     import polars as pl
 
-    with _hushed():
-        lazy = pl.scan_parquet(content, glob=False) if suffix == "parquet" else pl.scan_ipc(content)
-        lazy.collect_schema()
+    lazy = pl.scan_parquet(content, glob=False) if suffix == "parquet" else pl.scan_ipc(content)
+    lazy.collect_schema()
     return lazy
 
 
@@ -99,7 +93,7 @@ def height(lazy: pl.LazyFrame) -> int:
     """Returns the number of rows of a file, from its metadata."""
     import polars as pl
 
-    return int(_collected(lazy.select(pl.len())).item()) if lazy.collect_schema() else 0
+    return int(lazy.select(pl.len()).collect().item()) if lazy.collect_schema() else 0
 
 
 def require_same(schemas: Sequence[tuple[str, Mapping[str, object]]]) -> None:
@@ -148,73 +142,6 @@ def readable(name: str, suffix: str) -> Iterator[None]:
         raise InputError(name, "", f"it cannot be read as {suffix} ({cause})", "check the file") from None
 
 
-_HUSHING = threading.Lock()
-_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
-_ABORTED = (
-    b"jtsolve: polars cannot read the columns: the file is damaged, or the memory does not suffice. "
-    b"Fix: write the file again, or allow more memory.\n"
-)
-
-
-@contextmanager
-def _hushed() -> Iterator[None]:
-    """Keeps the backtraces of Rust's panics off standard error; the panics come as exceptions anyway.
-
-    Polars has no option for it, and Python cannot set Rust's panic hook. So standard error of the whole
-    process is redirected; what other threads write meanwhile follows at the end, unless polars panicked.
-    """
-    import polars as pl
-
-    with _HUSHING:  # of two threads, the second would restore what the first has redirected
-        try:
-            kept = os.dup(2)
-        except OSError:  # it is closed
-            yield
-            return
-        with TemporaryFile() as said, _last_words(kept):
-            panicked = False
-            try:
-                os.dup2(said.fileno(), 2)
-                yield
-            except pl.exceptions.PanicException:
-                panicked = True
-                raise
-            finally:
-                os.dup2(kept, 2)
-                os.close(kept)
-                said.seek(0)
-                if not panicked and (text := said.read()):
-                    os.write(2, text)
-
-
-@contextmanager
-def _last_words(error: int) -> Iterator[None]:
-    """Ends the process with a sentence on a descriptor, and exit code 2, where polars would abort it.
-
-    Rust does so where a damaged file asks for more memory than there is. That can be neither caught nor
-    raised, and Python's own handlers of signals would never run; one of C takes its place meanwhile. Reading
-    in another process would survive it too, and take its start and a copy of the data for every file.
-    """
-
-    def end(_number: int) -> None:
-        os.write(error, _ABORTED)
-        os._exit(2)
-
-    library = ctypes.CDLL(None)
-    library.signal.restype, library.signal.argtypes = ctypes.c_void_p, (ctypes.c_int, ctypes.c_void_p)
-    handler = _HANDLER(end)
-    previous = library.signal(signal.SIGABRT, ctypes.cast(handler, ctypes.c_void_p))
-    try:
-        yield
-    finally:
-        library.signal(signal.SIGABRT, previous)
-
-
-def _collected(lazy: pl.LazyFrame) -> pl.DataFrame:
-    with _hushed():
-        return lazy.collect()
-
-
 def read_frame(data: Frame, intake: Intake) -> RawTable:
     """Returns the table in a data frame.
 
@@ -229,8 +156,7 @@ def _gathered(lazies: Sequence[pl.LazyFrame], source: str, intake: Intake) -> Ra
     """Returns the table in lazy frames of the same columns and types."""
     import polars as pl
 
-    with _hushed():
-        schema = lazies[0].collect_schema()
+    schema = lazies[0].collect_schema()
     heights = [height(lazy) for lazy in lazies]
     if not any(heights):
         raise InputError(source, "", "there are no rows", "give a table with rows")
@@ -245,7 +171,7 @@ def _gathered(lazies: Sequence[pl.LazyFrame], source: str, intake: Intake) -> Ra
     step = min(_ROWS, max(1, _VALUES // len(wanted)))
     for lazy, rows in zip(lazies, heights, strict=True):
         for start in range(0, rows, step):
-            gatherer.add(_collected(lazy.select(chosen).slice(start, step)).get_columns(), label_of)
+            gatherer.add(lazy.select(chosen).slice(start, step).collect().get_columns(), label_of)
     states = [
         tuple(kind.categories.to_list()) if isinstance(kind, pl.Enum) else None for kind in schema.values()
     ]

@@ -15,8 +15,10 @@ is checked again when it reaches the top. A candidate carries its S, which only 
 
 A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
 
-With `significance`, an edge also has to pass the likelihood-ratio test (`forward.significance`). For a
-penalised score, such as bic, the penalised gain is tested, which is stricter than the level.
+With `significance` α, an edge also has to pass the likelihood-ratio test. If u and v are independent given S,
+twice its gain is asymptotically χ² with (r_u − 1)(r_v − 1) Π_{s ∈ S} r_s degrees of freedom, where r counts
+states. Each test has the level α divided by the number of pairs (Bonferroni). For a penalised score, such as
+bic, the penalised gain is tested, which is stricter than the level.
 
 Without other constraints, the initial gains stay sorted arrays; a pair becomes a candidate in its turn.
 
@@ -27,6 +29,7 @@ per pair.
 References:
     Deshpande, Garofalakis, Jordan, Efficient stepwise selection in decomposable models, UAI 2001. Petitjean,
     Webb, Scaling log-linear analysis to datasets with thousands of variables, SDM 2015 (Chordalysis).
+    Whittaker, Graphical Models in Applied Multivariate Statistics, 1990 (tests of edges).
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from collections import Counter
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backends.forward.pairs import (
@@ -44,7 +48,6 @@ from jtsolve.backends.forward.pairs import (
     connected,
     gaining_pairs,
 )
-from jtsolve.backends.forward.significance import Significance, significance_of, state_count
 from jtsolve.backends.support.remembered import KnownScores, remembered
 from jtsolve.backends.support.required_edges import triangulated
 from jtsolve.backends.support.starts import best_start
@@ -60,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jtsolve.core.backend import Limits, Report
-    from jtsolve.core.problem import Problem
+    from jtsolve.core.problem import Problem, Variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +115,9 @@ class Forward:
             return Outcome(
                 None, stats={"note": "the required edges could not be completed to a chordal graph"}
             )
-        test = None if self.significance is None else significance_of(problem, self.significance)
-        first = best_start(self.start, problem, limits, report) if test is None else None
-        search = _EdgeSelection(problem, required, report, test)
+        tested = self.significance is not None
+        first = None if tested else best_start(self.start, problem, limits, report)
+        search = _EdgeSelection(problem, required, report, self.significance)
         stop = search.forward() or search.backward()
         stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
         tree = None if search.broken else search.tree()
@@ -127,12 +130,18 @@ class Forward:
 
 def _knows_all_states(problem: Problem) -> str | None:
     """Objects to variables with an unknown number of states."""
-    unknown = [variable.name for variable in problem.variables if state_count(variable) == 0]
+    unknown = [variable.name for variable in problem.variables if variable.states is None]
     if not unknown:
         return None
     return (
         f"A test of significance needs the number of states of every variable, and '{unknown[0]}' has none."
     )
+
+
+def _state_count(variable: Variable) -> int:
+    """Returns the number of states of a variable; 0 if unknown."""
+    states = variable.states
+    return states if isinstance(states, int) else len(states or ())
 
 
 def _is_plain(problem: Problem) -> bool:
@@ -145,9 +154,10 @@ class _EdgeSelection:
     """A chordal graph, its maximal cliques and separators, and the queue of candidate edges."""
 
     def __init__(
-        self, problem: Problem, start: list[VarSet], report: Report, test: Significance | None
+        self, problem: Problem, start: list[VarSet], report: Report, significance: float | None
     ) -> None:
-        self.problem, self.test = problem, test
+        self.problem, self.significance = problem, significance
+        self.state_counts = [_state_count(variable) for variable in problem.variables]
         self.width = problem.max_clique_size
         self.report = report
         self.neighbours = start
@@ -218,7 +228,7 @@ class _EdgeSelection:
             if self.queue and self.queue[0].loss < loss:
                 break
             self.first.take()
-            if self.test is None or self.test.accepts(u, v, 0, -loss):
+            if self.is_significant(u, v, 0, -loss):
                 growth = self.exchange(u, v).growth
                 heappush(
                     self.queue,
@@ -279,11 +289,23 @@ class _EdgeSelection:
         added = self.bad(exchange.cliques_in, exchange.separators_in)
         loss = -self.gain(u, v)
         shared = self.neighbours[u] & self.neighbours[v]
-        repairs = added > 0 or loss >= 0 or not (self.test is None or self.test.accepts(u, v, shared, -loss))
+        repairs = added > 0 or loss >= 0 or not self.is_significant(u, v, shared, -loss)
         cost = added - self.bad(exchange.cliques_out, exchange.separators_out)
         if self.max_cliques < self.problem.n:
             cost += exchange.growth
         return CandidateEdge(repairs, cost if repairs else 0, loss, u, v, shared, exchange.growth)
+
+    def is_significant(self, u: int, v: int, shared: VarSet, gain: float) -> bool:
+        """Tells whether an edge with this gain, in nats, passes the likelihood-ratio test, if any."""
+        if self.significance is None:
+            return True
+        from scipy.special import chdtrc
+
+        freedom = (self.state_counts[u] - 1) * (self.state_counts[v] - 1)
+        for w in members(shared):
+            freedom *= self.state_counts[w]
+        level = self.significance / comb(self.problem.n, 2)
+        return gain > 0 and freedom > 0 and bool(chdtrc(float(freedom), 2 * gain) <= level)
 
     def current(self, entry: CandidateEdge) -> CandidateEdge | None:
         """Returns the candidate of the same pair now; None if its stamp is old or the edge is illegal."""

@@ -1,8 +1,8 @@
-"""Tests of conditional independence: partial correlations along Algorithm 4, and held-out likelihoods."""
+"""Tests of conditional independence by partial correlations, along Algorithm 4."""
 
 from __future__ import annotations
 
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -62,7 +62,7 @@ def separated(correlation, i, j, around, count, size, threshold, given, places, 
 
 
 @kernel
-def prune(correlation, graph, candidates, thresholds, stable, both):
+def prune(correlation, graph, candidates, thresholds, both):
     """Algorithm 4 of Vats and Nowak: deletes candidates that a set of few neighbours separates.
 
     Args:
@@ -70,7 +70,6 @@ def prune(correlation, graph, candidates, thresholds, stable, both):
         graph: bool, shape (m, m): H; changed.
         candidates: bool, shape (m, m), within H; changed.
         thresholds: for each size of S from 0: |ρ| below it is independence.
-        stable: whether the neighbours are those at the beginning of each size.
         both: whether S is sought among the neighbours of either end, not of the one with fewer.
     """
     m = correlation.shape[0]
@@ -80,7 +79,7 @@ def prune(correlation, graph, candidates, thresholds, stable, both):
     places = np.empty(deepest + 1, np.int64)
     factor = np.empty((deepest + 2, deepest + 2))
     for size in range(deepest):
-        seen = graph.copy() if stable else graph
+        seen = graph.copy()  # PC-stable: the neighbours at the beginning of each size
         enough = False
         for i in range(m):
             for j in range(i + 1, m):
@@ -109,66 +108,3 @@ def prune(correlation, graph, candidates, thresholds, stable, both):
                         break
         if not enough:
             break
-
-
-@kernel
-def dependent_out_of_sample(values, columns, folds, count):
-    """Tells whether correlating the first two columns given the others fits held-out rows better, each time.
-
-    Repeated cross-validation of the Gaussian likelihood of (X_i, X_j | X_S) with and without a correlation.
-
-    Args:
-        values: shape (m, rows).
-        columns: int64: i, j, then S.
-        folds: int64, shape (times, rows): the fold of each row in each repetition.
-        count: the number of folds.
-    """
-    d = len(columns)
-    rows = values.shape[1]
-    m = d - 2
-    for time in range(folds.shape[0]):
-        sizes = np.zeros(count)
-        sums = np.zeros((count, d))
-        squares = np.zeros((count, d, d))
-        for r in range(rows):
-            f = folds[time, r]
-            sizes[f] += 1
-            for a in range(d):
-                x = values[columns[a], r]
-                sums[f, a] += x
-                for b in range(a + 1):
-                    squares[f, a, b] += x * values[columns[b], r]
-        gain = 0.0
-        for f in range(count):
-            train = np.empty((d, d))
-            test = np.empty((d, d))
-            for a in range(d):
-                for b in range(a + 1):
-                    inside, outside = sizes[f], 0.0
-                    one, other, product = 0.0, 0.0, 0.0
-                    for g in range(count):
-                        if g != f:
-                            outside += sizes[g]
-                            one += sums[g, a]
-                            other += sums[g, b]
-                            product += squares[g, a, b]
-                    train[a, b] = train[b, a] = product / outside - one * other / outside**2
-                    held = squares[f, a, b] / inside - sums[f, a] * sums[f, b] / inside**2
-                    test[a, b] = test[b, a] = held
-            left, held = train[:2, :2].copy(), test[:2, :2].copy()
-            if m:
-                slope = np.linalg.solve(train[2:, 2:].copy(), train[2:, :2].copy())
-                left -= train[:2, 2:].copy() @ slope
-                cross = slope.T.copy() @ test[2:, :2].copy()
-                held += slope.T.copy() @ test[2:, 2:].copy() @ slope - cross - cross.T
-            determinant = left[0, 0] * left[1, 1] - left[0, 1] ** 2
-            joint = left[1, 1] * held[0, 0] - 2 * left[0, 1] * held[0, 1] + left[0, 0] * held[1, 1]
-            gain += sizes[f] * (
-                log(left[0, 0] * left[1, 1] / determinant)
-                + held[0, 0] / left[0, 0]
-                + held[1, 1] / left[1, 1]
-                - joint / determinant
-            )
-        if not gain > 0.0:
-            return False
-    return True

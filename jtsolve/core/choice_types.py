@@ -1,0 +1,168 @@
+"""The fields of choices: their types, and values of these types from texts and in words."""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin
+
+from jtsolve.core.choice_texts import parts
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+NONE = "none"
+
+
+class Kind(Protocol):
+    """What types need of a registry."""
+
+    @property
+    def kind(self) -> str:
+        """A noun for its values."""
+        ...
+
+    def parse(self, text: str) -> Any:
+        """Returns the value that a text describes."""
+        ...
+
+
+K = TypeVar("K", bound=Kind)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTypes(Generic[K]):
+    """The types of fields.
+
+    Args:
+        registries: those of the values that fields hold, by the name of the type in annotations.
+    """
+
+    registries: Mapping[str, K]
+
+    def of(self, base: object) -> dict[str, Any]:
+        """Returns the types of the options of a value or class, by name; none unless it is a dataclass."""
+        if not is_dataclass(base):
+            return {}
+        hints = self._hints(class_of(base))
+        return {entry.name: hints[entry.name] for entry in fields(base) if entry.init and entry.repr}
+
+    def _hints(self, kind: type) -> dict[str, Any]:
+        """Returns the types of the fields of a class.
+
+        A module may import the names in its annotations only under TYPE_CHECKING. A name of `registries`
+        becomes a type of that name, and so does any other: its values cannot be written as text.
+        """
+        names: dict[str, Any] = {name: type(name, (), {}) for name in self.registries}
+        while True:
+            try:
+                return typing.get_type_hints(kind, localns=names)
+            except NameError as error:
+                missing = str(error.name)
+                names[missing] = getattr(typing, missing, None) or type(missing, (), {})
+
+    def registry_in(self, kind: Any) -> K | None:
+        """Returns the registry of the values that a field of this type holds, alone or in a tuple."""
+        own = self._registry_of(kind)
+        inside = (self.registry_in(part) for part in get_args(kind))
+        return own or next((found for found in inside if found is not None), None)
+
+    def _registry_of(self, kind: Any) -> K | None:
+        return self.registries.get(kind.__name__) if isinstance(kind, type) else None
+
+    def value(self, text: str, kind: Any) -> Any:
+        """Returns the text as a value of a type.
+
+        Raises:
+            ValueError: it is none.
+            ChoiceError: it is no registered choice.
+        """
+        choices = _choices(kind)
+        if choices is not None:
+            return _pick(text, choices)
+        if get_origin(kind) in (Union, types.UnionType):
+            return self._first_value(text, get_args(kind))
+        registry = self._registry_of(kind)
+        if registry is not None:
+            return registry.parse(text)
+        if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
+            several = [] if text == NONE else parts(text, "+,")
+            return tuple(self.value(part, get_args(kind)[0]) for part in several)
+        if kind is float and math.isnan(float(text)):
+            raise ValueError("NaN is not allowed")
+        if kind in (int, float, str):
+            return kind(text)
+        raise ValueError(f"values of the type {kind} cannot be written as text")
+
+    def _first_value(self, text: str, kinds: Iterable[Any]) -> Any:
+        """Returns the text as a value of the first type that accepts it; None comes first and str last."""
+        refusal: Exception = ValueError("no type accepts it")
+        for kind in sorted(kinds, key=lambda kind: (kind is not type(None), kind is str)):
+            try:
+                return self.value(text, kind)
+            except (ValueError, ChoiceError) as error:
+                refusal = error  # a wrong backend says more than "no such value"
+        raise refusal
+
+    def words(self, kind: Any) -> str:
+        """Returns the values of a type in words."""
+        choices = _choices(kind)
+        if choices is not None:
+            return " or ".join(choices)
+        if get_origin(kind) in (Union, types.UnionType):
+            return " or ".join(map(self.words, get_args(kind)))
+        if get_origin(kind) is tuple:
+            return f"{self.words(get_args(kind)[0])}, or several joined by +"
+        registry = self._registry_of(kind)
+        if registry is not None:
+            article = "an" if registry.kind[0] in "aeiou" else "a"
+            return f"the name of {article} {registry.kind}"
+        words = {int: "a whole number", float: "a number", str: "a text"}
+        return words.get(kind, f"a value of type {getattr(kind, '__name__', kind)}, in Python only")
+
+
+def class_of(base: object) -> type:
+    """Returns a class, or the class of a value."""
+    return base if isinstance(base, type) else type(base)
+
+
+def fields_without_default(kind: type) -> set[str]:
+    """Returns the names of the fields of a class that have to be given."""
+    if not is_dataclass(kind):
+        return set()
+    return {
+        entry.name
+        for entry in fields(kind)
+        if entry.init and entry.default is MISSING and entry.default_factory is MISSING
+    }
+
+
+def value_of(base: object, key: str) -> Any:
+    """Returns the value of a field, for a class its default; MISSING without one."""
+    if not isinstance(base, type):
+        return getattr(base, key)
+    entry = base.__dataclass_fields__[key]  # type: ignore[attr-defined]  # a dataclass
+    return entry.default if entry.default_factory is MISSING else entry.default_factory()
+
+
+def _choices(kind: Any) -> dict[str, Any] | None:
+    """Returns the values of an enumerable type by text; None for other types."""
+    if kind is type(None):
+        return {NONE: None}
+    if kind is bool:
+        return {"true": True, "false": False}
+    if get_origin(kind) is Literal:
+        return {str(choice): choice for choice in get_args(kind)}
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {str(member.value): member for member in kind}
+    return None
+
+
+def _pick(text: str, choices: Mapping[str, Any]) -> Any:
+    if text not in choices:
+        raise ValueError(f"'{text}' is not among {', '.join(choices)}")
+    return choices[text]

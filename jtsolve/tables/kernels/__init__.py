@@ -1,1 +1,0 @@
-"""Compiled loops over the rows of tables."""
