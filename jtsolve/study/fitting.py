@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
@@ -13,8 +13,8 @@ from jtsolve.study.data import named_columns
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
+    from jtsolve.models.files.document import AnyModel
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.scoring.problem import Tabulation
     from jtsolve.study.study import Study
     from jtsolve.study.trees import NamedTree
     from jtsolve.tables.frames import Frame
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Fitted(NamedTuple):
     """A fitted model, and the data that it was fitted to."""
 
-    model: Any
+    model: AnyModel
     table: AnyTable
 
 
@@ -70,34 +70,32 @@ def fitted(
     facts = {} if structure is None else structure.facts
     table = replace(table, provenance=MappingProxyType({**table.provenance, **facts, "jtsolve": __version__}))
 
-    def problem(tabulation: Tabulation | None = None) -> Any:
-        return study.problem(table, run, tabulation)
-
     task = FitTask(
         table,
         study.score,
-        problem,
-        getattr(study.score, "ess", 1.0) if smoothing is None else smoothing,
-        rows,
         study.treewidth,
         study.backend,
         study.restrictions.of(table.names),
+        smoothing,
+        rows,
         None if structure is None else structure.over(table.names),
     )
-    return Fitted(kind.fit(task, run), table)
+    with run.phase(f"fitting {kind.name}"):
+        return Fitted(kind.fit(task, run), table)
 
 
 def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None) -> None:
-    """Refuses options that the kind of model does not use: none is ignored."""
+    """Refuses choices that the kind of model does not use: none is ignored."""
     given = {
-        "--treewidth": study.treewidth is not None,
-        "--backend": study.backend is not None,
-        "constraints": bool(study.restrictions),
+        "treewidth": ("--treewidth", study.treewidth is not None),
+        "backend": ("--backend", study.backend is not None),
+        "constraints": ("constraints", bool(study.restrictions)),
+        "tree": ("--tree and --graph", structure is not None),
     }
-    named = [name for name, present in given.items() if present]
-    if not kind.searches and named:
-        raise ChoiceError(f"the model '{kind.name}' searches for no tree; leave out {', '.join(named)}")
-    if structure is not None and not kind.takes_tree:
-        raise ChoiceError(f"the model '{kind.name}' learns its own trees; leave out {structure.source}")
-    if structure is not None and kind.name == "tree" and named:
-        raise ChoiceError(f"the tree is given, and none is searched; leave out {', '.join(named)}")
+    useless = [words for name, (words, present) in given.items() if present and name not in kind.uses]
+    if useless:
+        raise ChoiceError(f"the model '{kind.name}' does not use {', '.join(useless)}; leave them out")
+    if structure is not None and kind.name == "tree":
+        named = [words for name, (words, present) in given.items() if present and name != "tree"]
+        if named:
+            raise ChoiceError(f"the tree is given, and none is searched; leave out {', '.join(named)}")

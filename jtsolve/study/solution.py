@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.ranking import Ranking
-from jtsolve.core.result import Result
+from jtsolve.core.result import Result, require_tree
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.study.solving import require_tree
 from jtsolve.study.trees import NamedTree
 from jtsolve.tables.frames import FrameStyle
 
@@ -110,8 +109,7 @@ class Solution:
     @property
     def named(self) -> NamedTree:
         """The tree by names; raises as `require_tree` if there is none."""
-        tree = require_tree(self.result).tree
-        assert tree is not None, "required"
+        tree = require_tree(self.result)
         facts = {"backend": self.result.backend, "status": self.status}
         return NamedTree(tree, self.result.names, "the tree", facts)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from jtsolve.core.result import Stop
-from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
+from jtsolve.errors import InputError, JtsolveError, LimitError
 from jtsolve.kbest import choose_ranker, k_best, require_number, require_ranker
 from jtsolve.solving import Choice, choose, require_backend, solve
 
@@ -130,22 +129,3 @@ def _certified(
 def _predicted(choice: Choice) -> str:
     memory, seconds = choice.estimate.memory / 1e9, choice.estimate.seconds
     return f"{choice.backend.name}: {memory:.2g} GB and {seconds:.2g} s predicted"
-
-
-def require_tree(result: Result) -> Result:
-    """Returns a result that has a tree.
-
-    Raises:
-        ChoiceError: no tree meets the constraints, which is proved.
-        LimitError: no tree was found within the limits.
-        KeyboardInterrupt: the run was interrupted before there was one.
-    """
-    from jtsolve.core.result import Status
-
-    if result.tree is not None:
-        return result
-    if result.status is Status.INFEASIBLE:
-        raise ChoiceError("no tree meets the constraints, which is proved; relax them")
-    if result.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
-    raise LimitError("no tree was found within the limits; allow more time or memory")

@@ -7,20 +7,23 @@ its options. The data, the prior and the search, which all kinds share, are the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jtsolve.core.problem import Constraints
+from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
+from jtsolve.models.learning.learner import Learner
+from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.score import is_discrete
-from jtsolve.tables.table import DataTable
+from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.features.tree import FeatureTree
+    from jtsolve.models.files.document import AnyModel
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import DiscreteScore, LocalScore
     from jtsolve.tables.partitions import AnyTable
@@ -34,28 +37,33 @@ class FitTask:
     Args:
         table: the training data, with their weights and provenance.
         score: by which trees are learned.
-        problem: returns the problem of the table, scored by a rule (`scoring.problem.Tabulation`; None for that
-            of the backend), under the constraints.
-        ess: equivalent sample size of the prior of all tables; 0 for maximum likelihood.
-        validation: codes of rows that choose among candidates, shape (columns, rows); None for none.
         treewidth: of the trees; None where none is given.
         backend: learns the trees; None for the default of the kind.
         constraints: on every tree.
+        smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for that of
+            the score, else 1 for states and 0 for real numbers.
+        validation: codes of rows that choose among candidates, shape (columns, rows); None for none.
         tree: the junction tree to fit, or to begin with; None to search for one.
     """
 
     table: AnyTable
     score: LocalScore
-    problem: Callable[[Tabulation | None], Problem]
-    ess: float = 1.0
-    validation: Codes | None = None
     treewidth: int | None = None
     backend: Backend | None = None
     constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
+    smoothing: float | None = None
+    validation: Codes | None = None
     tree: JunctionTree | None = None
 
+    @property
+    def ess(self) -> float:
+        """The equivalent sample size of the prior of all tables."""
+        if self.smoothing is not None:
+            return self.smoothing
+        return 0.0 if isinstance(self.table, ContinuousTable) else getattr(self.score, "ess", 1.0)
+
     def states(self, kind: str) -> tuple[DataTable, DiscreteScore]:
-        """Returns the table and the score of a kind that is for states, in one place.
+        """Returns the table and the score of a kind of model that is for states, in one place.
 
         Raises:
             ChoiceError: the columns are numbers, or lie in partitions.
@@ -66,7 +74,7 @@ class FitTask:
                 "another, such as bic, with --discretise where columns are continuous"
             )
         if not isinstance(self.table, DataTable):
-            raise ChoiceError(f"the model '{kind}' takes all rows in one place; leave --executor out")
+            raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave --executor out")
         return self.table, self.score
 
     def width(self, kind: str) -> int:
@@ -79,27 +87,68 @@ class FitTask:
             raise ChoiceError(f"the model '{kind}' learns its trees; give --treewidth K")
         return self.treewidth
 
+    def learner(self, kind: str) -> Learner:
+        """Returns the learner of the trees of a kind that learns many: by `forward`, unless a backend is given."""
+        of = Learner(self.score, treewidth=self.width(kind), constraints=self.constraints)
+        return of if self.backend is None else Learner(self.score, self.backend, of.treewidth, of.constraints)
+
+    def problem(self, run: Run, tabulation: Tabulation | None = None) -> Problem:
+        """Returns the problem of the table, scored by a rule; None for that of the backend."""
+        return problem_from_table(
+            self.table,
+            self.score,
+            treewidth=self.treewidth,
+            constraints=self.constraints,
+            run=run,
+            backend=self.backend,
+            tabulation=tabulation,
+        )
+
+    def searched(self, backend: str) -> dict[str, Any]:
+        """Returns the facts of a search for the provenance of a model."""
+        return {
+            "score": self.score.name,
+            "treewidth_allowed": self.treewidth,
+            "backend": backend,
+            "jtsolve": __version__,
+        }
+
 
 class ModelKind(Protocol):
-    """A kind of model: a frozen value whose fields are its options.
+    """A kind of model: a frozen value whose fields are its options."""
 
-    Attributes:
-        name: in the registry.
-        searches: whether it may search for trees, so that a treewidth, a backend and constraints have a meaning.
-        takes_tree: whether it can begin with a given junction tree.
-    """
+    @property
+    def name(self) -> str:
+        """Its name in the registry."""
+        ...
 
-    name: ClassVar[str]
-    searches: ClassVar[bool]
-    takes_tree: ClassVar[bool]
+    @property
+    def uses(self) -> frozenset[str]:
+        """The choices of a task that have a meaning: among treewidth, backend, constraints and tree."""
+        ...
 
-    def fit(self, task: FitTask, run: Run) -> Any:
+    def fit(self, task: FitTask, run: Run) -> AnyModel:
         """Returns the fitted model; its provenance names the options, and why the fit ended.
 
-        Ctrl-C and the time limit end the fit with the best model so far.
+        An interruption or the end of the run ends the fit with the best model so far.
 
         Raises:
             ChoiceError: an option does not fit the task.
-            LimitError: the limits ended the work before there was a model.
+            LimitError: the run ended before there was a model.
+            KeyboardInterrupt: the run was interrupted before there was a model.
         """
+        ...
+
+
+class ComponentKind(ModelKind, Protocol):
+    """A kind of model that a mixture can have as components."""
+
+    def structure(
+        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
+    ) -> JunctionTree | FeatureTree:
+        """Returns the structure learned from some rows; a search may begin at another."""
+        ...
+
+    def facts(self, task: FitTask) -> dict[str, Any]:
+        """Returns the facts of the components for the provenance of a mixture."""
         ...
