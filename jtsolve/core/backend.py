@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from numbers import Integral, Real
-from time import monotonic, process_time  # not the module: the field `time` hides it in the class body
+from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     NamedTuple,
@@ -16,11 +14,11 @@ from typing import (
     runtime_checkable,
 )
 
-from jtsolve.core.machine import cores, free_memory, resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
+from jtsolve.core.run import Limits as Limits  # noqa: PLC0414, TC001 - until all import it from there
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import count_bounded_subsets
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,13 +36,6 @@ Rule: TypeAlias = Callable[[Problem], str | None]
 
 MOST_COMPUTED = 1 << 18
 """The most scores computed on demand for a backend that needs them all: a few seconds of work."""
-
-
-_HELD_PER_BYTE = 3
-"""Bytes held at the peak for a byte of text: the text, its numbers as objects, and as an array."""
-
-_AT_LEAST = 0.2
-"""Seconds of processor time."""
 
 
 def lacks_table(problem: Problem) -> str | None:
@@ -106,78 +97,6 @@ class Capabilities:
             rules = (lacks_table, *rules) if self.needs_table else rules
         reasons.extend(reason for rule in rules if (reason := rule(problem)) is not None)
         return tuple(reasons)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of a run, and its seed.
-
-    Args:
-        time: seconds of wall clock from `started`, including everything; None for no limit.
-        memory: bytes that the process may hold; None for those it holds plus 80 % of the free memory.
-        threads: at least 1; None for all cores available to the process.
-        seed: for everything random.
-        started: `time.monotonic()` at the start.
-
-    Raises:
-        ChoiceError: a limit is not positive, or no number.
-    """
-
-    time: float | None = None
-    memory: int | None = None
-    threads: int | None = None
-    seed: int = 0
-    started: float = field(default_factory=monotonic)
-
-    def __post_init__(self) -> None:
-        for name in ("time", "memory", "threads"):
-            value = getattr(self, name)
-            is_number = isinstance(value, Real)
-            if value is not None and not (is_number and value > 0):
-                raise ChoiceError(f"the limit '{name}' is {value}; it must be a number above 0")
-        if not isinstance(self.seed, Integral):
-            raise ChoiceError(f"the seed is {self.seed}; it must be a whole number")
-        if self.memory is None:  # fixed here: choosing and solving must see the same limit
-            object.__setattr__(self, "memory", resident_memory() + int(0.8 * free_memory()))
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the start."""
-        return monotonic() - self.started
-
-    def guard(self) -> Callable[[int], None]:
-        """Returns what stops the reading of a text, given its bytes, when time or memory do not suffice.
-
-        The function raises a LimitError. However late it is, `_AT_LEAST` seconds are left for small files, so
-        that a time limit below the start of the program still leads to a tree.
-        """
-        began = process_time()
-
-        def guard(size: int) -> None:
-            late = self.time is not None and self.elapsed > self.time
-            if late and process_time() - began > _AT_LEAST:
-                raise LimitError(
-                    f"the time limit of {self.time:g} s was over before the input was read; give more time"
-                )
-            need = resident_memory() + _HELD_PER_BYTE * size
-            if need > self.memory_bytes:
-                raise LimitError(
-                    f"reading the input needs {need / 1e9:.3g} GB of memory, but the limit is "
-                    f"{self.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, fewer scores."
-                )
-
-        return guard
-
-    @property
-    def workers(self) -> int:
-        """The number of threads to use."""
-        return self.threads or cores()
-
-    @property
-    def memory_bytes(self) -> int:
-        """The bytes that the process may hold."""
-        assert self.memory is not None, "set by the constructor"
-        return self.memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Compiled kernels: `kernel` marks one, `announced` reports when one is compiled.
+"""Compiled kernels: `kernel` marks one, `is_compiling` tells whether one is being compiled.
 
 Kernels are inner loops in numpy and numba: arrays in, arrays out, no domain types. Each package keeps its
 own in a folder `kernels`. Every kernel releases the global interpreter lock, so that threads run kernels in
@@ -21,6 +21,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import threading
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -74,6 +75,33 @@ def kernel(
     return compiled if function is None else compiled(function)
 
 
+class _Compilations(event.Listener):  # type: ignore[misc]  # numba is untyped
+    """Counts the compilations in progress, in any thread; kernels cached on disk do not count."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self._lock = threading.Lock()
+
+    def on_start(self, _event: object) -> None:
+        """Counts a compilation that begins."""
+        with self._lock:
+            self.running += 1
+
+    def on_end(self, _event: object) -> None:
+        """Counts a compilation that ends."""
+        with self._lock:
+            self.running -= 1
+
+
+_compilations = _Compilations()
+event.register("numba:compile", _compilations)
+
+
+def is_compiling() -> bool:
+    """Returns whether a kernel is being compiled now; see `core.run`, which announces it."""
+    return _compilations.running > 0
+
+
 class _Announcer(event.Listener):  # type: ignore[misc]  # numba is untyped
     def __init__(self, announce: Callable[[], object]) -> None:
         self._announce = announce
@@ -90,6 +118,6 @@ class _Announcer(event.Listener):  # type: ignore[misc]  # numba is untyped
 
 @contextmanager
 def announced(announce: Callable[[], object]) -> Iterator[None]:
-    """Calls `announce` once if anything is compiled in the body; kernels cached on disk do not count."""
+    """Calls `announce` once if anything is compiled in the body; `Run.phase` supersedes it."""
     with event.install_listener("numba:compile", _Announcer(announce)):
         yield

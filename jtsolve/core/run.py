@@ -207,7 +207,7 @@ class _Screen:
 
     @contextmanager
     def drawn(self, elapsed: Callable[[], float]) -> Iterator[None]:
-        """Draws the state from a thread while the body runs, then clears it; if it is drawn already, no-op."""
+        """Draws the state from a thread while the body runs, then clears it; if it is not drawn already."""
         display = self.console.display
         if display is None or self.is_drawing:
             yield

@@ -1,0 +1,230 @@
+"""`core.run`: one clock, one interruption, one throttled display."""
+
+import os
+import signal
+import threading
+import time
+from math import inf
+
+import pytest
+
+from jtsolve.core import run as core_run
+from jtsolve.core.result import Stop
+from jtsolve.core.run import COMPILING, Console, Limits, Progress, Run
+from jtsolve.errors import ChoiceError, LimitError
+
+
+class Recording:
+    """A display that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.states: list[Progress] = []
+        self.cleared = 0
+
+    def show(self, progress: Progress, seconds: float) -> None:
+        assert seconds >= 0
+        self.states.append(progress)
+
+    def clear(self) -> None:
+        self.cleared += 1
+
+
+def started_long_ago(time_limit: float | None = None, memory: int | None = None) -> Limits:
+    return Limits(time_limit, memory, started=time.monotonic() - 10)
+
+
+def until(condition: object, seconds: float = 10.0) -> None:
+    ends = time.monotonic() + seconds
+    while not condition() and time.monotonic() < ends:  # type: ignore[operator]
+        time.sleep(0.01)
+
+
+def test_a_default_run_never_stops() -> None:
+    run = Run()
+    assert run.progress(note="a", done=0.5, score=-1.0, bound=0.0)
+    assert run.stop is None
+    assert run.left == inf
+
+
+def test_a_run_stops_at_its_time_limit_and_when_it_is_interrupted() -> None:
+    assert Run(started_long_ago(9)).stop is Stop.TIME
+    run = Run(started_long_ago(9))
+    run.interrupt()
+    assert run.stop is Stop.INTERRUPTED
+    assert not run.progress(note="b")
+
+
+def test_a_part_ends_earlier_and_never_later() -> None:
+    run = Run(Limits(time=1000, seed=3, threads=2))
+    assert run.part(0).stop is Stop.TIME
+    assert run.part(-5).stop is Stop.TIME
+    assert run.part(10).left < 11
+    assert run.part(1e6).left <= 1000
+    assert run.part(seed=7).seed == 7
+    assert run.part(threads=1).threads == 1
+    assert (run.part().seed, run.part().threads) == (3, 2)
+
+
+def test_an_interruption_reaches_all_parts_and_the_whole() -> None:
+    run = Run()
+    part = run.part(100).part(silent=True)
+    part.interrupt()
+    assert run.stop is Stop.INTERRUPTED
+    assert run.part().stop is Stop.INTERRUPTED
+
+
+def test_short_runs_show_nothing() -> None:
+    display = Recording()
+    run = Run(console=Console(display))
+    with run.phase("reading"):
+        for _ in range(1000):
+            run.progress(done=0.5)
+    assert not display.states
+
+
+def test_the_newest_state_is_shown_a_few_times_a_second_though_no_further_report_comes() -> None:
+    display = Recording()
+    run = Run(started_long_ago(), Console(display))
+    with run.phase("reading"):
+        for done in range(10_000):
+            run.progress(note="scoring", done=done / 10_000)
+        run.progress(score=-2.0, bound=-1.0)
+        until(lambda: display.states)
+    assert display.states[-1] == Progress("scoring", 0.9999, -2.0, -1.0)
+    assert len(display.states) <= 5
+    assert display.cleared
+
+
+def test_a_new_note_begins_without_a_fraction() -> None:
+    display = Recording()
+    run = Run(started_long_ago(), Console(display))
+    with run.phase("one"):
+        run.progress(done=0.5)
+        run.progress(note="two")
+        until(lambda: display.states)
+    assert display.states[-1] == Progress("two")
+
+
+def test_the_phase_around_a_phase_is_shown_again() -> None:
+    display = Recording()
+    run = Run(started_long_ago(), Console(display))
+    with run.phase("around"):
+        with run.phase("within"):
+            run.progress(done=0.5)
+        until(lambda: display.states)
+    assert display.states[-1] == Progress("around")
+
+
+def test_progress_comes_from_any_thread_and_from_parts_unless_they_are_silent() -> None:
+    display = Recording()
+    run = Run(started_long_ago(), Console(display))
+    with run.phase("search"):
+        run.part(silent=True).progress(score=9.0)
+        thread = threading.Thread(target=lambda: run.part(5).progress(score=-3.0))
+        thread.start()
+        thread.join()
+        until(lambda: display.states)
+    assert display.states[-1].score == -3.0
+
+
+def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jtsolve.core import compiling
+
+    monkeypatch.setattr(compiling, "is_compiling", lambda: True)
+    display = Recording()
+    run = Run(started_long_ago(), Console(display))
+    with run.phase("search"):
+        until(lambda: display.states)
+    assert display.states[-1].note == COMPILING
+
+
+def test_messages_and_findings_go_to_the_console_above_the_line() -> None:
+    said: list[object] = []
+    display = Recording()
+    run = Run(console=Console(display, said.append, lambda title, findings: said.append((title, *findings))))
+    run.say("scored")
+    run.warn("data check", [])
+    run.warn("data check", ["a constant column"])
+    run.part(silent=True).say("of a part")
+    assert said == ["scored", ("data check", "a constant column")]
+    assert display.cleared == 2
+
+
+def test_findings_are_logged_by_default(caplog: pytest.LogCaptureFixture) -> None:
+    Run().warn("data check", ["a constant column"])
+    assert caplog.messages == ["data check: a constant column"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_interrupts_and_the_second_does_what_it_did_before(number: signal.Signals) -> None:
+    caught: list[int] = []
+    before = signal.signal(number, lambda number, _frame: caught.append(number))
+    try:
+        run = Run()
+        with run.interruptible(), run.part().interruptible():
+            os.kill(os.getpid(), number)
+            until(lambda: run.stop)
+            assert run.stop is Stop.INTERRUPTED
+            assert not caught
+            os.kill(os.getpid(), number)
+            until(lambda: caught)
+            assert caught == [number]
+        assert signal.getsignal(number) is not signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+
+
+def test_an_ignored_signal_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        run = Run()
+        with run.interruptible():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert run.stop is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_other_threads_leave_signals_alone() -> None:
+    handlers: list[object] = []
+
+    def work() -> None:
+        with Run().interruptible():
+            handlers.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert handlers == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_memory_and_time_are_required_with_need_limit_and_remedies() -> None:
+    run = Run(started_long_ago(9, memory=1))
+    with pytest.raises(
+        LimitError, match=r"the table needs .* GB of memory, but .* larger limit, fewer columns"
+    ):
+        run.require_memory(10**9, "the table needs", "fewer columns")
+    with pytest.raises(LimitError, match=r"the time limit ended the reading; nothing is written\. .*columns"):
+        run.require_time("the reading", "fewer columns")
+    Run().require_memory(0, "the table needs", "fewer columns")
+    Run().require_time("the reading", "fewer columns")
+    interrupted = Run()
+    interrupted.interrupt()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.require_time("the reading", "fewer columns")
+
+
+def test_small_files_are_read_however_late_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Run(started_long_ago(9))
+    late.require_reading(100)
+    monkeypatch.setattr(core_run, "process_time", lambda: 1e9)
+    with pytest.raises(LimitError, match=r"time limit of 9 s was over before the input was read"):
+        late.require_reading(100)
+    with pytest.raises(LimitError, match="reading the input needs"):
+        Run(Limits(memory=1)).require_reading(100)
+
+
+def test_limits_that_are_not_positive_numbers_are_refused() -> None:
+    for wrong in ({"time": 0}, {"memory": -1}, {"threads": "2"}, {"seed": 0.5}):
+        with pytest.raises(ChoiceError):
+            Limits(**wrong)
