@@ -34,11 +34,9 @@ from jtsolve.study.trees import NamedTree, tree_in, triangulate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.selection.framed import SelectedGraph
     from jtsolve.study.solving import Answer
     from jtsolve.tables.frames import Frame
 
@@ -102,8 +100,8 @@ def learn(
         within: the largest gap to the best score, in nats: all such trees, or at most `k_best`.
         forbid: pairs of variables that must not be adjacent.
         require: pairs of variables that must be adjacent.
-        constraints: further ones, in the vocabulary of the instance format: {"max_cliques": 5}, or a file of them;
-            "within_graph" and "require_graph" take a graph of jtsolve or networkx, or the path of one.
+        constraints: further ones, in the vocabulary of the instance format: {"max_cliques": 5}, or a file of
+            them; "within_graph" and "require_graph" take a graph of jtsolve or networkx, or the path of one.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
             partitions; None for this process, or for the client of a Dask DataFrame.
         keep: a folder for the counts of partitions, from which the same call resumes.
@@ -195,7 +193,9 @@ def solve(
     task = Restrictions.given(forbid, require, constraints).on(_problem(problem, run))
     task = task.with_treewidth(treewidth_of(treewidth))
     path = None if certificate is None else Path(certificate)
-    return _solved(answer(task, run, backend=backend_of(backend), certificate=path, k=k_best, within=within), task)
+    return _solved(
+        answer(task, run, backend=backend_of(backend), certificate=path, k=k_best, within=within), task
+    )
 
 
 def _problem(given: Problem | str | Path, run: Any) -> Problem:
@@ -247,8 +247,8 @@ def fit(
         graph: a graph whose triangulation is that tree; see `triangulate`.
         validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
         unseen: treatment of values that occur only in these rows: "share" gives them prior mass; "error".
-        smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1; 0 for
-            maximum likelihood.
+        smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
+            0 for maximum likelihood.
         score: see `learn`; so are the others.
         backend: learns the trees.
         forbid: pairs of variables.
@@ -280,7 +280,9 @@ def fit(
     table, given = None, tree
     if isinstance(data, Solution):
         if data.study is None or data.table is None:
-            raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data, tree=solution)")
+            raise ChoiceError(
+                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
+            )
         table, given = data.table, data if tree is None and graph is None else tree
         study = replace(data.study, treewidth=width, restrictions=Restrictions(), backend=backend_of(backend))
         if not kind.takes_tree:

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY as BACKENDS
-from jtsolve.core.machine import cores, memory_bytes
-from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.study.data import Data
-from jtsolve.tables.dialect import Dialect
-from jtsolve.tables.partitions import is_dask_frame
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
     from jtsolve.core.choices import Registry
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.tables.frames import Frame
 
 AUTO = "auto"
 

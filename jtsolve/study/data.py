@@ -158,8 +158,8 @@ class Data:
         if unseen == "share" and (more := found.new_states(table, self.coding.schema)):
             if not isinstance(table, DataTable):
                 raise ChoiceError(
-                    f"{given.place} has states of '{next(iter(more))}' that the partitions lack; declare them "
-                    "in a --schema, or give --unseen error"
+                    f"{given.place} has states of '{next(iter(more))}' that the partitions lack; declare "
+                    "them in a --schema, or give --unseen error"
                 )
             remarks = {**table.provenance, "states_of_validation": more}
             table = replace(widened(table, more), provenance=MappingProxyType(remarks))

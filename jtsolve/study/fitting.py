@@ -62,7 +62,9 @@ def fitted(
     if structure is not None:
         if study.data.coding.columns is not None:
             raise ChoiceError("the tree names the columns that are needed; leave out --columns")
-        study = replace(study, data=replace(study.data, coding=named_columns(structure.names, study.data.coding)))
+        study = replace(
+            study, data=replace(study.data, coding=named_columns(structure.names, study.data.coding))
+        )
     table = study.read(run) if table is None else table
     rows = None
     if validate is not None:

@@ -1,7 +1,7 @@
 """Constraints as users state them, by names and graphs, in the vocabulary of the instance format.
 
-The shell writes `--constraint max_cliques=5`, Python `constraints={"max_cliques": 5}`; both may name a file of
-constraints, and graphs within or around which the tree has to lie.
+The shell writes `--constraint max_cliques=5`, Python `constraints={"max_cliques": 5}`; both may name a file
+of constraints, and graphs within or around which the tree has to lie.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ class Restrictions:
             texts = [constraints] if is_path(constraints) else constraints or ()
             for text in texts:
                 _add(values, _entry(str(text)))
-        _add(values, {"forbidden_edges": _pairs("forbid", forbid), "required_edges": _pairs("require", require)})
+        _add(
+            values,
+            {"forbidden_edges": _pairs("forbid", forbid), "required_edges": _pairs("require", require)},
+        )
         return cls(MappingProxyType(values))
 
     @property

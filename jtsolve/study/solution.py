@@ -1,4 +1,4 @@
-"""`Solution` and `Solutions`: the answer of a solve by names, which can be drawn, saved, and fitted to data."""
+"""`Solution` and `Solutions`: the answer of a solve by names, to draw, to save, and to fit to data."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class Solutions:
         return repr(self.ranking).replace("Ranking", "Solutions", 1)
 
     def _repr_html_(self) -> str | None:
-        return self.ranking._repr_html_()  # noqa: SLF001 - the protocol of notebooks
+        return self.ranking._repr_html_()
 
 
 def _write(path: str | Path, data: bytes) -> None:
@@ -232,4 +232,3 @@ def _write(path: str | Path, data: bytes) -> None:
     if not str(path).endswith(".json"):
         raise ChoiceError(f"{path}: results are written as .json; give such a name")
     write_atomically(Path(path), data)
-

@@ -1,9 +1,9 @@
 """One study: read, check, score, solve. Every door (shell, Python, scikit-learn) calls this.
 
-    study = Study(Data("survey.csv"), Bic(), treewidth=2)
-    table = study.read(run)
-    problem = study.problem(table, run)
-    solution = solved(problem, run, backend=..., study=study, table=table)
+study = Study(Data("survey.csv"), Bic(), treewidth=2)
+table = study.read(run)
+problem = study.problem(table, run)
+solution = solved(problem, run, backend=..., study=study, table=table)
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ class Study:
         if plan.obstacle is None:
             seconds = perf_counter() - began
             if isinstance(problem.scores, DataScores):
-                run.say(f"the time limit ended the scoring after {seconds:.2f} s; scores are computed on demand")
+                run.say(
+                    f"the time limit ended the scoring after {seconds:.2f} s; scores are computed on demand"
+                )
             else:
                 run.say(f"scored in {seconds:.2f} s")
         return self.restrictions.on(problem).with_treewidth(self.treewidth)

@@ -74,7 +74,9 @@ class NamedTree:
             return
         kind = Path(path).suffix.lower()
         if kind not in (".svg", ".png"):
-            raise ChoiceError(f"{path}: a picture is .svg or .png; give such a name, or none to print the tree")
+            raise ChoiceError(
+                f"{path}: a picture is .svg or .png; give such a name, or none to print the tree"
+            )
         from jtsolve.draw import draw_graph, draw_tree
 
         draw = draw_graph if graph else draw_tree

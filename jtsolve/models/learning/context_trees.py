@@ -92,8 +92,8 @@ class ContextTrees:
 
         Of validation rows, λ, the price of a split, is tried from the largest on, until one is no better than
         the last. The score of the junction trees, the price of an edge, is the task's at the largest λ, in at
-        most half of the time, then AIC, the cheapest, at all; the task's goes on if it was the better one of the
-        two. The provenance says under "stop" why the growth ended.
+        most half of the time, then AIC, the cheapest, at all; the task's goes on if it was the better
+        of the two. The provenance says under "stop" why the growth ended.
 
         Raises:
             ChoiceError: no treewidth is given, or the prior is none.
@@ -101,10 +101,12 @@ class ContextTrees:
             LimitError: the run ended before the junction tree of the root.
             KeyboardInterrupt: the run was interrupted before it.
         """
-        table, score = task.states(self.name)
+        table, _ = task.states(self.name)
         learner = task.learner(self.name)
         if task.ess <= 0:
-            raise ChoiceError("a feature tree needs a prior, so that no row is impossible; give --smoothing above 0")
+            raise ChoiceError(
+                "a feature tree needs a prior, so that no row is impossible; give --smoothing above 0"
+            )
         if task.validation is None:
             growth = _Growth(table, self, learner, task.tree, run)
             growth.grow(self.penalty)
@@ -130,10 +132,12 @@ class ContextTrees:
         return {"method": self.name} | task.searched("auto" if backend is None else backend.name)
 
     def _chosen(self, table: DataTable, learner: Learner, task: FitTask, run: Run) -> FeatureTree:
-        """Returns the context tree with the penalties and the prior under which validation rows are likeliest."""
+        """Returns the context tree by the penalties and the prior for which validation rows are likeliest."""
         assert task.validation is not None, "asked of a task with validation rows"
         first, *others = sorted(PENALTIES, reverse=True)
-        best = own = _Trials(_Growth(table, self, learner, task.tree, run.part(run.left / 2)), task.validation)
+        best = own = _Trials(
+            _Growth(table, self, learner, task.tree, run.part(run.left / 2)), task.validation
+        )
         own.run([first])
         tried = {learner.score.name: own.best.mean}
         if run.stop is None and learner.score != Aic():

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Codes, ContinuousTable
 
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
     """Weighted counts in the cells of a tree's cliques: sufficient for a model with any prior.

@@ -73,8 +73,8 @@ class HiddenTrees:
     """A hidden Chow–Liu tree: above each column a variable of hidden states, these joined by the best forest.
 
     Args:
-        states: numbers of hidden states, at least 2, tried in this order until one is no better; validation rows
-            choose among several.
+        states: numbers of hidden states, at least 2, tried in this order until one is no better;
+            validation rows choose among several.
         components: number of trees from different starts, mixed with equal weights.
         batch: rows of a batch.
         step: the least step before it is cut, above 0 and at most 1.
@@ -103,20 +103,24 @@ class HiddenTrees:
     def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | Mixture:
         """Returns the hidden tree, or a mixture of several; of column "a" the hidden one is "hidden a".
 
-        It ends when the validation rows, or else the data, are no likelier. The provenance says under "stop" why
-        it ended, and under "hidden_tree" what was tried.
+        It ends when the validation rows, or else the data, are no likelier. The provenance says under "stop"
+        why it ended, and under "hidden_tree" what was tried.
 
         Raises:
-            ChoiceError: several numbers of hidden states and no validation rows, or a column has the name of a
-                hidden one.
+            ChoiceError: several numbers of hidden states and no validation rows, or a column has the name
+                of a hidden one.
             LimitError: no forest was found in time, or a batch does not fit in memory.
             KeyboardInterrupt: the run was interrupted before the first pass.
         """
         table, score = task.states(self.name)
         if task.validation is None and len(self.states) > 1:
-            raise ChoiceError("several numbers of hidden states need validation rows that choose one; give --validate")
+            raise ChoiceError(
+                "several numbers of hidden states need validation rows that choose one; give --validate"
+            )
         if task.ess <= 0:
-            raise ChoiceError("a hidden tree needs a prior, so that no row is impossible; give --smoothing above 0")
+            raise ChoiceError(
+                "a hidden tree needs a prior, so that no row is impossible; give --smoothing above 0"
+            )
         columns = columns_of(table)
         if clash := {_hidden(column.name) for column in columns}.intersection(table.names):
             raise ChoiceError(f"column '{min(clash)}' has the name of a hidden variable; rename it")
@@ -140,7 +144,10 @@ class HiddenTrees:
             if run.stop is not None:
                 break
             every.append(learn(best.model.states, seed)[0])
-        tried = [{"states": one["states"], "log_likelihood": one["validation_log_likelihood"]} for one in best.tried]
+        tried = [
+            {"states": one["states"], "log_likelihood": one["validation_log_likelihood"]}
+            for one in best.tried
+        ]
         facts = {"states": best.model.states, "tried": tried, "seed": run.seed, "trees": len(every)}
         provenance = MappingProxyType(
             {

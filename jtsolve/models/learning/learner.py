@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
-from jtsolve.core.backend import Backend
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import require_tree
 from jtsolve.errors import ChoiceError
@@ -19,6 +18,7 @@ from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
+    from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree

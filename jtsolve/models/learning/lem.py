@@ -66,7 +66,7 @@ _LEAST_ROWS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Lem:
-    """A feature tree by LEM (Gogate, Webb and Domingos 2010): tables at the leaves, conjunctions at the splits.
+    """A feature tree by LEM (Gogate, Webb and Domingos 2010): conjunctions at splits, tables at leaves.
 
     Args:
         length: literals of the longest feature, k; of every feature if exhaustive. At least 1.
@@ -82,6 +82,7 @@ class Lem:
         support: weight of rows that a split needs on both sides, at least 1.
         small: most variables of a context that becomes a table without further splits, if greedy.
         max_cells: most cells of a table.
+        thresholds: values of δ, or levels, among which validation rows choose; none for those of the test.
 
     Raises:
         ChoiceError: a setting is out of range.
@@ -100,6 +101,7 @@ class Lem:
     support: int = 20
     small: int = 1
     max_cells: int = 1 << 16
+    thresholds: tuple[float, ...] = ()
 
     name: ClassVar[str] = "lem"
     uses: ClassVar[frozenset[str]] = frozenset()
@@ -131,18 +133,20 @@ class Lem:
     def fit(self, task: FitTask, run: Run) -> FeatureTree:
         """Returns the feature tree of a table.
 
-        Validation rows choose the threshold of the test and the prior: thresholds are tried in their order, each
-        with every prior, until one is no better. At the end of the run every context that is left becomes a
+        Validation rows choose the threshold of the test and the prior: thresholds are tried in their order,
+        each with every prior, until one is no better. At the end of the run every context that is left becomes a
         leaf; the provenance says under "stop" why it ended.
 
         Raises:
             ChoiceError: features are to be longer than there are variables, or there is no prior.
-            LimitError: Algorithm 2 asks for a table of more than `max_cells` cells, or a set of q variables has
-                more joint states.
+            LimitError: Algorithm 2 needs a table of more than `max_cells` cells, or a set of q variables
+                has more joint states.
         """
         table, _ = task.states(self.name)
         if task.ess <= 0:
-            raise ChoiceError("a feature tree needs a prior, so that no row is impossible; give --smoothing above 0")
+            raise ChoiceError(
+                "a feature tree needs a prior, so that no row is impossible; give --smoothing above 0"
+            )
         if task.validation is None:
             growth = _Growth(table, self, run)
             growth.grow()
@@ -157,7 +161,7 @@ class Lem:
             return (growth, PRIORS[k]), means[k]
 
         best: Best[tuple[_Growth, float]] = Best()
-        best.search(_THRESHOLDS[self.test], learn, lambda value: {"threshold": value}, run)
+        best.search(self.thresholds or _THRESHOLDS[self.test], learn, lambda value: {"threshold": value}, run)
         assert best.model is not None, "there is a threshold to try"
         chosen, ess = best.model
         remarks = {

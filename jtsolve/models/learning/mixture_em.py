@@ -20,6 +20,7 @@ Time: an iteration takes rows × Σ |C| for each component; each round adds one 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import inf, log
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -31,7 +32,7 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.refit import refitted
-from jtsolve.models.learning.task import ComponentKind
+from jtsolve.models.learning.task import ComponentKind  # noqa: TC001 - the registry reads it
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from jtsolve.models.components import Component
     from jtsolve.models.learning.refit import Structure
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.tables.table import DataTable
 
 _FIRST_SHARE = 0.9
 """Initial responsibility of the component with the nearest centre."""
@@ -82,7 +83,7 @@ class Mixtures:
 
     def __post_init__(self) -> None:
         sizes = self.components
-        if not sizes or sizes[0] < 1 or any(a >= b for a, b in zip(sizes, sizes[1:], strict=False)):
+        if not sizes or sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
             raise ChoiceError(
                 f"components={sizes}: give increasing numbers of at least 1, such as 2 or 1,2,4,8"
             )
@@ -97,21 +98,27 @@ class Mixtures:
     def fit(self, task: FitTask, run: Run) -> Component | Mixture:
         """Returns the fitted mixture; a mixture of one component is that component.
 
-        Of validation rows, numbers of components are tried in order until one is no better. Then narrower trees
-        are tried, from the best number on, until a treewidth is no better than the last.
+        Of validation rows, numbers of components are tried in order until one is no better. Then narrower
+        trees are tried, from the best number on, until a treewidth is no better than the last.
 
         Raises:
-            ChoiceError: there are several numbers and no validation rows, or more components than distinct rows.
+            ChoiceError: several numbers and no validation rows, or more components than distinct rows.
             LimitError: the run ended before the first mixture, or it does not fit in memory.
             KeyboardInterrupt: the run was interrupted before the first mixture.
         """
         table, _ = task.states(self.name)
         if task.validation is None and len(self.components) > 1:
-            raise ChoiceError("several numbers of components need validation rows that choose one; give --validate")
+            raise ChoiceError(
+                "several numbers of components need validation rows that choose one; give --validate"
+            )
         if task.ess <= 0:
-            raise ChoiceError("a mixture needs a prior, so that no row is impossible; give --smoothing above 0")
+            raise ChoiceError(
+                "a mixture needs a prior, so that no row is impossible; give --smoothing above 0"
+            )
         run.require_memory(
-            8 * _SHARE_TABLES * self.components[0] * table.rows, "the responsibilities need", "fewer components"
+            8 * _SHARE_TABLES * self.components[0] * table.rows,
+            "the responsibilities need",
+            "fewer components",
         )
         found = self.em(task, self.components[0], run) if task.validation is None else self._chosen(task, run)
         remarks = {**table.provenance, **found.provenance, **self.of.facts(task)}

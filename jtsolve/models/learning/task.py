@@ -40,8 +40,8 @@ class FitTask:
         treewidth: of the trees; None where none is given.
         backend: learns the trees; None for the default of the kind.
         constraints: on every tree.
-        smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for that of
-            the score, else 1 for states and 0 for real numbers.
+        smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for
+            that of the score, else 1 for states and 0 for real numbers.
         validation: codes of rows that choose among candidates, shape (columns, rows); None for none.
         tree: the junction tree to fit, or to begin with; None to search for one.
     """
@@ -70,8 +70,8 @@ class FitTask:
         """
         if not is_discrete(self.score):
             raise ChoiceError(
-                f"the model '{kind}' is of states, and the score '{self.score.name}' is of real numbers; take "
-                "another, such as bic, with --discretise where columns are continuous"
+                f"the model '{kind}' is of states, and the score '{self.score.name}' is of real numbers; "
+                "take another, such as bic, with --discretise where columns are continuous"
             )
         if not isinstance(self.table, DataTable):
             raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave --executor out")
@@ -88,7 +88,7 @@ class FitTask:
         return self.treewidth
 
     def learner(self, kind: str) -> Learner:
-        """Returns the learner of the trees of a kind that learns many: by `forward`, unless a backend is given."""
+        """Returns the learner of the trees of a kind that learns many; its backend is `forward` by default."""
         of = Learner(self.score, treewidth=self.width(kind), constraints=self.constraints)
         return of if self.backend is None else Learner(self.score, self.backend, of.treewidth, of.constraints)
 

@@ -1,4 +1,4 @@
-"""The model `tree`: the tables of one junction tree, a given one or the best of a treewidth, in closed form."""
+"""The model `tree`: the tables of one junction tree, given, or the best of a treewidth, in closed form."""
 
 from __future__ import annotations
 
