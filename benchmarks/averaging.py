@@ -6,8 +6,7 @@
     agree     sums and features of 500 random problems against all graphs
     counts    labelled chordal graphs up to n = 11 (sequence A058862 of the OEIS)
     network   edges of a network above 1/2 in chains, beside Chow-Liu and the best tree; only if named:
-              `network ALARM.bif:1000:3:8000`, rows drawn, the largest clique, and the most rounds;
-              `:0.2` after it: the share of the proposals of several edges
+              `network ALARM.bif:1000:3:8000`, rows drawn, the largest clique, and the most rounds
     predict   test log-likelihood of 32 drawn trees beside the best one; only if named, with files of data:
               `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and the rows or all;
               `predict FOLDER/plants:3:17412:9900`: of so many rounds of chains, converged or not
@@ -218,13 +217,13 @@ def network(cases: list[str]) -> None:
     columns = "rows | cliques ≤ | converged | R̂ | ESS | largest difference | posterior > 0.5 | best tree"
     print(f"| {columns} | Chow-Liu | processor |\n|{'---|' * 10}")
     for case in cases:
-        path, rows, largest, rounds, *several = case.split(":")
+        path, rows, largest, rounds = case.split(":")
         found = read_network(path)
         codes = sample(found, int(rows), 1).T
         data = DataTable(found.names, tuple(node.states for node in found.nodes), codes)
         true = {frozenset((i, parent)) for i, node in enumerate(found.nodes) for parent in node.parents}
         problem = problem_from_table(data, Bdeu(1.0), treewidth=int(largest) - 1, tabulation=WITHIN_LIMITS)
-        ladder = Ladder(rounds=int(rounds), several=float(several[0] if several else 0))
+        ladder = Ladder(rounds=int(rounds))
         posterior, _, processor = timed(lambda p=problem, x=ladder: average(p, method="chains", ladder=x))
         forest = solve(problem.with_treewidth(1), ChowLiu(), Limits()).tree
         assert posterior is not None and posterior.best is not None and forest is not None  # noqa: PT018

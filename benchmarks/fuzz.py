@@ -349,7 +349,6 @@ AVERAGING = (
     ("--bootstrap", "3"),
     ("--temperatures", "3"),
     ("--rounds", "3"),
-    ("--block", "2"),
 )
 FITTING = (
     ("--smoothing", "1"),
@@ -361,15 +360,12 @@ FITTING = (
     ("--validate", "{data.csv}"),
 )
 SELECTION = (
-    ("--method", "pc"),
+    ("--method", "pc:depth=1,test=g"),
+    ("--method", "glasso:criterion=ebic(gamma=0.5)"),
+    ("--method", "neighbourhood:rule=and,criterion=cv"),
     ("--kind", "states"),
-    ("--criterion", "ebic:0.5"),
-    ("--criterion", "cv:3"),
-    ("--rule", "and"),
-    ("--depth", "1"),
-    ("--test", "g:0.05"),
-    ("--screen", "pc:1:0.1"),
-    ("--separator-size", "1"),
+    ("--screen", "pc:1,level=0.1"),
+    ("--over", "junction-tree:1"),
 )
 QUESTIONS = (
     ("--target", "a,b"),

@@ -29,7 +29,7 @@ import numpy as np
 from publishing import publish
 
 from jtsolve.core.machine import peak_memory
-from jtsolve.selection.choosing import Ebic, Given
+from jtsolve.selection.choosing import Ebic
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
@@ -150,7 +150,7 @@ def equal(method: Any, moments: Moments, screen: GivenGraph, edges: int) -> Undi
     best: UndirectedGraph | None = None
     for _ in range(25):
         middle = float(np.sqrt(low * high))
-        graph = select(moments, replace(method, criterion=Given(middle)), screen, Plain()).graph
+        graph = select(moments, replace(method, criterion=middle), screen, Plain()).graph
         if best is None or abs(graph.size - edges) < abs(best.size - edges):
             best = graph
         if graph.size == edges:

@@ -15,7 +15,6 @@ from problems import Recording, gaussian, named
 from reference_averaging import enumerated
 
 from jtsolve.averaging.average import average
-from jtsolve.averaging.blocks import Blocks, blocks_of
 from jtsolve.averaging.chains import CHAINS, Ladder, require_movable, run_chains
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of
@@ -29,8 +28,7 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
-from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members, subsets
+from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.problem import problem_from_table
@@ -39,7 +37,7 @@ from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -49,9 +47,7 @@ if TYPE_CHECKING:
 SHORT = Ladder(rounds=4000, temperatures=4, hottest=0.3)
 
 
-def scores_of(
-    problem: Problem, *, branches: float = 0.0, exchanges: float = 0.0, several: float = 0.0
-) -> Scores:
+def scores_of(problem: Problem, *, branches: float = 0.0, exchanges: float = 0.0) -> Scores:
     n, largest = problem.n, problem.max_clique_size
     forbidden = [0] * n
     for edge in problem.constraints.forbidden_edges:
@@ -65,7 +61,6 @@ def scores_of(
         words_of(forbidden),
         branches,
         exchanges,
-        several,
     )
 
 
@@ -120,36 +115,20 @@ def test_every_chordal_graph_of_four_variables_is_left_for_chordal_neighbours_on
         assert near <= reached
 
 
-def moves_of(tree: JunctionTree) -> Iterator[tuple[int, ...]]:
-    """Yields the graphs without X × Y, for any X and Y of which one clique alone holds an x and a y."""
-    rows = rows_of(tree)
-    for clique in tree.cliques:
-        for one in subsets(clique):
-            for other in subsets(clique & ~one):
-                holding = [c for c in tree.cliques if c & one and c & other]
-                if one & -one > other & -other and holding == [clique]:
-                    lost = {v: other if one >> v & 1 else one if other >> v & 1 else 0 for v in range(tree.n)}
-                    yield tuple(row & ~lost[v] for v, row in enumerate(rows))
-
-
-def test_moves_of_several_edges_are_those_that_a_clique_allows_and_as_frequent_both_ways() -> None:
+def test_moves_of_one_edge_are_in_detailed_balance() -> None:
     problem, rounds = named(gaussian(3, 4, scale=0.2)), 300_000
-    trees = {rows_of(tree): tree for tree in chordal_trees(4)}
-    allowed = {(key, other) for key, tree in trees.items() for other in moves_of(tree)}
-    assert any(sum((a ^ b).bit_count() for a, b in zip(*move, strict=True)) > 2 for move in allowed)
-    trace = chain(problem, [0] * 4, 1, rounds, scores_of(problem, several=1.0))
-    codes = trace[:, :, 0] @ (1 << 4 * np.arange(4))
-    seen = Counter(zip(codes[:-1].tolist(), codes[1:].tolist(), strict=True))
-    code = {key: sum(row << 4 * v for v, row in enumerate(key)) for key in trees}
-    moves = {(code[key], code[other]) for key, other in allowed}
-    assert {move for move in seen if move[0] != move[1]} == moves | {move[::-1] for move in moves}
-    for move in moves:
-        there, back = seen[move], seen[move[::-1]]
-        assert abs(there - back) < 5 * sqrt(there + back)
-    total = sum(exp(tree.score(problem.scores)) for tree in trees.values())
-    for key, tree in trees.items():
-        p = exp(tree.score(problem.scores)) / total
-        assert float((codes == code[key]).mean()) == pytest.approx(p, abs=0.004)
+    codes = chain(problem, [0] * 4, 1, rounds, scores_of(problem))[:, :, 0] @ (1 << 4 * np.arange(4))
+    weights = {
+        sum(row << 4 * v for v, row in enumerate(rows_of(tree))): exp(tree.score(problem.scores))
+        for tree in chordal_trees(4)
+    }
+    visits = Counter(codes.tolist())
+    assert set(visits) == set(weights)
+    for code, weight in weights.items():
+        assert visits[code] / rounds == pytest.approx(weight / sum(weights.values()), abs=0.004)
+    moves = Counter(zip(codes[:-1].tolist(), codes[1:].tolist(), strict=True))
+    for (one, other), there in moves.items():
+        assert abs(there - moves[other, one]) < 5 * sqrt(there + moves[other, one]) + 1
 
 
 @pytest.mark.parametrize("kind", ["branches", "exchanges"])
@@ -185,9 +164,8 @@ def test_moves_of_branches_and_exchanges_are_in_detailed_balance(kind: str, widt
 def test_chains_converge_to_the_posterior(seed: int) -> None:
     problem = named(gaussian(seed, 5), Constraints(max_treewidth=3, forbidden_edges=frozenset({0b11})))
     expected = enumerated(problem, 0.5)
-    ladder = replace(SHORT, several=seed / 2)
     posterior = average(
-        problem, method="chains", ladder=ladder, limits=Limits(seed=seed), edge_odds=0.5, treewidths=True
+        problem, method="chains", ladder=SHORT, limits=Limits(seed=seed), edge_odds=0.5, treewidths=True
     )
     assert expected is not None
     assert posterior is not None
@@ -283,8 +261,6 @@ def test_what_chains_do_not_support_is_refused() -> None:
         {"temperatures": 10_001},
         {"hottest": 0.0},
         {"rounds": 99},
-        {"several": 2.0},
-        {"block": 13},
     ):
         with pytest.raises(ChoiceError):
             Ladder(**options)
@@ -350,7 +326,7 @@ class Demanded:
 def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """33 variables have rows of two words, and more sets than are computed beforehand."""
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
-    scores, ladder = gaussian(5, 33, 4), Ladder(rounds=200, temperatures=6, several=0.2)
+    scores, ladder = gaussian(5, 33, 4), Ladder(rounds=200, temperatures=6)
     asked = Demanded(scores)
     tabled, demanded = (
         run_chains(named(source), 0.5, Limits(seed=3, threads=2), Recording(), ladder=ladder, start=None)
@@ -378,7 +354,7 @@ def test_scores_too_far_apart_for_exact_sums_are_for_chains() -> None:
 def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
     """The weights of four variables' 61 graphs; the last digits would tell the chains apart."""
     problem = named(gaussian(2, 4, scale=0.7))
-    ladder = Ladder(rounds=4000, several=0.2, block=3)
+    ladder = Ladder(rounds=4000)
     sample = run_chains(
         problem, 0.3, Limits(), Recording(), ladder=ladder, start=next(iter(chordal_trees(4)))
     )
@@ -462,7 +438,7 @@ def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -
         for v in members(mask):
             inner[v % 17] |= 1 << v // 17
         values[i] = sum(map(small.score, inner)) - 50.0 * max(0, sum(map(bool, inner)) - 1)
-    ladder = Ladder(rounds=2000, temperatures=1, several=0.3)
+    ladder = Ladder(rounds=2000, temperatures=1)
     sample = run_chains(
         named(DenseScores(n, 3, values)), 1.0, Limits(), Recording(), ladder=ladder, start=None
     )
@@ -515,54 +491,11 @@ def test_the_effective_size_is_that_of_an_autoregression() -> None:
     assert effective_size(np.ones((4, 100))) == 400
 
 
-def test_blocks_are_drawn_in_proportion_to_their_weight_within_the_rest() -> None:
-    """All graphs in which 4 has the neighbours 1 and 2, and these are adjacent, by enumeration."""
-    problem, draws = named(gaussian(3, 5)), 200
-    start = (0b00110, 0b10101, 0b11011, 0b00100, 0b00110)
-    every = {rows_of(tree): tree.score(problem.scores) for tree in chordal_trees(5)}
-    within = {rows: exp(s) for rows, s in every.items() if rows[4] == start[4] and rows[1] >> 2 & 1}
-    blocks = Blocks(4, (0b01111,), ((),), problem.scores.score, 5, 0.0, (0,) * 5)
-    seen: Counter[tuple[int, ...]] = Counter()
-    generator = np.random.default_rng(1)
-    for _ in range(draws):
-        found = blocks.redraw(start, generator)
-        assert found is not None
-        assert found[1] == pytest.approx(every[found[0]] - every[start])
-        seen[found[0]] += 1
-    assert set(seen) <= set(within)
-    for rows, weight in within.items():
-        p = weight / sum(within.values())
-        assert abs(seen[rows] - draws * p) < 5 * sqrt(draws * p) + 2
-
-
-def test_a_block_with_an_incomplete_neighbourhood_stays() -> None:
-    tree = JunctionTree(4, (0b0011, 0b0110, 0b1100), ((0, 1), (1, 2)))
-    blocks = blocks_of(tree, 2, gaussian(1, 4).score, 4, log_odds=0.0, forbidden=[0] * 4)
-    star = (0b1110, 0b0001, 0b0001, 0b0001)  # without {1, 2}: 0 and 3 have the neighbours 1 and 2
-    drawn = [blocks.redraw(star, np.random.default_rng(seed)) for seed in range(20)]
-    assert None in drawn
-    assert any(drawn)
-    assert blocks._replace(size=1).redraw(star, np.random.default_rng(0)) is None  # too small for any clique
-
-
 def test_one_variable_has_nothing_to_move() -> None:
-    ladder = Ladder(rounds=100, temperatures=1, several=0.5)
+    ladder = Ladder(rounds=100, temperatures=1)
     posterior = average(named(gaussian(1, 1)), method="chains", ladder=ladder)
     assert posterior is not None
     assert posterior.cliques == ((1, 1.0),)
-
-
-def test_chains_with_blocks_converge_to_the_posterior() -> None:
-    problem = named(gaussian(4, 6), Constraints(max_treewidth=3, forbidden_edges=frozenset({0b11})))
-    expected = enumerated(problem, 0.5)
-    ladder = Ladder(rounds=2000, temperatures=2, hottest=0.5, block=4)
-    posterior = average(problem, method="chains", ladder=ladder, edge_odds=0.5)
-    assert expected is not None
-    assert posterior is not None
-    assert 0 < posterior.diagnostics["blocks_drawn"] <= posterior.diagnostics["blocks_tried"] == 80
-    for u in range(6):
-        for v in range(u):
-            assert posterior.edges[u, v] == pytest.approx(expected.complete[1 << u | 1 << v], abs=0.05)
 
 
 def test_temperatures_are_spaced_so_that_all_exchanges_are_rejected_equally_often() -> None:

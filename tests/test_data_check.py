@@ -23,7 +23,6 @@ from jtsolve.cli import app, run
 from jtsolve.errors import ChoiceError, InputError, JtsolveError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
-from jtsolve.selection.request import Request
 from jtsolve.tables.check import KINDS, Finding, examine, judge, require_none
 from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.options import Coding, Discretisation
@@ -499,7 +498,7 @@ _PROSE = {"a", "and", "as", "from", "if", "in", "instead", "of", "or", "to", "wh
 def test_advice_in_python_names_keywords() -> None:
     """By the one rule of `jtsolve.wording`, for every message that a function of `jtsolve` may raise."""
     known = {name for of in (jt.learn, jt.select, jt.solve, jt.average) for name in signature(of).parameters}
-    known |= {entry.name for entry in fields(Coding)} | {entry.name for entry in fields(Request)}
+    known |= {entry.name for entry in fields(Coding)}
     unknown = set()
     for module in sorted((ROOT / "jtsolve").rglob("*.py")):
         if module.relative_to(ROOT / "jtsolve").parts[0] in {*SHELL_ONLY, "wording.py", "__main__.py"}:

@@ -20,7 +20,6 @@ from jtsolve.core.selection import Selection
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.graph import GraphDocument, document_to_json, read_graph, selection_to_document
-from jtsolve.selection.choosing import Given
 from jtsolve.selection.directing import directed, unshielded
 from jtsolve.selection.framework import OverJunctionTree, select
 from jtsolve.selection.pc import PC
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 Parents = tuple[VarSet, ...]
 
-ORACLE = PC(direct=True, test="correlation", criterion=Given(1e-9))
+ORACLE = PC(direct=True, test="correlation", criterion=1e-9)
 
 
 def _is_acyclic(parents: Parents) -> bool:
@@ -134,7 +133,7 @@ def test_pc_finds_the_cpdag_of_random_networks_from_the_correlations_of_the_popu
 
 def test_the_names_and_the_order_of_columns_do_not_matter() -> None:
     draw = np.random.default_rng(3)
-    method = PC(direct=True, criterion=Given(0.05))
+    method = PC(direct=True, criterion=0.05)
     for seed in range(10):
         truth = _population(_random_network(seed, 8), seed)
         sample = draw.multivariate_normal(np.zeros(8), truth.correlation, 60).T
@@ -196,7 +195,7 @@ def test_a_cpdag_is_selected_checked_shown_and_fitted(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph, model = tmp_path / "g.json", tmp_path / "m.json"
-    assert _run("select", data, "--method", "pc", "--direct", "--output", graph) == 0
+    assert _run("select", data, "--method", "pc:direct=true", "--output", graph) == 0
     assert "arcs" in capsys.readouterr().out
     values = json.loads(graph.read_bytes())
     assert values["arcs"] == [["A", "C"], ["B", "C"], ["C", "D"]]
@@ -215,7 +214,7 @@ def test_a_cpdag_is_selected_checked_shown_and_fitted(
     assert _run("show", graph, "--svg", tmp_path / "g.svg") == 0
     assert read_graph(graph).has_edge(0, 1)  # parents of C
     assert _run("fit", data, "--graph", graph, "--output", model, "--quiet") == 0
-    assert _run("select", data, "--method", "pc", "--direct", "--output", tmp_path / "g.graphml") == 0
+    assert _run("select", data, "--method", "pc:direct=true", "--output", tmp_path / "g.graphml") == 0
     written = nx.read_graphml(tmp_path / "g.graphml")
     assert set(written.edges) == {("A", "C"), ("B", "C"), ("C", "D"), ("E", "F"), ("F", "E")}
 
@@ -223,24 +222,23 @@ def test_a_cpdag_is_selected_checked_shown_and_fitted(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--method", "glasso"], "direct: no option of the method glasso"),
-        (["--method", "pc", "--over", "junction-tree"], "hides common causes"),
-        (["--method", "pc", "--separator-size", "2"], "a separator size is for the junction tree"),
-        (["--method", "pc", "--output", "g.csv"], "an edge list has no directions"),
+        (["--over", "junction-tree"], "hides common causes"),
+        (["--output", "g.csv"], "an edge list has no directions"),
     ],
 )
 def test_wrong_use_of_directions_is_refused(
     words: list[str], reason: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run("select", data, "--output", tmp_path / "g.json", "--direct", *words) == 2
+    base = ["select", data, "--output", tmp_path / "g.json", "--method", "pc:direct=true"]
+    assert _run(*base, *words) == 2
     assert reason in capsys.readouterr().err
 
 
 def test_python_gives_the_cpdag_of_numbers_and_of_states(tmp_path: Path) -> None:
-    found = jt.select(_table(), "pc", direct=True)
+    found = jt.select(_table(), "pc:direct=true")
     assert set(found.cpdag().edges) == {("A", "C"), ("B", "C"), ("C", "D"), ("E", "F"), ("F", "E")}
     assert found.selection.markov.named_edges[0] == ("A", "B")
-    screened = jt.select(_table(), "pc", direct=True, screen="correlation:0.3")
+    screened = jt.select(_table(), "pc:direct=true", screen="correlation:0.3")
     assert ("A", "B") not in screened.superset  # independent, but both are parents of C
     assert 0b11 in screened.constraints(require=True).required_edges
     screened.write(tmp_path / "g.json")
@@ -248,7 +246,7 @@ def test_python_gives_the_cpdag_of_numbers_and_of_states(tmp_path: Path) -> None
     draw = np.random.default_rng(1)
     a, b = draw.integers(0, 2, (2, 600))
     noisy = np.where(draw.random(600) < 0.1, draw.integers(0, 2, 600), a | b)
-    states = jt.select({"a": a, "b": b, "c": noisy}, "pc", kind="states", direct=True)
+    states = jt.select({"a": a, "b": b, "c": noisy}, "pc:direct=true", kind="states")
     assert sorted(states.cpdag().edges) == [("a", "c"), ("b", "c")]
     assert states.fit().query("c", given={"a": "1", "b": "1"})["probability"].max() > 0.9
     with pytest.raises(ChoiceError, match="no directions; select it with"):

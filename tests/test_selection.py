@@ -18,7 +18,7 @@ from jtsolve.io.graph import selection_to_document
 from jtsolve.models.gaussian import precision_matrix
 from jtsolve.models.learning.fit import fit_gaussian
 from jtsolve.selection import gaussian
-from jtsolve.selection.choosing import CrossValidation, Ebic, Given, Stars, criterion_named
+from jtsolve.selection.choosing import CrossValidation, Ebic, Stars
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.gaussian import covariance_selection, graphical_lasso, nearer
 from jtsolve.selection.glasso import GraphicalLasso
@@ -88,7 +88,7 @@ def _trees(count: int) -> Iterator[UndirectedGraph]:
 @pytest.mark.parametrize("over", [Plain(), OverJunctionTree(), OverJunctionTree(1)])
 def test_algorithm_4_finds_the_graph_from_the_correlations_of_the_population(over: Any) -> None:
     for k, graph in enumerate(_trees(8)):
-        method = PC(3, test="correlation", criterion=Given(1e-5))
+        method = PC(3, test="correlation", criterion=1e-5)
         found = select(_correlations(graph, 0.2, k), method, Complete(), over)
         assert found.graph == graph, k
 
@@ -188,7 +188,7 @@ METHODS: dict[str, SelectionMethod] = {
     "glasso bic": GraphicalLasso(Ebic(0.0)),
     "glasso stars": GraphicalLasso(Stars(draws=5)),
     "glasso cv": GraphicalLasso(CrossValidation(3)),
-    "glasso given": GraphicalLasso(Given(0.2)),
+    "glasso given": GraphicalLasso(0.2),
     "neighbourhood": NeighbourhoodSelection(),
     "neighbourhood or": NeighbourhoodSelection("or", criterion=Stars(draws=5)),
     "pc": PC(),
@@ -405,8 +405,8 @@ def test_wrong_choices_are_refused() -> None:
     for make in (
         lambda: NeighbourhoodSelection("xor"),  # type: ignore[arg-type]
         lambda: PC(-1),
-        lambda: PC(test="t"),
-        lambda: PC(criterion=Given(1.5)),
+        lambda: PC(test="t"),  # type: ignore[arg-type]
+        lambda: PC(criterion=1.5),
         lambda: Correlations(1.0),
         lambda: PcScreen(level=2.0),
         lambda: OverJunctionTree(-1),
@@ -414,9 +414,8 @@ def test_wrong_choices_are_refused() -> None:
         lambda: Stars(0.7),
         lambda: Stars(draws=1),
         lambda: CrossValidation(1),
-        lambda: Given(0.0),
-        lambda: criterion_named("aic"),
-        lambda: criterion_named("cv:x"),
+        lambda: GraphicalLasso(0.0),
+        lambda: NeighbourhoodSelection(criterion=float("inf")),
     ):
         with pytest.raises(ChoiceError):
             make()
@@ -443,14 +442,6 @@ def test_a_task_is_within_its_superset(field: str) -> None:
     lopsided = np.triu(outside)
     with pytest.raises(InputError, match=field):
         Task(**{"graph": outside, "candidates": graph, field: lopsided})
-
-
-def test_criteria_are_named() -> None:
-    assert criterion_named("ebic:0.25") == Ebic(0.25)
-    assert criterion_named("stars:0.1") == Stars(0.1)
-    assert criterion_named("cv:3") == CrossValidation(3)
-    assert criterion_named("ebic") == Ebic()
-    assert (criterion_named("stars"), criterion_named("cv")) == (Stars(), CrossValidation())
 
 
 def _ring(n: int) -> NDArray[np.bool_]:

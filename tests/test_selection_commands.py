@@ -33,11 +33,16 @@ from jtsolve.models.files.document import read_model
 from jtsolve.models.gaussian import GaussianTreeModel
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.triangulation import minimally_triangulated
+from jtsolve.selection.choices import CRITERIA, FRAMEWORKS, METHODS, SCREENS, Plan
+from jtsolve.selection.choosing import Ebic, Stars
 from jtsolve.selection.estimator import GraphSelection
 from jtsolve.selection.framed import grouped
-from jtsolve.selection.request import Request
+from jtsolve.selection.framework import OverJunctionTree, Plain
+from jtsolve.selection.glasso import GraphicalLasso
+from jtsolve.selection.neighbourhood import NeighbourhoodSelection
+from jtsolve.selection.pc import PC
 from jtsolve.selection.running import within_limits
-from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen
+from jtsolve.selection.screens import Correlations, GivenGraph, PcScreen
 from jtsolve.selection.supersets import constraints_within, read_screened, read_superset, triangulation
 from jtsolve.solving import solve
 
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.choices import Registry
     from jtsolve.selection.framework import Progress
 
 
@@ -114,7 +120,7 @@ def test_a_graph_is_selected_checked_shown_and_fitted(
 
 def test_states_are_selected_and_fitted(states: Path, tmp_path: Path) -> None:
     graph, model = tmp_path / "g.csv", tmp_path / "m.json"
-    assert _run("select", states, "--method", "pc", "--test", "chi2", "--output", graph, "--quiet") == 0
+    assert _run("select", states, "--method", "pc:test=chi2", "--output", graph, "--quiet") == 0
     assert read_graph(graph).named_edges == [("a", "b")]
     assert _run("fit", states, "--graph", graph, "--output", model, "--quiet") == 0
     assert isinstance(read_model(model), JunctionTreeModel)
@@ -123,7 +129,7 @@ def test_states_are_selected_and_fitted(states: Path, tmp_path: Path) -> None:
 def test_json_prints_facts_and_nothing_else(
     numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--method", "neighbourhood", "--rule", "or", "--over", "plain", "--kind", "nonparanormal"]
+    words = ["--method", "neighbourhood:rule=or", "--over", "plain", "--kind", "nonparanormal"]
     assert _run("select", numbers, *words, "--output", tmp_path / "g.graphml", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["over"], facts["kind"], facts["screen"]) == ("plain", "nonparanormal", "complete")
@@ -150,16 +156,18 @@ def test_a_forged_selection_fails_its_check(
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--method", "lasso"], "there is no method 'lasso'"),
+        (["--method", "lasso"], "there is no selection method 'lasso'; did you mean 'glasso'?"),
         (["--kind", "words"], "there is no kind of data"),
         (["--over", "sea"], "there is no framework"),
-        (["--rule", "or"], "rule: no option of the method glasso"),
+        (["--method", "glasso:rule=or"], "selection method 'glasso' has no option 'rule'"),
+        (["--method", "pc:test=t"], "the option 'test' of selection method 'pc' cannot be 't'"),
         (["--screen", "net"], "there is no screen 'net'"),
-        (["--screen", "correlation:x"], "the threshold is nan"),
-        (["--screen", "pc:0.5"], "the depth is -1"),
-        (["--screen", "pc:-1e999:0.1"], "the depth is -1"),
-        (["--over", "plain", "--separator-size", "2"], "a separator size is for the junction tree"),
-        (["--criterion", "aic"], "there is no criterion 'aic'"),
+        (["--screen", "correlation"], "needs the option 'threshold'"),
+        (["--screen", "correlation:x"], "the option 'threshold' of screen 'correlation' cannot be 'x'"),
+        (["--screen", "pc:-1"], "the depth is -1"),
+        (["--over", "plain:2"], "the option '2' is not a key=value pair"),
+        (["--method", "glasso:criterion=aic"], "there is no criterion 'aic'"),
+        (["--method", "glasso:criterion=-1"], "the parameter is -1.0"),
         (["--above", "0.5"], "--above is for the edges of a posterior"),
         (["--superset", "DATA"], "header of an edge list"),
         (["--time-limit", "0.0001"], "the time limit ended"),
@@ -344,21 +352,29 @@ def test_there_are_two_triangulations() -> None:
         triangulation(UndirectedGraph.empty("ab"), "best")
 
 
-# Requests, Python, scikit-learn
+# Choices, Python, scikit-learn
 
 
-def test_requests_make_methods_and_screens() -> None:
-    assert isinstance(Request().screening(), PcScreen)
-    assert isinstance(Request(over="plain").screening(), Complete)
-    assert Request(screen="pc:2:0.05").screening() == PcScreen(2, 0.05)
-    assert Request("pc", test="chi2", screen="pc:0").screening() == PcScreen(0, test="chi2")
-    assert Request(screen="correlation:0.3").screening() == Correlations(0.3)
+def test_texts_describe_methods_screens_and_frameworks() -> None:
+    plan = Plan.of(
+        "neighbourhood:rule=or,criterion=stars(beta=0.1,draws=5)", None, "pc:2,level=0.05", "plain"
+    )
+    assert plan == Plan(NeighbourhoodSelection("or", Stars(0.1, 5)), "gaussian", PcScreen(2, 0.05), Plain())
+    assert METHODS.parse("glasso:criterion=ebic(0)") == GraphicalLasso(Ebic(0.0))
+    assert METHODS.parse("pc:depth=1,test=bic,criterion=0.05") == PC(1, test="bic", criterion=0.05)
+    assert SCREENS.parse("correlation:0.3") == Correlations(0.3)
+    assert FRAMEWORKS.parse("junction-tree:3") == OverJunctionTree(3)
+    assert (Plan.of("pc:test=chi2").kind, Plan.of("pc:test=bic").kind) == ("states", "gaussian")
     graph = UndirectedGraph.empty("ab")
-    assert isinstance(Request().screening(graph), GivenGraph)
+    assert Plan.of(superset=graph).screen == GivenGraph(graph)
     with pytest.raises(ChoiceError, match="give one of the two"):
-        Request(screen="complete").screening(graph)
-    assert Request("pc", criterion="0.05").selection_method().criterion.value == 0.05  # type: ignore[attr-defined]
-    assert Request("pc", test="bic", kind="states").data_kind == "states"
+        Plan.of(screen="complete", superset=graph)
+
+
+@pytest.mark.parametrize("registry", [METHODS, SCREENS, FRAMEWORKS, CRITERIA], ids=lambda one: one.kind)
+def test_every_option_of_a_choice_says_what_it_means(registry: Registry[Any]) -> None:
+    for name in registry:
+        assert all(option.meaning for option in registry.describe(name).options), name
 
 
 def test_python_selects_from_frames_and_supersets(tmp_path: Path) -> None:
@@ -415,7 +431,7 @@ def test_the_estimator_stands_where_the_graphical_lasso_of_scikit_learn_does() -
     assert np.allclose(found.location_, rows.mean(axis=0))
     joined = (found.precision_ != 0) & ~np.eye(5, dtype=np.bool_)
     assert (joined == found.graph_.matrix()).all()
-    same = GraphSelection("pc", criterion=0.01, superset=joined, nonparanormal=True).fit(rows)
+    same = GraphSelection("pc", superset=joined, nonparanormal=True).fit(rows)
     assert same.graph_.within(found.graph_)
     with pytest.raises(ChoiceError, match="not an adjacency matrix of 5 features"):
         GraphSelection(superset=np.eye(5)).fit(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -40,9 +40,8 @@ from jtsolve.progress import reading_watch, tell
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
+from jtsolve.selection.choices import Plan
 from jtsolve.selection.framed import SelectedGraph
-from jtsolve.selection.framework import select as select_graph
-from jtsolve.selection.request import Request
 from jtsolve.selection.running import within_limits
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
@@ -62,6 +61,9 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.selection.choices import Kind
+    from jtsolve.selection.framework import Framework, Screen
+    from jtsolve.selection.method import SelectionMethod
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
@@ -229,8 +231,11 @@ def learn(
 @_worded
 def select(
     data: Frame,
-    method: str = "glasso",
+    method: str | SelectionMethod = "glasso",
     *,
+    kind: Kind | None = None,
+    screen: str | Screen | None = None,
+    over: str | Framework | None = None,
     superset: UndirectedGraph | nx.Graph | str | Path | None = None,
     time: float | None = None,
     seed: int = 0,
@@ -239,13 +244,18 @@ def select(
     encoding: str = "utf-8",
     strict: bool = False,
     show_progress: bool | None = None,
-    **options: Any,
+    **coding: Any,
 ) -> SelectedGraph:
     """Selects the undirected graph of the columns of a table.
 
     Args:
         data: see `learn`.
-        method: glasso, neighbourhood or pc.
+        method: glasso, neighbourhood or pc, with options as in "pc:depth=1,test=bic", or the method itself.
+        kind: gaussian, nonparanormal or states; None for what the test of the method needs, else gaussian.
+        screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1", or the screen itself;
+            None for pc, or for all columns at once complete.
+        over: "junction-tree:K", with separators of at most K variables, or "plain": all columns at once; None
+            for the junction tree without a limit, or for directions all columns at once.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a file that
             `selection.supersets.read_superset` reads; None for a screen.
         time: seconds from start to finish, reading included; None for no limit.
@@ -255,13 +265,12 @@ def select(
         encoding: see `learn`.
         strict: see `learn`.
         show_progress: on standard error; None for in terminals and notebooks.
-        options: the other fields of `selection.request.Request`: kind, criterion, rule, depth, direct, test,
-            screen, over, separator_size; and those of `tables.options.Coding`, see `learn`.
+        coding: see `learn`.
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
             linearly dependent; or the superset is not a graph over the columns.
-        ChoiceError: an option does not exist, or is not one of the method.
+        ChoiceError: a choice or an option of it does not exist.
         LimitError: the time is over.
 
     >>> import numpy as np
@@ -271,30 +280,21 @@ def select(
     >>> jt.select(rows).edges
     [('V1', 'V2')]
     """
-    asked = {entry.name for entry in fields(Request)} - {"method"}
-    coding = coding_of({key: value for key, value in options.items() if key not in asked})
-    limits = limits_of(time, None, None, seed)
+    plan = Plan.of(
+        method,
+        kind,
+        screen,
+        over,
+        superset=superset_of(superset),
+        source=str(superset) if is_path(superset) else "superset",
+    )
+    cells, limits = coding_of(coding), limits_of(time, None, None, seed)
     with display("selecting", show_progress) as listener:
-        named = {key: value for key, value in options.items() if key in asked}
-        request = Request(method, **named)
-        screen = request.screening(superset_of(superset), str(superset) if is_path(superset) else "superset")
-        of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
-        table = read_table(data, of, coding, Dialect(header, separator, encoding), strict=strict, watch=watch)
+        dialect = Dialect(header, separator, encoding)
+        table = read_table(data, named_score(plan.score), cells, dialect, strict=strict, watch=watch)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
-            found = within_limits(
-                lambda told: select_graph(
-                    table,
-                    request.selection_method(),
-                    screen,
-                    request.framework(),
-                    margins=request.margins,
-                    seed=seed,
-                    tell=told,
-                ),
-                limits,
-                listener,
-            )
+            found = within_limits(lambda told: plan.run(table, seed, told), limits, listener)
     return SelectedGraph(found, table, style_of(data, table))
 
 

@@ -9,9 +9,7 @@ temperatures are spaced anew (`tempering`) whenever the chains are compared. If 
 posterior says that it has not converged.
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. Proposals add
-or remove an edge, take one for another, or move a branch of the graph; on request, they add or remove
-several edges at once (`kernels.edge_chain`), and blocks of the graph at temperature 1 are redrawn, exactly,
-after every hundred rounds (`blocks`).
+or remove an edge, take one for another, or move a branch of the graph (`kernels.edge_chain`).
 
 Scores come from a table, or where that would be too large, on demand (`known`), with the same result.
 
@@ -32,7 +30,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.averaging.blocks import blocks_of
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.known import GAPS, MOST_SETS, OnDemand, Rounded, sets_before
 from jtsolve.averaging.moves import ChainState, Scores, Shared, advance, advanced
@@ -58,9 +55,6 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
 
-
-LARGEST_BLOCK = 12
-"""Exact sums of 12 variables take a few hundredths of a second."""
 
 _FEWEST = 100
 """Rounds whose halves can be compared."""
@@ -143,9 +137,6 @@ class Ladder:
         rounds: the most rounds of 100 proposals a temperature, or four for each variable; they end when they
             have converged. None: as many as fit in half of the memory, and 40,000 at most unless time is
             limited.
-        several: the share of proposals to add or remove edges, a quarter of all, that may do so with several
-            at once.
-        block: the most variables that are drawn at once, exactly, within the rest; 0 for none.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
     """
 
@@ -153,8 +144,6 @@ class Ladder:
     temperatures: int | None = None
     hottest: float | None = None
     rounds: int | None = None
-    several: float = 0.0
-    block: int = 0
     cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
@@ -169,14 +158,8 @@ class Ladder:
                 f"temperatures down to an exponent of {self.hottest} make no ladder: "
                 "give a number above 0 and at most 1"
             )
-        if not 0 <= self.several <= 1:
-            raise ChoiceError(f"a share of {self.several} of the proposals makes no sense; give 0 to 1")
         if self.rounds is not None and self.rounds < _FEWEST:
             raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run {_FEWEST} or more")
-        if not 0 <= self.block <= LARGEST_BLOCK:
-            raise ChoiceError(
-                f"blocks of {self.block} variables cannot be drawn; give 0, for none, to {LARGEST_BLOCK}"
-            )
 
 
 def require_movable(problem: Problem) -> None:
@@ -295,17 +278,11 @@ class _Run:
             words_of(forbidden),
             CHAINS.branches,
             CHAINS.exchanges,
-            float(ladder.several),
         )
-        blocks = None
-        if ladder.block and start is not None:
-            blocks = blocks_of(
-                start, ladder.block, rounded.score, largest, log_odds=log_odds, forbidden=forbidden
-            )
         worths = worths_of(problem)
         betas = exponents(worths, ladder.temperatures, ladder.hottest)
         steps = max(CHAINS.steps, 4 * n) if n > 1 else 0  # one variable has no pair
-        self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths), blocks, rounded.unit)
+        self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths))
         generator = np.random.default_rng(limits.seed)
         shape = (ladder.chains, temperatures := len(betas))
         self.states = generator.integers(1, 1 << 63, (ladder.chains, 1 + temperatures)).astype(np.uint64)
@@ -327,7 +304,6 @@ class _Run:
         if start is not None:
             self.clock[1, 1] = 0
         self.counts = np.zeros((ladder.chains, 2 + 2 * temperatures), np.int64)
-        self.drawn = np.zeros((ladder.chains, 2), np.int64)
         self.graphs = np.zeros((ladder.chains, self.rounds, *words.shape[1:]), np.uint32)
         self.heights = np.zeros((ladder.chains, self.rounds))
         self.done = self.spaced = 0
@@ -335,7 +311,7 @@ class _Run:
 
     def state(self, chain: int) -> ChainState:
         """Returns where a chain is: views."""
-        arrays = (self.states, self.rows, self.logs, self.order, self.clock, self.counts, self.drawn)
+        arrays = (self.states, self.rows, self.logs, self.order, self.clock, self.counts)
         return ChainState(*(array[chain] for array in arrays))
 
     def exchanges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -478,9 +454,6 @@ class _Run:
             "least_swap_rate": min(swap_rates, default=None),
             "round_trips": trips,
         }
-        if self.shared.blocks is not None:
-            tried, drawn = self.drawn.sum(axis=0).tolist()
-            diagnostics |= {"block": self.ladder.block, "blocks_tried": tried, "blocks_drawn": drawn}
         return Sample(graphs, heights, bool(converged), diagnostics)
 
 

@@ -1,4 +1,4 @@
-"""A chain moved on for some rounds: `kernels.edge_chain`, the scores that it wants, and blocks between."""
+"""A chain moved on for some rounds: `kernels.edge_chain`, and the scores that it wants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.averaging.traces import neighbours_of, words_of
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
@@ -14,16 +13,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.blocks import Blocks
     from jtsolve.averaging.known import OnDemand
     from jtsolve.averaging.tempering import Partners
 
-_BLOCK = 100
-"""Rounds between two draws of a block."""
-_PIECES = (100, 50, 20, 10, 5, 2, 1)
-_PROPOSALS = 250_000
-"""Rounds of a thread at a time: the most with no more proposals than this. They divide those between two
-blocks."""
+_MOST_ROUNDS, _PROPOSALS = 100, 250_000
+"""Of a piece, the rounds of a thread at a time: a tenth of a second, after which Ctrl-C and limits act."""
 
 
 class Scores(NamedTuple):
@@ -39,7 +33,6 @@ class Scores(NamedTuple):
         forbidden: shape (n, words): the vertices to which a vertex must not be adjacent.
         branches: the share of proposals to move a branch.
         exchanges: the share of proposals of an edge for another.
-        several: the share of the others in which X and Y may have several members.
     """
 
     values: NDArray[np.float64]
@@ -51,32 +44,26 @@ class Scores(NamedTuple):
     forbidden: NDArray[np.uint32]
     branches: float
     exchanges: float
-    several: float
 
 
 class Shared(NamedTuple):
-    """What all chains read; `on_demand` makes the scores of each, where there is no table.
-
-    Weights of graphs are multiples of `unit`, see `known.Rounded`.
-    """
+    """What all chains read; `on_demand` makes the scores of each, where there is no table."""
 
     betas: NDArray[np.float64]
     steps: int
     scores: Scores
     on_demand: Callable[[], OnDemand] | None
     partners: Partners
-    blocks: Blocks | None
-    unit: float
 
     @property
     def piece(self) -> int:
         """The rounds of a thread at a time."""
         proposals = 2 * self.steps * len(self.betas)
-        return next((p for p in _PIECES if p * proposals <= _PROPOSALS), 1)
+        return max(1, min(_MOST_ROUNDS, _PROPOSALS // max(1, proposals)))
 
 
 class ChainState(NamedTuple):
-    """Where a chain is; see `kernels.edge_chain` for all but the last: blocks tried, and blocks drawn."""
+    """Where a chain is; see `kernels.edge_chain`."""
 
     random: NDArray[Any]
     rows: NDArray[Any]
@@ -84,7 +71,6 @@ class ChainState(NamedTuple):
     order: NDArray[Any]
     clock: NDArray[Any]
     counts: NDArray[Any]
-    drawn: NDArray[Any]
 
 
 def advance(
@@ -103,7 +89,7 @@ def advance(
     """
     from jtsolve.averaging.kernels.edge_chain import run_chain
 
-    random, rows, logs, order, clock, counts, drawn = state
+    random, rows, logs, order, clock, counts = state
     left = np.full(len(rows), -1)
     for start in range(0, len(heights), shared.piece):
         done, end = start, min(start + shared.piece, len(heights))
@@ -130,12 +116,6 @@ def advance(
                 heights[done:end],
                 counts,
             )
-        if shared.blocks is not None and clock[0] % _BLOCK == 0:
-            cold, drawn[0] = order[0], drawn[0] + 1
-            generator = np.random.default_rng(int(random[1]))
-            if found := shared.blocks.redraw(neighbours_of(rows[cold][None])[0], generator):
-                rows[cold], drawn[1] = words_of(found[0]), drawn[1] + 1
-                logs[cold] += round(found[1] / shared.unit) * shared.unit
 
 
 def advanced(

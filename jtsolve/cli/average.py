@@ -98,16 +98,6 @@ def average(
             "[40,000, or to the time limit].",
         ),
     ] = None,
-    several: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            help="Of the proposals to add or remove an edge, those that may take several at once.",
-        ),
-    ] = 0.0,
-    block: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Variables that chains draw at once, exactly; 0 for none.")
-    ] = 0,
     spend: LimitOptions,
     executor: Executor = LOCAL,
     seed: Seed = 0,
@@ -184,9 +174,7 @@ def average(
             threshold=threshold,
             treewidths=treewidths,
             draws=draws,
-            ladder=Ladder(
-                temperatures=temperatures, rounds=rounds, several=several, block=block, cluster=cluster
-            ),
+            ladder=Ladder(temperatures=temperatures, rounds=rounds, cluster=cluster),
         )
     if posterior is None:
         complain("no graph meets the constraints")

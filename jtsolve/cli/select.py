@@ -35,48 +35,27 @@ def select(
             readable=False, metavar="GRAPH", help="Write it here (.json, .json.gz, .graphml, .csv)."
         ),
     ],
-    method: Annotated[str, typer.Option(metavar="NAME", help="glasso, neighbourhood or pc.")] = "glasso",
+    method: Annotated[
+        str, typer.Option(metavar="TEXT", help="glasso, neighbourhood or pc, as in pc:depth=1,test=bic.")
+    ] = "glasso",
     kind: Annotated[
-        str | None,
-        typer.Option(metavar="KIND", help="gaussian, nonparanormal or states; default: as the test needs."),
-    ] = None,
-    criterion: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="Chooses the parameter: ebic[:GAMMA], bic, stars[:BETA], cv[:FOLDS], or its value.",
-        ),
-    ] = None,
-    rule: Annotated[str | None, typer.Option(metavar="RULE", help="Of neighbourhood: and, or.")] = None,
-    depth: Annotated[int | None, typer.Option(metavar="K", help="Of pc: the largest separating set.")] = None,
-    direct: Annotated[
-        bool,
-        typer.Option("--direct", help="Of pc: direct the edges as far as they can be; the graph is a CPDAG."),
-    ] = False,
-    test: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Of pc: fisher-z, correlation, bic; of states: g, chi2, bic."),
+        str | None, typer.Option(metavar="KIND", help="gaussian, nonparanormal, or states (tests of pc).")
     ] = None,
     screen: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="complete, correlation:R or pc[:DEPTH[:LEVEL]] (default)."),
+        typer.Option(metavar="TEXT", help="complete, correlation:R, or pc as in pc:1,level=0.1."),
     ] = None,
     superset: Annotated[
         Path | None,
         typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Seek edges within this graph, result, results or posterior, in place of a screen.",
+            readable=False, metavar="FILE", help="A graph, result or posterior in place of a screen."
         ),
     ] = None,
     above: Annotated[
         float | None, typer.Option(metavar="P", help="Of a posterior: the least probability of an edge.")
     ] = None,
     over: Annotated[
-        str | None, typer.Option(metavar="WAY", help="junction-tree (default), or plain, as with --direct.")
-    ] = None,
-    separator_size: Annotated[
-        int | None, typer.Option(metavar="K", help="Merge clusters joined by a larger separator.")
+        str | None, typer.Option(metavar="TEXT", help="junction-tree[:LARGEST SEPARATOR], or plain.")
     ] = None,
     time_limit: TimeLimit = None,
     seed: Seed = 0,
@@ -87,9 +66,8 @@ def select(
     """Select the edges of an undirected graph over the columns of a data file.
 
     A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
-    of it, or with --over plain at once. Every decision is kept in the graph file, which 'jtsolve check'
-    verifies, 'jtsolve show' draws, 'jtsolve fit --graph' takes, and 'jtsolve solve --within-graph' refines.
-    At the end of the time limit nothing is written.
+    of it, or with --over plain at once. The file keeps every decision: 'jtsolve check' verifies it, 'jtsolve
+    show' draws it, 'fit --graph' and 'solve --within-graph' take it.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
     require_writable(output, data, *inputs)
@@ -98,51 +76,25 @@ def select(
     from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
     from jtsolve.progress import progress, tell
     from jtsolve.scoring.registry import named_score
-    from jtsolve.selection.framework import select as select_graph
-    from jtsolve.selection.request import Request
+    from jtsolve.selection.choices import Plan
     from jtsolve.selection.running import within_limits
     from jtsolve.selection.supersets import read_superset
 
-    suffix_of(output, arcs=direct)
-    request = Request(
-        method=method,
-        kind=kind,  # type: ignore[arg-type]  # checked there
-        criterion=criterion,
-        rule=rule,
-        depth=depth,
-        direct=direct,
-        test=test,
-        screen=screen,
-        over=over,  # type: ignore[arg-type]  # checked there
-        separator_size=separator_size,
-    )
-    limits = LimitOptions(time_limit).limits(context.obj, seed)
-    shown = not (json or quiet) and is_watched()
-    known = None if superset is None else read_superset(superset, above)
-    screening = request.screening(known, str(superset))
     if above is not None and superset is None:
         raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
-    score = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
-    file = DataFile.of(data, score, columns, quiet=quiet)
+    known = None if superset is None else read_superset(superset, above)
+    plan = Plan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
+    suffix_of(output, arcs=plan.directs)
+    limits = LimitOptions(time_limit).limits(context.obj, seed)
+    shown = not (json or quiet) and is_watched()
+    file = DataFile.of(data, named_score(plan.score), columns, quiet=quiet)
     with progress(f"reading {data.name}", shown=shown) as listener:
         table = file.read(limits, listener)
     with (
         progress("selecting", shown=shown) as listener,
         announced(lambda: tell(listener, COMPILING)),
     ):
-        found = within_limits(
-            lambda told: select_graph(
-                table,
-                request.selection_method(),
-                screening,
-                request.framework(),
-                margins=request.margins,
-                seed=seed,
-                tell=told,
-            ),
-            limits,
-            listener,
-        )
+        found = within_limits(lambda told: plan.run(table, seed, told), limits, listener)
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)
 

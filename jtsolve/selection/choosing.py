@@ -1,4 +1,4 @@
-"""Choosing the parameter of a method along a path of graphs: EBIC, BIC, StARS, cross-validation, or given.
+"""Choosing the parameter of a method along a path of graphs: EBIC, BIC, StARS, or cross-validation.
 
 The likelihood of a graph is that of covariance selection on it and the given edges, so that all methods are
 compared by one criterion, and none by its own biased estimates:
@@ -23,7 +23,7 @@ from jtsolve.selection.gaussian import ON_A_PATH, covariance_selection
 from jtsolve.selection.method import Decision
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -44,10 +44,11 @@ class Ebic:
     """The extended Bayesian information criterion.
 
     Args:
-        gamma: weight of the number of graphs, ≥ 0.
+        gamma: weight of the number of graphs, 0 or more; 0 is BIC.
     """
 
     name: ClassVar[str] = "ebic"
+    main: ClassVar[str] = "gamma"
     gamma: float = 0.5
 
     def __post_init__(self) -> None:
@@ -60,11 +61,13 @@ class Stars:
     """Stability: the densest graph whose edges vary little between subsamples.
 
     Args:
-        beta: the most variation, mean of 2 f (1 − f) over the candidates; above 0 and at most 0.5.
-        draws: subsamples.
+        beta: maximum variation, the mean of 2 f (1 − f) over the candidates, f the share of subsamples that
+            keep one; above 0 and at most 0.5.
+        draws: number of subsamples, at least 2.
     """
 
     name: ClassVar[str] = "stars"
+    main: ClassVar[str] = "beta"
     beta: float = 0.05
     draws: int = 20
 
@@ -80,10 +83,11 @@ class CrossValidation:
     """The likelihood of held-out rows.
 
     Args:
-        folds: at least 2.
+        folds: number of folds, at least 2.
     """
 
     name: ClassVar[str] = "cv"
+    main: ClassVar[str] = "folds"
     folds: int = 5
 
     def __post_init__(self) -> None:
@@ -91,19 +95,14 @@ class CrossValidation:
             raise ChoiceError(f"{self.folds} folds; give 2 or more")
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A parameter that is given."""
-
-    name: ClassVar[str] = "given"
-    value: float
-
-    def __post_init__(self) -> None:
-        if not (isfinite(self.value) and self.value > 0):
-            raise ChoiceError(f"the parameter is {self.value}; give a number above 0")
+Criterion: TypeAlias = Ebic | Stars | CrossValidation
 
 
-Criterion: TypeAlias = Ebic | Stars | CrossValidation | Given
+def require_parameter(criterion: float | Criterion, below: float = inf) -> None:
+    """Raises ChoiceError if a criterion is a number, the parameter, that is not above 0 and below a limit."""
+    if isinstance(criterion, float | int) and not 0 < criterion < below:
+        limit = f"above 0 and below {below:g}" if below < inf else "above 0"
+        raise ChoiceError(f"the parameter is {criterion}; give a finite number {limit}")
 
 
 class PathMethod(Protocol):
@@ -120,38 +119,18 @@ class PathMethod(Protocol):
         ...
 
 
-def criterion_named(text: str) -> Criterion:
-    """Returns the criterion written as "ebic", "ebic:0.25", "bic", "stars:0.1", "cv:10", or a number.
-
-    Raises:
-        ChoiceError: it is none.
-
-    >>> criterion_named("bic"), criterion_named("0.2")
-    (Ebic(gamma=0.0), Given(value=0.2))
-    """
-    name, _, value = text.partition(":")
-    makers: dict[str, Callable[[], Criterion]] = {
-        "ebic": lambda: Ebic(float(value)) if value else Ebic(),
-        "stars": lambda: Stars(float(value)) if value else Stars(),
-        "cv": lambda: CrossValidation(int(value)) if value else CrossValidation(),
-    }
-    try:
-        return Ebic(0.0) if text == "bic" else makers[name]() if name in makers else Given(float(text))
-    except ValueError:
-        known = "ebic, ebic:GAMMA, bic, stars, stars:BETA, cv, cv:FOLDS, or a number, the parameter itself"
-        raise ChoiceError(f"there is no criterion '{text}'; there are {known}") from None
-
-
-def choose(method: PathMethod, criterion: Criterion, moments: Moments, task: Task, seed: int) -> Decision:
-    """Returns the graph of a method at the parameter that the criterion chooses.
+def choose(
+    method: PathMethod, criterion: float | Criterion, moments: Moments, task: Task, seed: int
+) -> Decision:
+    """Returns the graph of a method at the parameter that the criterion chooses, or is.
 
     Raises:
         InputError: the criterion needs rows, or more of them.
     """
     correlation, shrinkage = moments.regular(task.given)
-    if isinstance(criterion, Given):
-        (kept,) = method.walk(correlation, moments.rows, task, [criterion.value])
-        return Decision(kept, criterion.value, shrinkage)
+    if isinstance(criterion, float | int):
+        (kept,) = method.walk(correlation, moments.rows, task, [criterion])
+        return Decision(kept, criterion, shrinkage)
     first, last = method.span(correlation, task)
     if not task.candidates.any() or first <= 0:
         return Decision(np.zeros_like(task.candidates), first, shrinkage)

@@ -11,14 +11,17 @@ from sklearn.utils.validation import validate_data
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.selection.choices import Plan
 from jtsolve.selection.framework import select
 from jtsolve.selection.gaussian import covariance_selection
-from jtsolve.selection.request import Request
 from jtsolve.selection.samples import Moments
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from jtsolve.selection.choices import Kind
+    from jtsolve.selection.method import SelectionMethod
 
 
 class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
@@ -27,13 +30,10 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
     Stands where scikit-learn's `GraphicalLasso` and `GraphicalLassoCV` do. Missing values are refused.
 
     Args:
-        method: glasso, neighbourhood or pc.
-        criterion: chooses the parameter, "ebic", "bic", "stars", "cv", or a number, the parameter; None for
-            the default of the method.
-        screen: "complete", "correlation:R" or "pc", see `selection.request`; None for the default.
+        method: glasso, neighbourhood or pc, with options as in "glasso:criterion=cv", or the method itself.
+        screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1"; None for the default.
         superset: an adjacency matrix, shape (features, features), in place of a screen; or None.
-        over: "junction-tree" or "plain".
-        separator_size: merge clusters joined by a larger separator; None for no limit.
+        over: "junction-tree:K", with separators of at most K features, or "plain": all features at once.
         nonparanormal: use the ranks of the values only.
         random_state: seed of everything random; see scikit-learn.
 
@@ -58,23 +58,19 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
 
     def __init__(
         self,
-        method: str = "glasso",
+        method: str | SelectionMethod = "glasso",
         *,
-        criterion: str | float | None = None,
         screen: str | None = None,
         superset: ArrayLike | None = None,
         over: str = "junction-tree",
-        separator_size: int | None = None,
         nonparanormal: bool = False,
         random_state: Any = None,
     ) -> None:
         super().__init__(store_precision=True, assume_centered=False)
         self.method = method
-        self.criterion = criterion
         self.screen = screen
         self.superset = superset
         self.over = over
-        self.separator_size = separator_size
         self.nonparanormal = nonparanormal
         self.random_state = random_state
 
@@ -92,20 +88,13 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         del y
         values = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         names = tuple(map(str, getattr(self, "feature_names_in_", range(values.shape[1]))))
-        request = Request(
-            self.method,
-            kind="nonparanormal" if self.nonparanormal else "gaussian",
-            criterion=None if self.criterion is None else str(self.criterion),
-            screen=self.screen,
-            over=self.over,  # type: ignore[arg-type]  # checked there
-            separator_size=self.separator_size,
-        )
+        kind: Kind = "nonparanormal" if self.nonparanormal else "gaussian"
+        plan = Plan.of(self.method, kind, self.screen, self.over, superset=self._superset(names))
         seed = int(check_random_state(self.random_state).randint(1 << 31))
-        screen = request.screening(self._superset(names))
         try:
             table = ContinuousTable(names, values.T)
-            moments = Moments.of(table, request.margins)
-            found = select(moments, request.selection_method(), screen, request.framework(), seed=seed)
+            moments = Moments.of(table, plan.margins)
+            found = select(moments, plan.method, plan.screen, plan.over, seed=seed)
         except InputError as error:
             raise ValueError(str(error)) from None
         joined = found.graph.matrix()

@@ -76,7 +76,7 @@ class SelectedGraph:
             ChoiceError: directions were not asked for.
         """
         if self.selection.arcs is None:
-            raise ChoiceError("the graph has no directions; select it with method='pc', direct=True")
+            raise ChoiceError("the graph has no directions; select it with the method 'pc:direct=true'")
         return self.selection.graph.to_networkx(arcs=self.selection.arcs)
 
     def fit(self, *, triangulate: str = "min-fill", ess: float | None = None) -> Model:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from jtsolve.selection.method import Task, options_of
 from jtsolve.selection.pc import PC
 from jtsolve.selection.regions import cluster_tree, region_graph
 from jtsolve.selection.samples import Moments, sample_of
+from jtsolve.selection.screens import Complete, PcScreen
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def quiet(_note: str, _done: float) -> None:
 class Plain:
     """All edges of the superset at once, from all columns."""
 
-    name: ClassVar[str] = "plain"
+    name: ClassVar[Literal["plain"]] = "plain"
     separator_size: ClassVar[None] = None
 
     def steps(
@@ -100,7 +101,8 @@ class OverJunctionTree:
         ChoiceError: the size is negative.
     """
 
-    name: ClassVar[str] = "junction-tree"
+    name: ClassVar[Literal["junction-tree"]] = "junction-tree"
+    main: ClassVar[str] = "separator_size"
     separator_size: int | None = None
 
     def __post_init__(self) -> None:
@@ -192,7 +194,7 @@ def _decide(  # noqa: PLR0917 - as in Algorithm 2
 def select(
     data: Table | Sample,
     method: SelectionMethod,
-    screen: Screen,
+    screen: Screen | None = None,
     over: Framework | None = None,
     *,
     margins: Margins = "gaussian",
@@ -204,7 +206,8 @@ def select(
     Args:
         data: a table of numbers or states, or the sample made of it.
         method: decides the edges.
-        screen: gives the superset in which they are sought.
+        screen: gives the superset in which they are sought; None for `PcScreen`, or for all columns at once
+            `Complete`.
         over: the framework; None for the junction tree without a limit on separators, or for a graph with
             directions for all columns at once.
         margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
@@ -220,6 +223,8 @@ def select(
     directing = method if isinstance(method, PC) and method.direct else None
     if over is None:
         over = Plain() if directing else OverJunctionTree()
+    if screen is None:
+        screen = Complete() if isinstance(over, Plain) else PcScreen()
     sample = sample_of(data, margins) if isinstance(data, ContinuousTable | DataTable) else data
     objection = method.objection(sample)
     if objection is not None:
@@ -261,7 +266,7 @@ def select(
         strengths,
         arcs,
         separators,
-        over="plain" if isinstance(over, Plain) else "junction-tree",
+        over=over.name,
         separator_size=over.separator_size,
         method=options_of(method),
         screen=options_of(screen),

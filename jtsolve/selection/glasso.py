@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.selection.choosing import Criterion, Ebic, choose
+from jtsolve.selection.choosing import Criterion, Ebic, choose, require_parameter
 from jtsolve.selection.gaussian import ON_A_PATH, CovarianceEstimate, graphical_lasso, nearer
 from jtsolve.selection.samples import Moments
 
@@ -33,11 +33,17 @@ class GraphicalLasso:
     """The graphical lasso; for numbers.
 
     Args:
-        criterion: chooses λ.
+        criterion: chooses λ; or λ itself, a number above 0.
+
+    Raises:
+        ChoiceError: λ is not above 0.
     """
 
     name: ClassVar[str] = "glasso"
-    criterion: Criterion = Ebic()  # noqa: RUF009 - a frozen value
+    criterion: float | Criterion = Ebic()  # noqa: RUF009 - a frozen value
+
+    def __post_init__(self) -> None:
+        require_parameter(self.criterion)
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 
     from jtsolve.selection.samples import Sample, States
 
-NumberTest = Literal["fisher-z", "correlation", "bic"]
-StateTest = Literal["g", "chi2", "bic"]
-NUMBER_TESTS: tuple[str, ...] = get_args(NumberTest)
-STATE_TESTS: tuple[str, ...] = get_args(StateTest)
-TESTS = tuple(dict.fromkeys((*NUMBER_TESTS, *STATE_TESTS)))
+NUMBER_TESTS = ("fisher-z", "correlation", "bic")
+STATE_TESTS = ("g", "chi2", "bic")
+Test = Literal["fisher-z", "correlation", "bic", "g", "chi2"]
+TESTS: tuple[str, ...] = get_args(Test)
 
 
 def thresholds(test: str, level: float, rows: int, depth: int) -> NDArray[np.float64]:

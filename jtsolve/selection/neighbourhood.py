@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import numpy as np
 
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.choosing import Criterion, Ebic, choose
+from jtsolve.selection.choosing import Criterion, Ebic, choose, require_parameter
 from jtsolve.selection.glasso import LOWEST
 from jtsolve.selection.samples import Moments
 
@@ -36,19 +36,20 @@ class NeighbourhoodSelection:
 
     Args:
         rule: whether both ends have to select an edge, or one of them.
-        criterion: chooses λ.
+        criterion: chooses λ; or λ itself, a number above 0.
 
     Raises:
-        ChoiceError: the rule is another.
+        ChoiceError: the rule is another, or λ is not above 0.
     """
 
     name: ClassVar[str] = "neighbourhood"
     rule: Rule = "and"
-    criterion: Criterion = Ebic()  # noqa: RUF009 - a frozen value
+    criterion: float | Criterion = Ebic()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
         if self.rule not in get_args(Rule):
             raise ChoiceError(f"there is no rule '{self.rule}'; there are {', '.join(get_args(Rule))}")
+        require_parameter(self.criterion)
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""

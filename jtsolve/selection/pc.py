@@ -25,8 +25,8 @@ import numpy as np
 
 from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.choosing import Criterion, Given, choose
-from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, dependence, thresholds
+from jtsolve.selection.choosing import choose, require_parameter
+from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, Test, dependence, thresholds
 from jtsolve.selection.method import Decision, Task
 from jtsolve.selection.samples import Moments
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.graph import Edge
     from jtsolve.core.varset import VarSet
+    from jtsolve.selection.choosing import Criterion
     from jtsolve.selection.samples import Sample, States
 
 _DEPTH = 2
@@ -57,7 +58,8 @@ class PC:
             Then S is sought among the neighbours of either end: the parents of one need not be neighbours of
             the other.
         test: fisher-z, correlation or bic for numbers, g, chi2 or bic for states; None for fisher-z and g.
-        criterion: chooses the level α, or the threshold of the test correlation; for states, it is given.
+        criterion: the level α, or the threshold of the test correlation, above 0 and below 1; or for numbers
+            what chooses it.
 
     Raises:
         ChoiceError: there is no such test, the depth is negative, or a level is given that is none.
@@ -66,16 +68,15 @@ class PC:
     name: ClassVar[str] = "pc"
     depth: int | None = None
     direct: bool = False
-    test: str | None = None
-    criterion: Criterion = Given(0.01)  # noqa: RUF009 - a frozen value
+    test: Test | None = None
+    criterion: float | Criterion = 0.01
 
     def __post_init__(self) -> None:
         if self.test is not None and self.test not in TESTS:
             raise ChoiceError(f"there is no test '{self.test}'; there are {', '.join(TESTS)}")
         if self.depth is not None and self.depth < 0:
             raise ChoiceError(f"the depth is {self.depth}; give a number of 0 or more")
-        if isinstance(self.criterion, Given) and self.criterion.value >= 1:
-            raise ChoiceError(f"the level is {self.criterion.value}; give a number below 1")
+        require_parameter(self.criterion, below=1.0)
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
@@ -85,8 +86,8 @@ class PC:
             return None
         if self.test not in (None, *STATE_TESTS):
             return f"the test {self.test} is for numbers; there are {', '.join(STATE_TESTS)} for states"
-        if not isinstance(self.criterion, Given) and self.test != "bic":
-            return "the level of a test of states is not chosen but given, such as --criterion 0.01"
+        if not isinstance(self.criterion, float | int) and self.test != "bic":
+            return "the level of a test of states is not chosen but given, such as pc:criterion=0.01"
         return None
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
@@ -96,9 +97,9 @@ class PC:
         if self._test == "bic":
             (kept,) = self.walk(sample.correlation, sample.rows, task, [1.0])
             return Decision(kept)
-        if isinstance(self.criterion, Given):  # no regular matrix is needed, so that none is shrunk
-            (kept,) = self.walk(sample.correlation, sample.rows, task, [self.criterion.value])
-            return Decision(kept, self.criterion.value)
+        if isinstance(self.criterion, float | int):  # no regular matrix is needed, so that none is shrunk
+            (kept,) = self.walk(sample.correlation, sample.rows, task, [self.criterion])
+            return Decision(kept, self.criterion)
         return choose(self, self.criterion, sample, task, seed)
 
     @property
@@ -127,7 +128,7 @@ class PC:
     def _states(self, sample: States, task: Task) -> Decision:
         """Decides by tests of states."""
         test = self.test or "g"
-        level = self.criterion.value if isinstance(self.criterion, Given) else 0.0
+        level = self.criterion if isinstance(self.criterion, float | int) else 0.0
         graph, left = task.graph.copy(), task.candidates.copy()
         for size in range(self._deepest(sample.n) + 1):
             if size >= graph.sum(axis=0).max(initial=0):

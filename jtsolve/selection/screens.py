@@ -9,7 +9,7 @@ import numpy as np
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.choosing import Given
+from jtsolve.selection.independence import Test  # noqa: TC001 - the registry reads the types of fields
 from jtsolve.selection.method import Task
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import Moments
@@ -49,10 +49,11 @@ class Correlations:
     """Pairs whose correlation is at least a threshold in size (Fan and Lv, JRSS B 70, 2008); for numbers.
 
     Args:
-        threshold: above 0 and below 1.
+        threshold: least absolute correlation, above 0 and below 1.
     """
 
     name: ClassVar[str] = "correlation"
+    main: ClassVar[str] = "threshold"
     threshold: float
 
     def __post_init__(self) -> None:
@@ -74,21 +75,22 @@ class PcScreen:
     """Algorithm 4 at a small η and a high level on the complete graph; for numbers and states.
 
     Args:
-        depth: η.
+        depth: η, the largest |S|.
         level: α, the share of false edges that pass a test.
-        test: see `PC`.
+        test: fisher-z, correlation or bic for numbers, g, chi2 or bic for states; None for fisher-z and g.
     """
 
     name: ClassVar[str] = "pc"
+    main: ClassVar[str] = "depth"
     depth: int = 1
     level: float = 0.1
-    test: str | None = None
+    test: Test | None = None
 
     def __post_init__(self) -> None:
         self._method()  # refuses what it refuses
 
     def _method(self) -> PC:
-        return PC(self.depth, test=self.test, criterion=Given(self.level))
+        return PC(self.depth, test=self.test, criterion=self.level)
 
     def superset(self, sample: Sample, seed: int) -> UndirectedGraph:
         """See `Screen`."""

@@ -5,14 +5,6 @@ can be removed iff S is complete (then uv is in one clique only), and added iff 
 way the weight changes by the factor [c(S∪uv) c(S) / (c(S∪u) c(S∪v))]^±1. The chain is symmetric and reaches
 every decomposable graph.
 
-*Several edges at once.* With X ∋ u and Y ∋ v, all of X × Y is added or removed. If S separates u from v, and
-S ∪ X and S ∪ Y are complete, then with X × Y there is the clique S ∪ X ∪ Y, which alone holds some x and some
-y; and of such a clique, X × Y can be removed. The weight changes by [c(S∪X∪Y) c(S) / (c(S∪X) c(S∪Y))]^±1. |X|
-and |Y| are drawn first. To be removed, the others of X and Y are drawn from the clique, one by one; to be
-added, those of X from the common neighbours of S and of X so far, those of Y likewise. The chances of the
-same order the other way are known, and correct the acceptance. Green and Thomas move so between junction
-trees, whose number they have to know; a graph tells S by itself, and the chain needs no tree.
-
 *A branch moves* from b to c. Let A = N(b) ∩ N(c), x a neighbour of b alone, and K the component of x in G
 without b and A. If c ∉ K and N(K) ∩ A is complete, every edge by from b to a y ∈ K becomes cy: K hung from
 (N(K) ∩ A) ∪ b, and now hangs from (N(K) ∩ A) ∪ c. The edges between K and A ∪ c let the same branch return.
@@ -32,12 +24,12 @@ accepted. The graph waits there, and the others go on; when the scores are known
 with the same random numbers. Each temperature has its own, so that the chain is the same as with a table.
 
 References:
-    Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 86, 1999. Green and
-    Thomas, Sampling decomposable graphs using a Markov chain on junction trees, Biometrika 100, 2013. Geyer,
-    Markov chain Monte Carlo maximum likelihood, Interface 1991 (exchange of states between temperatures).
-    Syed, Bouchard-Côté, Deligiannidis and Doucet, Non-reversible parallel tempering, J. Roy. Statist. Soc. B
-    84, 2022 (exchanges of even and odd pairs in turn). Hukushima and Iba, Population annealing and its
-    application to a spin glass, AIP Conf. Proc. 690, 2003 (graphs drawn anew while they cool down).
+    Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 86, 1999 (the move of
+    one edge). Geyer, Markov chain Monte Carlo maximum likelihood, Interface 1991 (exchange of states between
+    temperatures). Syed, Bouchard-Côté, Deligiannidis and Doucet, Non-reversible parallel tempering, J. Roy.
+    Statist. Soc. B 84, 2022 (exchanges of even and odd pairs in turn). Hukushima and Iba, Population
+    annealing and its application to a spin glass, AIP Conf. Proc. 690, 2003 (graphs drawn anew while they
+    cool down).
 """
 
 from __future__ import annotations
@@ -55,9 +47,6 @@ from jtsolve.core.compiling import kernel
 
 WORD = 32
 """Vertices in a word of a row."""
-
-MOST = 4
-"""Vertices of X, or of Y, at most."""
 
 
 @intrinsic
@@ -186,91 +175,10 @@ def _toggle(rows, ones, others):
 
 
 @kernel(allocates=False)
-def _near(rows, separator, v, other, pool):
-    """Writes the common neighbours of S and v outside of S and `other`."""
-    for i in range(pool.size):
-        pool[i] = np.int64(rows[v, i]) & ~separator[i] & ~other[i]
-    for w in range(separator.size):
-        rest = separator[w]
-        while rest:
-            x = WORD * w + lowest_bit(rest)
-            rest &= rest - 1
-            for i in range(pool.size):
-                pool[i] &= np.int64(rows[x, i])
-
-
-@kernel(allocates=False)
-def _pick(rows, pool, chosen, first, last, side, state):
-    """Draws chosen[first:last], adjacent to each other, from a pool; tells whether there were enough."""
-    for i in range(first, last):
-        size = _size(pool)
-        if size == 0:
-            return False
-        nth, w = below(state, size), 0
-        rest = pool[0]
-        while True:
-            while rest == 0:
-                w += 1
-                rest = pool[w]
-            if nth == 0:
-                break
-            rest &= rest - 1
-            nth -= 1
-        chosen[i] = WORD * w + lowest_bit(rest)
-        _flip(side, chosen[i])
-        for j in range(pool.size):
-            pool[j] &= np.int64(rows[chosen[i], j])
-    return True
-
-
-@kernel(allocates=False)
-def _choices(rows, separator, chosen, count, other, pool):
-    """Returns ln of the number of ways to draw chosen[1:count] as neighbours of S and of those before."""
-    _near(rows, separator, chosen[0], other, pool)
-    total = 0.0
-    for i in range(1, count):
-        total += log(_size(pool))
-        for j in range(pool.size):
-            pool[j] &= np.int64(rows[chosen[i], j])
-    return total
-
-
-@kernel(allocates=False)
-def _extend(rows, present, common, xs, ys, sizes, left, right, forbidden, pool, whole, state):
-    """Draws the others of X and of Y, and takes them out of S, `common`; tells whether the move is legal.
-
-    Returns also ln of the ratio of the chance to remove X × Y to that to add it, in this order.
-    """
-    a, b = sizes
-    if present:
-        for i in range(pool.size):
-            pool[i] = common[i]
-            whole[i] = common[i] | left[i] | right[i]
-        if not (_pick(rows, pool, xs, 1, a, left, state) and _pick(rows, pool, ys, 1, b, right, state)):
-            return False, 0.0
-        for i in range(pool.size):
-            common[i] &= ~(left[i] | right[i])
-        for x in xs[:a]:
-            for y in ys[:b]:
-                for i in range(pool.size):
-                    if np.int64(rows[x, i]) & np.int64(rows[y, i]) & ~whole[i]:
-                        return False, 0.0
-    else:
-        _near(rows, common, xs[0], right, pool)
-        if not _pick(rows, pool, xs, 1, a, left, state):
-            return False, 0.0
-        _near(rows, common, ys[0], left, pool)
-        if not _pick(rows, pool, ys, 1, b, right, state):
-            return False, 0.0
-        for x in xs[:a]:
-            for i in range(pool.size):
-                if np.int64(forbidden[x, i]) & right[i]:
-                    return False, 0.0
-    ratio = _choices(rows, common, xs, a, right, pool) + _choices(rows, common, ys, b, left, pool)
-    within = _size(common) + a + b - 2
-    for i in range(a + b - 2):
-        ratio -= log(within - i)
-    return True, ratio
+def _flip_edge(rows, u, v):
+    """Adds the edge uv to a graph, or removes it."""
+    _flip(rows[u], v)
+    _flip(rows[v], u)
 
 
 @kernel(allocates=False)
@@ -402,7 +310,8 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
 @kernel(allocates=False)
 def _exchange(rows, u, v, beta, scores, partners, scratch, state):
     """Proposes uv for another edge of its clique; returns what ln of the weight gained, and whether."""
-    common, clique, whole, ones, others, seen, frontier, reached = scratch
+    common, clique, whole, seen = scratch[0], scratch[1], scratch[2], scratch[5]
+    frontier, reached = scratch[6], scratch[7]
     words = common.size
     if _has(rows[u], v) or _has(scores.forbidden[u], v):
         return 0.0, False
@@ -436,25 +345,16 @@ def _exchange(rows, u, v, beta, scores, partners, scratch, state):
     accepted = _accepts(beta * gain + ratio, state)
     if not accepted or not _separates(rows, common, u, v, seen, frontier, reached):
         return 0.0, False
-    for one, other in ((u, v), (x, y)):
-        ones[:] = 0
-        others[:] = 0
-        _flip(ones, one)
-        _flip(others, other)
-        _toggle(rows, ones, others)
-        _toggle(rows, others, ones)
+    _flip_edge(rows, u, v)
+    _flip_edge(rows, x, y)
     return gain, True
 
 
 @kernel(allocates=False)
-def _change_edges(rows, u, v, beta, scores, scratch, extended, state):
-    """Proposes to add or remove uv, or all edges of sets around u and v.
-
-    Returns what ln of the weight gained, and whether the graph changed.
-    """
-    common, left, right, whole, pool, seen, frontier, reached = scratch
-    words = common.size
-    for w in range(words):
+def _change_edge(rows, u, v, beta, scores, scratch, state):
+    """Proposes to add or remove uv; returns what ln of the weight gained, and whether the graph changed."""
+    common, seen, frontier, reached = scratch[0], scratch[5], scratch[6], scratch[7]
+    for w in range(common.size):
         common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
     present = _has(rows[u], v)
     if present:
@@ -462,43 +362,20 @@ def _change_edges(rows, u, v, beta, scores, scratch, extended, state):
             return 0.0, False
     elif _has(scores.forbidden[u], v) or not _separates(rows, common, u, v, seen, frontier, reached):
         return 0.0, False
-    left[:] = 0
-    right[:] = 0
-    _flip(left, u)
-    _flip(right, v)
-    a, b, ratio = 1, 1, 0.0
-    if scores.several > 0.0 and uniform(state) < scores.several:
-        while a < MOST and uniform(state) < 0.5:
-            a += 1
-        while b < MOST and uniform(state) < 0.5:
-            b += 1
-        if a + b > 2:
-            xs, ys = extended
-            xs[0], ys[0] = u, v
-            forbidden = scores.forbidden
-            legal, ratio = _extend(
-                rows, present, common, xs, ys, (a, b), left, right, forbidden, pool, whole, state
-            )
-            if not legal:
-                return 0.0, False
-    for w in range(words):
-        whole[w] = common[w] | left[w] | right[w]
-    gain = score_of(whole, scores)
-    if gain == -1e300:
+    gain = scores.log_odds + score_of(common, scores)
+    _flip(common, u)
+    gain -= score_of(common, scores)
+    _flip(common, v)
+    joint = score_of(common, scores)
+    if joint == -1e300:  # more than `largest` members
         return 0.0, False
-    gain += a * b * scores.log_odds + score_of(common, scores)
-    for w in range(words):
-        whole[w] = common[w] | left[w]
-    gain -= score_of(whole, scores)
-    for w in range(words):
-        whole[w] = common[w] | right[w]
-    gain -= score_of(whole, scores)
+    _flip(common, u)
+    gain += joint - score_of(common, scores)
     if present:
-        gain, ratio = -gain, -ratio
-    if not _accepts(beta * gain + ratio, state):
+        gain = -gain
+    if not _accepts(beta * gain, state):
         return 0.0, False
-    _toggle(rows, left, right)
-    _toggle(rows, right, left)
+    _flip_edge(rows, u, v)
     return gain, True
 
 
@@ -565,7 +442,6 @@ def run_chain(
     """
     temperatures, n, words = rows.shape
     scratch = np.zeros((8, words), np.int64)
-    extended = np.zeros((2, MOST), np.int64)
     present = betas.copy()
     flags = counts[2 + temperatures :]
     for r in range(rounds):
@@ -598,7 +474,7 @@ def run_chain(
                 elif kind < scores.branches + scores.exchanges:
                     gain, moved = _exchange(graph, u, v, beta, scores, partners, scratch, state)
                 else:
-                    gain, moved = _change_edges(graph, u, v, beta, scores, scratch, extended, state)
+                    gain, moved = _change_edge(graph, u, v, beta, scores, scratch, state)
                 if scores.wanted[0] > asked:
                     state[0] = drawn
                     break

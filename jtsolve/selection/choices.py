@@ -1,0 +1,142 @@
+"""Methods, screens and frameworks from texts such as "pc:depth=1,test=bic", and the plan of a selection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+from jtsolve.core.choices import Entry, Registry
+from jtsolve.errors import ChoiceError
+from jtsolve.selection.framework import select
+from jtsolve.selection.independence import NUMBER_TESTS
+from jtsolve.selection.pc import PC
+from jtsolve.selection.screens import GivenGraph
+
+if TYPE_CHECKING:
+    from jtsolve.core.graph import UndirectedGraph
+    from jtsolve.core.selection import Selection
+    from jtsolve.selection.choosing import Criterion
+    from jtsolve.selection.framework import Framework, Progress, Screen
+    from jtsolve.selection.method import SelectionMethod
+    from jtsolve.selection.samples import Margins
+    from jtsolve.tables.table import Table
+
+Kind = Literal["gaussian", "nonparanormal", "states"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+CRITERIA: Registry[Criterion] = Registry(
+    "criterion",
+    {
+        "ebic": Entry("jtsolve.selection.choosing:Ebic"),
+        "stars": Entry("jtsolve.selection.choosing:Stars"),
+        "cv": Entry("jtsolve.selection.choosing:CrossValidation"),
+    },
+    annotations=["Criterion"],
+)
+METHODS: Registry[SelectionMethod] = Registry(
+    "selection method",
+    {
+        "glasso": Entry("jtsolve.selection.glasso:GraphicalLasso"),
+        "neighbourhood": Entry("jtsolve.selection.neighbourhood:NeighbourhoodSelection"),
+        "pc": Entry("jtsolve.selection.pc:PC"),
+    },
+    within=[CRITERIA],
+)
+SCREENS: Registry[Screen] = Registry(
+    "screen",
+    {
+        "complete": Entry("jtsolve.selection.screens:Complete"),
+        "correlation": Entry("jtsolve.selection.screens:Correlations"),
+        "pc": Entry("jtsolve.selection.screens:PcScreen"),
+    },
+)
+FRAMEWORKS: Registry[Framework] = Registry(
+    "framework",
+    {
+        "junction-tree": Entry("jtsolve.selection.framework:OverJunctionTree"),
+        "plain": Entry("jtsolve.selection.framework:Plain"),
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the graph of a table is selected; made by `of`.
+
+    Args:
+        method: decides the edges.
+        kind: of the columns.
+        screen: see `framework.select`.
+        over: see `framework.select`.
+
+    Raises:
+        ChoiceError: there is no such kind.
+    """
+
+    method: SelectionMethod
+    kind: Kind
+    screen: Screen | None
+    over: Framework | None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ChoiceError(f"there is no kind of data '{self.kind}'; there are {', '.join(KINDS)}")
+
+    @classmethod
+    def of(
+        cls,
+        method: str | SelectionMethod = "glasso",
+        kind: Kind | None = None,
+        screen: str | Screen | None = None,
+        over: str | Framework | None = None,
+        *,
+        superset: UndirectedGraph | None = None,
+        source: str = "superset",
+    ) -> Plan:
+        """Returns the plan of choices, as texts or values.
+
+        Args:
+            method: of `METHODS`.
+            kind: of the columns; None for states if the test of the method is one of states alone, else for
+                gaussian.
+            screen: of `SCREENS`.
+            over: of `FRAMEWORKS`.
+            superset: a graph in place of a screen.
+            source: of the superset, in messages.
+
+        Raises:
+            ChoiceError: a choice does not exist, or both a superset and a screen are given.
+        """
+        method = METHODS.parse(method) if isinstance(method, str) else method
+        if kind is None:
+            of_states = isinstance(method, PC) and method.test not in (None, *NUMBER_TESTS)
+            kind = "states" if of_states else "gaussian"
+        if superset is not None:
+            if screen is not None:
+                raise ChoiceError("a superset and a screen are given; give one of the two")
+            screen = GivenGraph(superset, source)
+        return cls(
+            method,
+            kind,
+            SCREENS.parse(screen) if isinstance(screen, str) else screen,
+            FRAMEWORKS.parse(over) if isinstance(over, str) else over,
+        )
+
+    @property
+    def directs(self) -> bool:
+        """Whether the graph gets directions."""
+        return isinstance(self.method, PC) and self.method.direct
+
+    @property
+    def score(self) -> str:
+        """The name of a score of data of this kind, by which a table is read."""
+        return "bic" if self.kind == "states" else "gaussian-bic"
+
+    @property
+    def margins(self) -> Margins:
+        """How the numbers are taken, if the columns are numbers."""
+        return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
+
+    def run(self, table: Table, seed: int, tell: Progress) -> Selection:
+        """Selects the graph of a table; see `framework.select`."""
+        return select(table, self.method, self.screen, self.over, margins=self.margins, seed=seed, tell=tell)
