@@ -115,7 +115,7 @@ class ContextTrees:
             found = self._chosen(table, learner, task, run)
         backend = "auto" if learner.backend is None else learner.backend.name
         facts = task.searched(backend) | {"score": found.provenance["features"]["score"]}
-        return found.with_provenance({**found.provenance, **facts})
+        return replace(found, provenance=MappingProxyType({**found.provenance, **facts}))
 
     def structure(
         self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None

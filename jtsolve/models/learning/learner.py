@@ -87,7 +87,7 @@ class Learner:
             self.score,
             treewidth=self.treewidth,
             constraints=self.constraints,
-            run=run,
+            limits=run.limits,
             backend=backend,
         )
         result = solve(problem, backend, run)

@@ -123,7 +123,8 @@ class Mixtures:
         found = self.em(task, self.components[0], run) if task.validation is None else self._chosen(task, run)
         remarks = {**table.provenance, **found.provenance, **self.of.facts(task)}
         if len(found.components) == 1:
-            return found.components[0].with_provenance(remarks)
+            one: Component = replace(found.components[0], provenance=MappingProxyType(remarks))
+            return one
         return replace(found, provenance=MappingProxyType(remarks))
 
     def em(self, task: FitTask, components: int, run: Run) -> Mixture:

@@ -99,7 +99,7 @@ class FitTask:
             self.score,
             treewidth=self.treewidth,
             constraints=self.constraints,
-            run=run,
+            limits=run.limits,
             backend=self.backend,
             tabulation=tabulation,
         )
